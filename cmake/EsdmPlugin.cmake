@@ -3,7 +3,7 @@
 # meta or codec. ESDM finds it in a folder that $ESDM_PLUGIN_PATH names, or in the folder "esdm" beside
 # libesdm. It may include esdm/sys/*.h, and base/*.h for errors, buffers, JSON and checksums.
 function(esdm_add_plugin kind name)
-  if(NOT kind MATCHES "^(data|meta|codec)$")
+  if(NOT kind MATCHES "^(data|meta|codec|source)$")
     message(FATAL_ERROR "esdm_add_plugin: the kind is data, meta or codec, not '${kind}'")
   endif()
   add_library(esdm-${kind}-${name} MODULE ${ARGN})

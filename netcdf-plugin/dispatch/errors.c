@@ -147,6 +147,9 @@ esdmnc_error_data(const esdm_error *err, const char *what, const char *name)
 int
 esdmnc_error_read(const esdm_error *err, const char *name)
 {
+    /* What is there and cannot be read here: a plug-in that is missing, a server without ranges. */
+    if (err->status == ESDM_ENOTSUP)
+        return loud_at_first(err, "read", name);
     int rc = esdmnc_error_data(err, "read", name);
     return err->status == ESDM_ECONFLICT ? NC_ECANTREAD : rc;
 }

@@ -59,8 +59,12 @@ static esdm_status
 check_layout(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm_error *err)
 {
     const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
-    if (layout->location == NULL || layout->location[0] != '/')
-        return esdm__error_set(err, ESDM_EINVAL, "the location of a file is no absolute path");
+    bool remote = esdm__reference_is_url(layout->location);
+    if (layout->location == NULL || (layout->location[0] != '/' && !remote))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the location of a file is no absolute path and no URL");
+    if (remote && layout->identity == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "'%s' without an identity", layout->location);
     if (dataset->type == ESDM_TYPE_STRING ||
         (user != NULL && user->kind != ESDM_CLASS_ENUM && user->kind != ESDM_CLASS_OPAQUE))
         return esdm__error_set(err, ESDM_ENOTSUP,
@@ -85,10 +89,12 @@ describe(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm__buff
         return status;
     (void) snprintf(identity, sizeof identity, "%" PRIu64 ":%" PRId64, layout->inode,
                     layout->changed_ns);
-    esdm__foreign_put(source, &(esdm__foreign){.location = layout->location,
-                                               .bytes = layout->bytes,
-                                               .mtime_ns = layout->modified_ns,
-                                               .identity = identity});
+    esdm__foreign_put(
+        source,
+        &(esdm__foreign){.location = layout->location,
+                         .bytes = layout->bytes,
+                         .mtime_ns = layout->modified_ns,
+                         .identity = layout->identity != NULL ? layout->identity : identity});
     esdm__decoding how = {.flags = (layout->big_endian ? ESDM__DECODING_BIG_ENDIAN : 0u) |
                                    (layout->edges_plain ? ESDM__DECODING_EDGES_PLAIN : 0u) |
                                    (layout->chunk != NULL ? ESDM__DECODING_EDGES_WHOLE : 0u),

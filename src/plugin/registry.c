@@ -25,7 +25,7 @@ static atomic_size_t loaded_count;
 /* Serialises loading; guards writes to the two above. Innermost rank. */
 static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static const char *const kind_names[] = {"", "data", "meta", "codec"};
+static const char *const kind_names[] = {"", "data", "meta", "codec", "source"};
 
 /* Functions that a plug-in of each kind must have. */
 typedef struct operation {
@@ -90,11 +90,18 @@ static const operation codec_operations[] = {
     {NULL, 0},
 };
 
+static const operation source_operations[] = {
+    OPERATION(esdm_source_plugin, open), OPERATION(esdm_source_plugin, close),
+    OPERATION(esdm_source_plugin, stat), OPERATION(esdm_source_plugin, read),
+    OPERATION(esdm_source_plugin, load), {NULL, 0},
+};
+
 /* Bytes of an ops table as this ESDM knows it. */
 static const size_t table_bytes[] = {
     [ESDM_PLUGIN_DATA] = sizeof(esdm_data_plugin),
     [ESDM_PLUGIN_META] = sizeof(esdm_meta_plugin),
     [ESDM_PLUGIN_CODEC] = sizeof(esdm_codec_plugin),
+    [ESDM_PLUGIN_SOURCE] = sizeof(esdm_source_plugin),
 };
 
 static const operation *
@@ -107,6 +114,8 @@ operations_of(esdm_plugin_kind kind)
         return meta_operations;
     case ESDM_PLUGIN_CODEC:
         return codec_operations;
+    case ESDM_PLUGIN_SOURCE:
+        return source_operations;
     }
     return NULL;
 }

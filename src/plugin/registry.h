@@ -5,14 +5,15 @@
 /**
  * @file
  * Finds plug-ins by kind and name: first among the built-in ones, then as shared objects
- * `esdm-data-NAME.so`, `esdm-meta-NAME.so`, `esdm-codec-NAME.so` in the folders of
- * $ESDM_PLUGIN_PATH, in the folder `esdm` beside libesdm, and in the installed plug-in folder.
- * Loaded objects stay loaded. Threads: locked inside.
+ * `esdm-data-NAME.so`, `esdm-meta-NAME.so`, `esdm-codec-NAME.so`, `esdm-source-NAME.so` in the
+ * folders of $ESDM_PLUGIN_PATH, in the folder `esdm` beside libesdm, and in the installed plug-in
+ * folder. Loaded objects stay loaded. Threads: locked inside.
  */
 
 #include "esdm/sys/codec.h"
 #include "esdm/sys/data_target.h"
 #include "esdm/sys/meta_store.h"
+#include "esdm/sys/source.h"
 
 /** ESDM_ENOENT: unknown, with the list of known names. ESDM_ENOTSUP: wrong ABI, wrong kind, or an
  * ops table with a missing function. @param ret_plugin static. */

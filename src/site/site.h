@@ -103,9 +103,10 @@ typedef struct esdm__site_policy {
 
 /** Which files containers may refer to. */
 typedef struct esdm__site_references {
-    bool limited;  /* those below `roots` alone; else see io/session/references.h */
-    char **roots;  /* absolute directories; owned, each too */
-    size_t nroots; /* 0 and limited: none */
+    bool limited;       /* those below `roots` alone; else see io/session/references.h */
+    char **roots;       /* absolute directories, and URLs; owned, each too */
+    size_t nroots;      /* 0 and limited: none */
+    uint64_t timeout_s; /* of a request to a web server; 0: not stated */
 } esdm__site_references;
 
 /** Most levels of a view. */

@@ -227,10 +227,11 @@ typedef struct cp_source_ops {
 
 struct cp_end {
     bool is_container;
-    char *name;                           /* path or container name */
-    const cp_source_ops *ops;             /* NULL: a NetCDF file or container, or closed */
-    void *state;                          /* owned; of `ops` */
-    const cp_model *stated;               /* borrowed; of a container whose accuracies are stated */
+    char *name;               /* path or container name */
+    const char *path;         /* borrowed: where libnetcdf opens it; NULL: by its name */
+    const cp_source_ops *ops; /* NULL: a NetCDF file or container, or closed */
+    void *state;              /* owned; of `ops` */
+    const cp_model *stated;   /* borrowed; of a container whose accuracies are stated */
     void (*committed)(const cp_end *end); /* called when it is, before it is closed; or NULL */
     int ncid;                             /* NetCDF; < 0: closed */
     esdm_session *session;                /* borrowed */

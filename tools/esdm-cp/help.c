@@ -7,7 +7,7 @@
 #ifdef ESDM_REF
 const tool_help cp_help = {
     .name = "esdm-ref",
-    .arguments = "FILE_OR_FOLDER… esdm://TARGET | --pin esdm://NAME…",
+    .arguments = "FILE_FOLDER_OR_URL… esdm://TARGET | --pin esdm://NAME…",
     .description =
         "Makes containers that refer to NetCDF files, Zarr stores and GRIB files, whose values\n"
         "stay where they are. Metadata (groups, dimensions, types, attributes) is ESDM's and\n"
@@ -38,6 +38,10 @@ const tool_help cp_help = {
         "before. It is a snapshot more; older ones need the files as before. --update leaves\n"
         "what is pinned as it is (\"kept\"), --delete as well; --force does not.\n"
         "\n"
+        "HDF5 files and Zarr stores with consolidated metadata on web servers are named by their\n"
+        "URL, one each, below those that the site lists in references.roots. An object that was\n"
+        "changed (ETag, time, size) is an error that names URL and chunk.\n"
+        "\n"
         "A file that was changed, cut off, removed or exchanged since is an error that names\n"
         "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
         "values of the file. esdm-cp makes a copy that needs no file.",
@@ -48,6 +52,7 @@ const tool_help cp_help = {
                 "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
                 "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
                 "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
+                "  esdm-ref https://host/ta.nc esdm://ta.nc     a file on a web server\n"
                 "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
     .see_also = "esdm-cp, esdm-find, esdm-fsck",
 };

@@ -14,6 +14,7 @@
 
 #include "esdm-cp/zarr.h"
 #include "refer/grib.h"
+#include "refer/refer.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -225,10 +226,25 @@ verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dat
 }
 
 static esdm_status
+open_remote(cp_end *end, cp_model **ret_model, esdm_error *err)
+{
+    remote_object *object = NULL;
+    esdm_status status = remote_path(end->name, &end->path, err);
+    if (status == ESDM_OK)
+        status = remote_open(end->name, &object, err);
+    if (status != ESDM_OK)
+        return status;
+    hdf5_stand_for(end->path, object);
+    return cp_netcdf_open(end, ret_model, err);
+}
+
+static esdm_status
 open_end(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     if (!end->is_container && zarr_is_store(end->name))
         return cp_zarr_open(end, ret_model, err);
+    if (!end->is_container && esdm_location_is_remote(end->name))
+        return open_remote(end, ret_model, err);
     if (!end->is_container && gribs_is_file(end->name))
         return cp_grib_open(end, ret_model, err);
     return end->is_container ? cp_container_open(end, ret_model, err)
@@ -463,12 +479,18 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
         result->writes = c.target.writes;
         result->left_out = c.target.left_out;
     }
+    if (status != ESDM_OK && err != NULL && remote_failure() != NULL) {
+        *err = *remote_failure(); /* what the parsers say is less */
+        status = err->status;
+    }
     if (status != ESDM_OK && err != NULL)
         name_target(temporary, job->target, err);
     result->seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     cp_close(&c.source);
     cp_model_free(c.model);
     cp_referrer_free(c.referrer);
+    hdf5_stand_for(NULL, NULL);
+    remote_end();
     g_free(c.seen);
     return status;
 }

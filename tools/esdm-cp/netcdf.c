@@ -309,7 +309,7 @@ esdm_status
 cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     int format = 0, extended = 0, mode = 0;
-    int rc = nc_open(end->name, NC_NOWRITE, &end->ncid);
+    int rc = nc_open(end->path != NULL ? end->path : end->name, NC_NOWRITE, &end->ncid);
     if (rc != NC_NOERR) {
         end->ncid = -1;
         return cp_netcdf_error(err, rc, end->name, "cannot open");

@@ -312,10 +312,24 @@ add_members(plan *p, const char *query)
     return status == ESDM_OK ? all.result : tool_fail(status, &err);
 }
 
+/* One object or store: nothing can be listed there. */
+static tool_exit
+add_url(plan *p, const char *argument)
+{
+    g_autofree char *url = g_strdup(argument);
+    for (size_t n = strlen(url); n > 1 && url[n - 1] == '/'; n--)
+        url[n - 1] = '\0';
+    g_autofree char *base = last_component(url);
+    g_autofree char *below = p->into_folder ? join(p->target, base) : g_strdup(p->target);
+    return add_job(p, false, url, below);
+}
+
 static tool_exit
 add_source(plan *p, const char *argument)
 {
     const char *name = container_name(argument);
+    if (esdm_location_is_remote(argument))
+        return add_url(p, argument);
     if (name == NULL)
         return add_path(p, argument);
     if (name[0] == '?' && p->to_container && p->into_folder &&

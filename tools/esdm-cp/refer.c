@@ -24,6 +24,7 @@ struct cp_referrer {
     bool classic;
     classic_header header;
     hdf5_file *hdf5;
+    remote_object *remote; /* borrowed; NULL: a file */
 };
 
 static int64_t
@@ -126,6 +127,7 @@ refer_hdf5(const cp_referrer *r, const cp_dataset *dataset, const esdm_file_layo
         whole.modified_ns = layout->modified_ns;
         whole.changed_ns = layout->changed_ns;
         whole.inode = layout->inode;
+        whole.identity = layout->identity;
         status = esdm_dataset_refer(dataset->to.dataset, &whole, values.parts, values.nparts, err);
     }
     hdf5_values_clear(&values);
@@ -147,6 +149,23 @@ cp_referrer_free(cp_referrer *r)
     g_free(r);
 }
 
+static esdm_status
+open_remote(cp_referrer *r, const char *url, esdm_error *err)
+{
+    const char *path = NULL;
+    r->fd = -1;
+    r->path = strdup(url);
+    esdm_status status = remote_path(url, &path, err); /* whether it is HDF5 */
+    if (status == ESDM_OK)
+        status = remote_open(url, &r->remote, err);
+    if (status != ESDM_OK)
+        return status;
+    r->hdf5 = hdf5_open_remote(r->remote);
+    return r->hdf5 != NULL
+               ? ESDM_OK
+               : tool_error_set(err, ESDM_ENOTSUP, "'%s': no HDF5 that can be read", url);
+}
+
 esdm_status
 cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err)
 {
@@ -156,6 +175,14 @@ cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err)
         r->fd = -1;
         *ret = r;
         return ESDM_OK;
+    }
+    if (esdm_location_is_remote(name)) {
+        esdm_status status = open_remote(r, name, err);
+        if (status == ESDM_OK)
+            *ret = r;
+        else
+            cp_referrer_free(r);
+        return status;
     }
     r->path = realpath(name, NULL);
     r->fd = r->path != NULL ? open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -195,6 +222,11 @@ cp_refer(const cp_referrer *r, const cp_end *source, const cp_dataset *dataset, 
                                .modified_ns = nanoseconds(r->is.st_mtim),
                                .changed_ns = nanoseconds(r->is.st_ctim),
                                .inode = (uint64_t) r->is.st_ino};
+    if (r->remote != NULL) {
+        layout.bytes = r->remote->state.bytes;
+        layout.modified_ns = r->remote->state.modified_ns;
+        layout.identity = r->remote->state.identity;
+    }
     *ret_referred = false;
     *ret_why = "elements of that type are no plain bytes";
     if (!is_plain(dataset->type))
@@ -211,7 +243,8 @@ esdm_status
 cp_referrer_check(const cp_referrer *r, esdm_error *err)
 {
     struct stat is;
-    if (r->other) /* readers find out: what is referred to was looked at before */
+    if (r->other ||
+        r->remote != NULL) /* readers find out: what is referred to was looked at before */
         return ESDM_OK;
     if (fstat(r->fd, &is) == 0 && is.st_size == r->is.st_size &&
         nanoseconds(is.st_mtim) == nanoseconds(r->is.st_mtim) &&

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "refer/remote.h"
+
 /* In memory that the processes share. */
 typedef struct shared {
     atomic_uint next;
@@ -87,6 +89,7 @@ work(worker *w)
         options.read_only &=
             cp_wants.dry_run || !((const cp_job *) g_ptr_array_index(w->jobs, i))->to_container;
     esdm_status status = esdm_session_open(&options, &session, &err);
+    remote_use(session);
     if (status == ESDM_OK && !cp_wants.quiet)
         tool_tell_made(session);
     for (;;) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "refer/remote.h"
 #include "refer/zarr.h"
 
 /* Clocks of kernels tick in up to 10 ms, those of some file systems in 1 or 2 s. */
@@ -108,6 +109,15 @@ see_file(json_t *seen, const struct stat *is, int64_t *ret_newest_ns)
     *ret_newest_ns = MAX(changed_ns, modified_ns);
 }
 
+static char *
+text_of(const json_t *seen)
+{
+    char *text = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
+    char *copy = g_strdup(text);
+    free(text);
+    return copy;
+}
+
 /* Whether what is written from now on could leave the times as they are. */
 static bool
 is_fresh(int64_t newest_ns)
@@ -116,11 +126,36 @@ is_fresh(int64_t newest_ns)
     return newest_ns >= (int64_t) g_get_real_time() * 1000 - tick;
 }
 
+/* Of a store nothing tells whether one of its objects was changed: it is looked at each time. */
+static esdm_status
+see_remote(const char *url, char **ret_text, esdm_error *err)
+{
+    json_t *seen = json_object();
+    esdm_status status = ESDM_OK;
+    tool_json_set(seen, "name", tool_json_text(url));
+    if (zarr_is_store(url)) {
+        tool_json_set(seen, "fresh", json_true());
+    } else {
+        remote_object *object = NULL;
+        status = remote_open(url, &object, err);
+        if (status == ESDM_OK) {
+            tool_json_set(seen, "bytes", tool_json_u64(object->state.bytes));
+            tool_json_set(seen, "modified_ns", json_integer(object->state.modified_ns));
+            tool_json_set(seen, "identity", tool_json_text(object->state.identity));
+        }
+    }
+    *ret_text = status == ESDM_OK ? text_of(seen) : NULL;
+    json_decref(seen);
+    return status;
+}
+
 esdm_status
 cp_seen_take(const char *name, char **ret_text, esdm_error *err)
 {
     struct stat is;
     int64_t newest_ns = 0;
+    if (esdm_location_is_remote(name))
+        return see_remote(name, ret_text, err);
     g_autofree char *real = realpath(name, NULL);
     if (real == NULL || stat(real, &is) != 0)
         return tool_error_set(err, errno == ENOENT ? ESDM_ENOENT : ESDM_EIO, "%s: %s", name,
@@ -138,9 +173,7 @@ cp_seen_take(const char *name, char **ret_text, esdm_error *err)
         /* Never equal to what is seen later. */
         if (is_fresh(newest_ns))
             tool_json_set(seen, "fresh", json_true());
-        char *text = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
-        *ret_text = g_strdup(text);
-        free(text);
+        *ret_text = text_of(seen);
     }
     json_decref(seen);
     return status;

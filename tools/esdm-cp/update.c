@@ -66,7 +66,9 @@ static esdm_status
 check_name(const cp_job *job, const char *then, esdm_error *err)
 {
     g_autofree char *name = then != NULL ? cp_seen_name(then) : NULL;
-    g_autofree char *whole = g_canonicalize_filename(job->source, NULL);
+    g_autofree char *whole = esdm_location_is_remote(job->source)
+                                 ? g_strdup(job->source)
+                                 : g_canonicalize_filename(job->source, NULL);
     if (cp_wants.force || (name != NULL && g_str_equal(name, whole)))
         return ESDM_OK;
     return tool_error_set(err, ESDM_EEXIST, "'%s' was %s%s, not of '%s'; --force replaces it",

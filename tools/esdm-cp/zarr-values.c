@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "refer/remote.h"
+
 /* A chunk, and what of it is wanted. */
 typedef struct cut {
     const zarr_array *array;
@@ -70,6 +72,16 @@ static esdm_status
 load(const cut *c, uint8_t **ret_stored)
 {
     g_autofree uint8_t *stored = g_malloc(c->part->bytes + 1);
+    if (esdm_location_is_remote(c->path)) {
+        esdm_remote_state state;
+        esdm_status status = esdm_remote_stat(remote_session(), c->path, &state, c->err);
+        if (status == ESDM_OK)
+            status = esdm_remote_read(remote_session(), c->path, &state, c->part->position, stored,
+                                      c->part->bytes, c->err);
+        if (status == ESDM_OK)
+            *ret_stored = g_steal_pointer(&stored);
+        return status;
+    }
     int fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return damaged(c, g_strerror(errno));

@@ -214,6 +214,7 @@ refer_to(const zarr_object *object, void *user, esdm_error *err)
     r->layout.modified_ns = object->modified_ns;
     r->layout.changed_ns = object->changed_ns;
     r->layout.inode = object->inode;
+    r->layout.identity = object->identity;
     return esdm_dataset_refer(r->dataset, &r->layout, object->parts, object->nparts, err);
 }
 

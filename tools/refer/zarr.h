@@ -95,7 +95,7 @@ typedef struct zarr_node {
 } zarr_node;
 
 typedef struct zarr_store {
-    char *location;   /* absolute path of the folder */
+    char *location;   /* absolute path of the folder, or URL */
     GPtrArray *nodes; /* zarr_node, sorted by path: groups stand before what is in them */
 } zarr_store;
 
@@ -113,6 +113,7 @@ typedef struct zarr_object {
     uint64_t bytes;
     int64_t modified_ns, changed_ns;
     uint64_t inode;
+    const char *identity;        /* of an object on a server; NULL: a file */
     const esdm_file_part *parts; /* of the array's axes: ZARR_BYTES have one more */
     size_t nparts;
 } zarr_object;
@@ -122,6 +123,23 @@ typedef esdm_status (*zarr_visit)(const zarr_object *object, void *user, esdm_er
 /** Calls for each object of an array that is there. @param ret_chunks how many chunks there are. */
 esdm_status zarr_chunks(const zarr_store *store, const zarr_node *node, const zarr_array *array,
                         zarr_visit visit, void *user, uint64_t *ret_chunks, esdm_error *err);
+/** Bytes of the index of a shard. */
+uint64_t zarr_index_bytes(const zarr_array *array);
+
+/* ---- on a web server (refer/zarr_remote.c) -------------------------------------------------- */
+
+/** @param index of a shard; NULL: the object is a chunk. */
+typedef esdm_status (*zarr_remote_visit)(const char *url, const esdm_remote_state *state,
+                                         const uint64_t *at, const uint8_t *index, void *user);
+bool zarr_remote_is_store(const char *url);
+/** @param ret_text owned; NULL, with ESDM_OK: there is no such object. */
+esdm_status zarr_remote_load(const char *store, const char *path, const char *name, size_t most,
+                             char **ret_text, size_t *ret_bytes, esdm_error *err);
+/** Calls for each object of an array that is there. @param grid objects along each axis. */
+esdm_status zarr_remote_chunks(const zarr_store *store, const zarr_node *node,
+                               const zarr_array *array, const uint64_t *grid,
+                               zarr_remote_visit visit, void *user, esdm_error *err);
+
 /** Chunks that an array has when none is missing, saturating. */
 uint64_t zarr_chunk_count(const zarr_array *array);
 

@@ -89,6 +89,15 @@ damaged(const walk *w, const char *path, const char *what)
     return tool_error_set(w->err, ESDM_ECORRUPT, "array '%s': %s: %s", w->name, path, what);
 }
 
+uint64_t
+zarr_index_bytes(const zarr_array *a)
+{
+    uint64_t count = 1;
+    for (uint32_t d = 0; d < a->rank; d++)
+        count *= a->file[d] / a->chunk[d];
+    return count * 16 + (a->index_has_sum ? 4 : 0);
+}
+
 /* The index: offset and length of each chunk, slowest axis first. */
 static esdm_status
 enter_index(walk *w, const char *path, const uint8_t *index, uint64_t count, uint64_t file_bytes)
@@ -111,25 +120,14 @@ enter_index(walk *w, const char *path, const uint8_t *index, uint64_t count, uin
     return ESDM_OK;
 }
 
+/* The index as it is stored. */
 static esdm_status
-look_at_shard(walk *w, const char *path, int fd, uint64_t file_bytes)
+take_index_bytes(walk *w, const char *path, const uint8_t *index, uint64_t file_bytes)
 {
     static const esdm_file_filter sum = {.codec = "crc32c"};
     const zarr_array *a = w->array;
-    uint64_t count = 1;
-    for (uint32_t d = 0; d < a->rank; d++)
-        count *= a->file[d] / a->chunk[d];
-    size_t bytes = (size_t) count * 16 + (a->index_has_sum ? 4 : 0), raw_bytes = 0;
-    if (bytes > file_bytes)
-        return damaged(w, path, "it is shorter than the index of a shard");
-    g_autofree uint8_t *index = g_malloc(bytes);
-    off_t at = a->index_at_start ? 0 : (off_t) (file_bytes - bytes);
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pread(fd, index + done, bytes - done, at + (off_t) done);
-        if (n <= 0)
-            return damaged(w, path, "its index cannot be read");
-        done += (size_t) n;
-    }
+    size_t bytes = (size_t) zarr_index_bytes(a), raw_bytes = 0;
+    uint64_t count = bytes / 16;
     if (!a->index_has_sum)
         return enter_index(w, path, index, count, file_bytes);
     void *raw = NULL;
@@ -140,6 +138,24 @@ look_at_shard(walk *w, const char *path, int fd, uint64_t file_bytes)
     esdm_status status = enter_index(w, path, raw, count, file_bytes);
     free(raw);
     return status;
+}
+
+static esdm_status
+look_at_shard(walk *w, const char *path, int fd, uint64_t file_bytes)
+{
+    const zarr_array *a = w->array;
+    size_t bytes = (size_t) zarr_index_bytes(a);
+    if (bytes > file_bytes)
+        return damaged(w, path, "it is shorter than the index of a shard");
+    g_autofree uint8_t *index = g_malloc(bytes);
+    off_t at = a->index_at_start ? 0 : (off_t) (file_bytes - bytes);
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, index + done, bytes - done, at + (off_t) done);
+        if (n <= 0)
+            return damaged(w, path, "its index cannot be read");
+        done += (size_t) n;
+    }
+    return take_index_bytes(w, path, index, file_bytes);
 }
 
 static esdm_status
@@ -185,6 +201,26 @@ look_at_object(walk *w, const char *path)
     if (status == ESDM_OK && object.nparts > 0)
         status = w->visit(&object, w->user, w->err);
     return status;
+}
+
+/* Of a store on a web server. */
+static esdm_status
+take_remote(const char *url, const esdm_remote_state *state, const uint64_t *at,
+            const uint8_t *index, void *user)
+{
+    walk *w = user;
+    memcpy(w->at, at, sizeof w->at);
+    g_array_set_size(w->parts, 0);
+    esdm_status status = index != NULL ? take_index_bytes(w, url, index, state->bytes)
+                                       : look_at_chunk(w, url, state->bytes);
+    zarr_object object = {.location = url,
+                          .bytes = state->bytes,
+                          .modified_ns = state->modified_ns,
+                          .identity = state->identity,
+                          .parts = (const esdm_file_part *) (const void *) w->parts->data,
+                          .nparts = w->parts->len};
+    w->chunks += w->parts->len;
+    return status == ESDM_OK && object.nparts > 0 ? w->visit(&object, w->user, w->err) : status;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -253,7 +289,9 @@ zarr_chunks(const zarr_store *store, const zarr_node *node, const zarr_array *ar
     w.parts = g_array_new(FALSE, FALSE, sizeof(esdm_file_part));
     for (uint32_t d = 0; d < array->rank; d++)
         w.grid[d] = array->shape[d] / array->file[d] + (array->shape[d] % array->file[d] != 0);
-    if (array->rank == 0) {
+    if (esdm_location_is_remote(store->location)) {
+        status = zarr_remote_chunks(store, node, array, w.grid, take_remote, &w, err);
+    } else if (array->rank == 0) {
         g_autofree char *only = g_build_filename(folder, array->flat ? "0" : "c", NULL);
         if (g_file_test(only, G_FILE_TEST_EXISTS))
             status = look_at_object(&w, only);

@@ -43,6 +43,8 @@ has(const char *folder, const char *name)
 bool
 zarr_is_store(const char *path)
 {
+    if (esdm_location_is_remote(path))
+        return zarr_remote_is_store(path);
     return has(path, "zarr.json") || has(path, ".zgroup") || has(path, ".zarray") ||
            has(path, ".zmetadata");
 }
@@ -59,6 +61,16 @@ load(const zarr_store *store, const char *path, const char *name, json_t **ret_j
     struct stat is;
     char why[200] = "";
     *ret_json = NULL;
+    if (esdm_location_is_remote(store->location)) {
+        size_t n = 0;
+        esdm_status status =
+            zarr_remote_load(store->location, path, name, METADATA_BYTES_MAX, &text, &n, err);
+        if (status != ESDM_OK || text == NULL)
+            return status;
+        *ret_json = zarr_json(text, n, why);
+        return *ret_json != NULL ? ESDM_OK
+                                 : tool_error_set(err, ESDM_ECORRUPT, "%s: %s", file, why);
+    }
     if (stat(file, &is) != 0 && errno == ENOENT)
         return ESDM_OK;
     if (!S_ISREG(is.st_mode) || (size_t) is.st_size > METADATA_BYTES_MAX)
@@ -198,6 +210,11 @@ walk(zarr_store *store, const char *path, unsigned depth, esdm_error *err)
     esdm_status status = look_at(store, path, &more, err);
     if (status != ESDM_OK || !more)
         return status;
+    if (esdm_location_is_remote(store->location))
+        return tool_error_set(err, ESDM_ENOTSUP,
+                              "'%s': a group without consolidated metadata: what is in it cannot "
+                              "be listed on a web server (zarr.consolidate_metadata() writes them)",
+                              store->location);
     g_autofree char *folder = g_build_filename(store->location, path, NULL);
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     if (dir == NULL || depth > DEPTH_MAX)
@@ -244,7 +261,7 @@ read_nodes(zarr_store *store, esdm_error *err)
 esdm_status
 zarr_store_open(const char *path, zarr_store **ret, esdm_error *err)
 {
-    char *whole = realpath(path, NULL);
+    char *whole = esdm_location_is_remote(path) ? strdup(path) : realpath(path, NULL);
     if (whole == NULL)
         return tool_error_set(err, ESDM_ENOENT, "%s: %s", path, g_strerror(errno));
     zarr_store *store = g_new0(zarr_store, 1);

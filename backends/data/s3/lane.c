@@ -10,7 +10,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
-#include "retry.h"
+#include "base/retry.h"
 
 #define IDLE_POLL_MS 60000
 /* What a request costs beside its bytes, as bytes. */
@@ -130,7 +130,7 @@ plan_attempt(s3__lane *lane, s3__transfer *transfer)
 {
     lane->random = lane->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     uint32_t wait =
-        s3__retry_wait_ms(transfer->request->attempts, transfer->asked_ms, lane->random >> 33);
+        esdm__retry_wait_ms(transfer->request->attempts, transfer->asked_ms, lane->random >> 33);
     transfer->due_ms = now_ms() + wait;
     if (transfer->due_ms > transfer->first_ms + limit_of(lane, transfer->request))
         return false;

@@ -40,7 +40,7 @@ typedef struct esdm_file_filter {
 
 /** How the values of one dataset lie in one file. Borrows everything. */
 typedef struct esdm_file_layout {
-    const char *location; /**< absolute path */
+    const char *location; /**< absolute path, or URL */
     uint64_t bytes;       /**< size, times in ns since 1970 and inode of the file when it was
                                looked at: of fstat() */
     int64_t modified_ns;
@@ -56,6 +56,8 @@ typedef struct esdm_file_layout {
                                 dataset (Zarr's transpose); NULL: as they are. Needs `chunk` */
     uint64_t record_bytes; /**< distance in the file from one index of the first dimension to the
                                 next one; 0: as long as they are. Without filters alone */
+    const char *identity;  /**< of an object at a URL: esdm_remote_state.identity; `changed_ns` and
+                                `inode` do not count then. NULL: a file */
 } esdm_file_layout;
 
 /** What esdm_file_part.checksum is. */
@@ -90,6 +92,42 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_refer(esdm_dataset *dataset,
                                                         const esdm_file_layout *layout,
                                                         const esdm_file_part *parts, size_t nparts,
                                                         esdm_error *err);
+
+/** Whether a location is a URL (http, https), and no file. */
+ESDM_API bool esdm_location_is_remote(const char *location);
+
+/** What an object at a URL was. */
+typedef struct esdm_remote_state {
+    uint64_t bytes;
+    int64_t
+        modified_ns;    /**< since 1970, in steps of a second; INT64_MIN: the server does not say */
+    char identity[256]; /**< its ETag; "" */
+} esdm_remote_state;
+
+/**
+ * Looks at an object on a web server, without reading it. Only URLs below those that the site lists
+ * in "references.roots" are asked for, redirections are not followed, and failures that may pass
+ * are tried again within "references.timeout". Any thread.
+ * @return ESDM_ENOENT: there is no such object, or the plug-in is not installed. ESDM_EACCES: the
+ * site, or the server, does not allow it. ESDM_ENOTSUP: the server says nothing by which a change
+ * could be found out. ESDM_ECONFLICT: it was written this moment, which its server's clock cannot
+ * tell from a further change. ESDM_EIO, ESDM_ETIMEDOUT.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_remote_stat(esdm_session *session, const char *url,
+                                                      esdm_remote_state *ret_state,
+                                                      esdm_error *err);
+/** Reads a range of it. @return ESDM_ECONFLICT: it is not what it was. ESDM_ENOTSUP: the server has
+ *  no ranges. Else as esdm_remote_stat(). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_remote_read(esdm_session *session, const char *url,
+                                                      const esdm_remote_state *was,
+                                                      uint64_t position, void *buffer, size_t bytes,
+                                                      esdm_error *err);
+/** Reads a small one as a whole. @param most more bytes are ESDM_EINVAL. @param ret_data owned,
+ *  free(); NUL follows its last byte. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_remote_load(esdm_session *session, const char *url,
+                                                      size_t most, esdm_remote_state *ret_state,
+                                                      void **ret_data, size_t *ret_bytes,
+                                                      esdm_error *err);
 
 /** @param location of a file. @param bytes of values that are kept of it, as they are in memory. A
  *  file is visited for each part. Borrowed during the call. */

@@ -17,6 +17,9 @@
 #define DIVIDED_BYTES (UINT64_C(16) << 20)
 /* Gaps up to that are read with what lies around them. */
 #define GAP_BYTES UINT64_C(4096)
+/* The same of objects on servers, where each request costs a way there and back. */
+#define REMOTE_LEAF_BYTES (UINT64_C(4) << 20)
+#define REMOTE_GAP_BYTES  (UINT64_C(128) << 10)
 
 typedef struct source {
     esdm_session *session;
@@ -32,6 +35,7 @@ typedef struct source {
     uint64_t stride[ESDM_MAX_RANK]; /* bytes in the file; of plain ones */
     uint64_t first[ESDM_MAX_RANK];  /* of the request, within the fragment */
     uint64_t raw_bytes;             /* of the stored shape */
+    uint64_t leaf, gap;             /* plain bytes: see LEAF_BYTES and GAP_BYTES */
     const uint8_t *order;           /* u32 × rank: axes as they are stored; NULL: as they are */
 } source;
 
@@ -168,8 +172,7 @@ leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_
     if (!s->swap)
         return esdm__file_read(s->file, position, target, bytes, err);
     for (uint64_t done = 0; done < bytes;) {
-        uint64_t n =
-            bytes - done < LEAF_BYTES ? bytes - done : LEAF_BYTES / s->element * s->element;
+        uint64_t n = bytes - done < s->leaf ? bytes - done : s->leaf / s->element * s->element;
         n = n == 0 ? s->element : n;
         esdm_status status = esdm__file_read(s->file, position + done, target + done, n, err);
         if (status != ESDM_OK)
@@ -233,11 +236,11 @@ read_plain(source *s, uint64_t position, uint64_t *count, uint8_t *target, esdm_
         inner = span_of(s, count);
         count[axis] = all;
     }
-    if (axis == s->rank || (span <= LEAF_BYTES && aligned && step - inner <= GAP_BYTES))
+    if (axis == s->rank || (span <= s->leaf && aligned && step - inner <= s->gap))
         return leaf_copy(s, position, span, count, target, err);
     uint64_t all = count[axis];
-    uint64_t at_once = inner <= LEAF_BYTES / 2 && aligned && step - inner <= GAP_BYTES
-                           ? (LEAF_BYTES - inner) / step + 1
+    uint64_t at_once = inner <= s->leaf / 2 && aligned && step - inner <= s->gap
+                           ? (s->leaf - inner) / step + 1
                            : 1;
     esdm_status status = ESDM_OK;
     for (uint64_t i = 0; i < all && status == ESDM_OK; i += at_once) {
@@ -260,6 +263,9 @@ plain(source *s, const esdm__fragment *fragment, esdm_error *err)
         return status;
     if (!s->certain)
         return may_be_changed(s, err);
+    bool remote = esdm__file_is_remote(s->file);
+    s->leaf = remote ? REMOTE_LEAF_BYTES : LEAF_BYTES;
+    s->gap = remote ? REMOTE_GAP_BYTES : GAP_BYTES;
     for (uint32_t d = 0; d < s->rank; d++) {
         count[d] = s->request->count[d];
         position += s->first[d] * s->stride[d];
@@ -494,7 +500,9 @@ foreign_check(esdm_session *session, const esdm__fragment *fragment, bool data, 
         status = esdm__file_get(session, &s.foreign, &s.file, &s.certain, err);
     if (status != ESDM_OK)
         return status;
-    if (is_plain(&s, fragment))
+    if (!data && esdm__file_is_remote(s.file))
+        status = esdm__file_look(s.file, err);
+    else if (is_plain(&s, fragment))
         status = !s.certain ? may_be_changed(&s, err)
                  : data     ? check_readable(&s, fragment, err)
                             : ESDM_OK;

@@ -24,6 +24,10 @@ typedef struct esdm__file esdm__file;
  *  @param ret_file owned; esdm__file_put(). */
 esdm_status esdm__file_get(esdm_session *session, const esdm__foreign *foreign,
                            esdm__file **ret_file, bool *ret_certain, esdm_error *err);
+/** Whether it is an object on a server: each read is a request. */
+bool esdm__file_is_remote(const esdm__file *file);
+/** Asks the server whether it is what it was; nothing of other files. */
+esdm_status esdm__file_look(const esdm__file *file, esdm_error *err);
 /** Gives it back. */
 void esdm__file_put(esdm_session *session, esdm__file *file);
 /** Reads bytes; ESDM_ECONFLICT: they lie behind the end. */

@@ -16,6 +16,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "esdm/reference.h"
+#include "io/read/foreign_urls.h"
 #include "io/session/references.h"
 
 #define FILES_MOST 64u
@@ -28,6 +29,8 @@ struct esdm__file {
     unsigned users;
     uint64_t used; /* when, by the clock of the list */
     bool listed;
+    esdm_session *session; /* borrowed; of an object at a URL, which has no descriptor; or NULL */
+    esdm_source_state was; /* of such a one */
 };
 
 typedef struct files {
@@ -90,6 +93,10 @@ esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret
 {
     struct stat is;
     char identity[64];
+    if (file->session != NULL) { /* each request sees to that */
+        *ret_certain = true;
+        return ESDM_OK;
+    }
     if (fstat(file->fd, &is) != 0)
         return esdm__error_set_errno(err, errno, "file '%s'", file->location);
     if (foreign->bytes != UINT64_MAX && (uint64_t) is.st_size != foreign->bytes)
@@ -181,6 +188,10 @@ void
 esdm__file_put(esdm_session *session, esdm__file *file)
 {
     files *f = files_of(session);
+    if (file->session != NULL) {
+        file_free(file);
+        return;
+    }
     (void) pthread_mutex_lock(&f->lock);
     bool gone = --file->users == 0 && !file->listed;
     (void) pthread_mutex_unlock(&f->lock);
@@ -199,6 +210,52 @@ forget(esdm_session *session, esdm__file *file)
     esdm__file_put(session, file);
 }
 
+/* An object at a URL is not opened: each request says which one it is about. */
+static esdm_status
+get_url(esdm_session *session, const esdm__foreign *foreign, esdm__file **ret_file,
+        bool *ret_certain, esdm_error *err)
+{
+    esdm__file *file = calloc(1, sizeof *file);
+    if (file == NULL || (file->location = strdup(foreign->location)) == NULL) {
+        free(file);
+        return esdm__error_nomem(err, strlen(foreign->location), "a URL");
+    }
+    file->fd = -1;
+    file->session = session;
+    file->was = (esdm_source_state){.bytes = foreign->bytes, .modified_ns = foreign->mtime_ns};
+    if (strlen(foreign->identity) >= sizeof file->was.identity) {
+        file_free(file);
+        return esdm__error_set(err, ESDM_ECORRUPT, "the identity of '%s' is too long",
+                               foreign->location);
+    }
+    (void) snprintf(file->was.identity, sizeof file->was.identity, "%s", foreign->identity);
+    *ret_file = file;
+    *ret_certain = true;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__file_look(const esdm__file *file, esdm_error *err)
+{
+    esdm_source_state is;
+    if (file->session == NULL)
+        return ESDM_OK;
+    esdm_status status = esdm__url_stat(file->session, file->location, &is, err);
+    if (status != ESDM_OK)
+        return status;
+    if (is.bytes == file->was.bytes && is.modified_ns == file->was.modified_ns &&
+        strcmp(is.identity, file->was.identity) == 0)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was changed; refer to it again (esdm-ref)",
+                           file->location);
+}
+
+bool
+esdm__file_is_remote(const esdm__file *file)
+{
+    return file->session != NULL;
+}
+
 esdm_status
 esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file **ret_file,
                bool *ret_certain, esdm_error *err)
@@ -206,6 +263,8 @@ esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file *
     files *f = files_of(session);
     if (f == NULL)
         return esdm__error_nomem(err, sizeof *f, "the list of files");
+    if (esdm__reference_is_url(foreign->location))
+        return get_url(session, foreign, ret_file, ret_certain, err);
     (void) pthread_mutex_lock(&f->lock);
     esdm__file *file = find(f, foreign->location);
     (void) pthread_mutex_unlock(&f->lock);
@@ -245,6 +304,8 @@ bool
 esdm__file_is_cached(const esdm__file *file, uint64_t position)
 {
     uint8_t byte;
+    if (file->session != NULL)
+        return true; /* several requests are better than one after the other */
     return read_cached(file->fd, &byte, 1, position) == 1;
 }
 
@@ -252,6 +313,9 @@ esdm_status
 esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, esdm_error *err)
 {
     uint8_t *to = data;
+    if (file->session != NULL)
+        return esdm__url_read(file->session, file->location, &file->was, position, data, bytes,
+                              err);
     bool in_memory = bytes > PIECE_BYTES; /* the system has it, as far as is known */
     while (bytes > 0) {
         ssize_t n = in_memory ? read_cached(file->fd, to, bytes, position) : 0;

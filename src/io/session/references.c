@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ static bool
 is_below(const char *path, const char *root)
 {
     char real[PATH_MAX];
+    if (esdm__reference_is_url(root))
+        return false;
     if (realpath(root, real) == NULL)
         return false; /* it is not there, so nothing is below it */
     size_t bytes = strlen(real);
@@ -125,10 +128,58 @@ esdm__reference_open(const esdm_session *session, const char *location, int *ret
     return ESDM_OK;
 }
 
+bool
+esdm__reference_is_url(const char *location)
+{
+    return location != NULL &&
+           (strncmp(location, "http://", 7) == 0 || strncmp(location, "https://", 8) == 0);
+}
+
+/* Steps upwards, plain or escaped, and what would be read in two ways. */
+static bool
+is_crooked(const char *url)
+{
+    const char *path = strstr(url, "//") + 2;
+    for (const char *at = path; *at != '\0'; at++) {
+        if ((unsigned char) *at <= ' ' || *at == 0x7f || strchr("@#?\\", *at) != NULL)
+            return true;
+        if (*at == '/' && (strncmp(at, "/../", 4) == 0 || strcmp(at, "/..") == 0 ||
+                           strncmp(at, "/./", 3) == 0 || strcmp(at, "/.") == 0))
+            return true;
+        if (strncasecmp(at, "%2e", 3) == 0 || strncasecmp(at, "%2f", 3) == 0 ||
+            strncasecmp(at, "%5c", 3) == 0 || strncmp(at, "%00", 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+static esdm_status
+url_allowed(const esdm_session *session, const char *url, esdm_error *err)
+{
+    const esdm__site *site = session->site;
+    if (is_crooked(url))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s': a URL with '..', a user, a question or such escapes is not "
+                               "read",
+                               url);
+    for (size_t i = 0; i < site->references.nroots; i++) {
+        const char *root = site->references.roots[i];
+        size_t bytes = strlen(root);
+        if (esdm__reference_is_url(root) && strncmp(url, root, bytes) == 0 && url[bytes] == '/')
+            return ESDM_OK;
+    }
+    return esdm__error_set(err, ESDM_EACCES,
+                           "'%s' lies below none of the URLs that containers of this site may "
+                           "refer to (\"references.roots\" in %s)",
+                           url, site->source);
+}
+
 esdm_status
 esdm__reference_allowed(const esdm_session *session, const char *location, esdm_error *err)
 {
     char real[PATH_MAX];
+    if (esdm__reference_is_url(location))
+        return url_allowed(session, location, err);
     if (!session->site->references.limited)
         return ESDM_OK;
     if (realpath(location, real) == NULL)

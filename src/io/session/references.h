@@ -23,8 +23,11 @@
  */
 esdm_status esdm__reference_open(const esdm_session *session, const char *location, int *ret_fd,
                                  esdm_error *err);
-/** Whether a container may refer to a file: before it does. ESDM_EACCES tells why not. */
+/** Whether a container may refer to a file, or an object at a URL: before it does. URLs are allowed
+ *  below those of "references.roots" alone. ESDM_EACCES tells why not. */
 esdm_status esdm__reference_allowed(const esdm_session *session, const char *location,
                                     esdm_error *err);
+/** Whether a location is a URL of a web server, and no file. */
+bool esdm__reference_is_url(const char *location);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "retry.h"
 
+#include "base/retry.h"
+
 #include <curl/curl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,24 +20,24 @@ test_retry__pauses_double_up_to_a_limit(void **state)
         uint32_t low = UINT32_MAX;
         uint32_t high = 0;
         for (uint64_t random = 0; random < 20000; random++) {
-            uint32_t wait = s3__retry_wait_ms(attempt, 0, random * 2654435761u);
+            uint32_t wait = esdm__retry_wait_ms(attempt, 0, random * 2654435761u);
             low = wait < low ? wait : low;
             high = wait > high ? wait : high;
         }
         assert_true(low >= most / 2 && low < most * 3 / 5);
         assert_true(high <= most && high > most * 9 / 10);
     }
-    assert_in_range(s3__retry_wait_ms(0, 0, 7), 50, 100);
-    assert_in_range(s3__retry_wait_ms(UINT32_MAX, 0, UINT64_MAX), 4000, 8000);
+    assert_in_range(esdm__retry_wait_ms(0, 0, 7), 50, 100);
+    assert_in_range(esdm__retry_wait_ms(UINT32_MAX, 0, UINT64_MAX), 4000, 8000);
 }
 
 static void
 test_retry__servers_may_ask_for_more(void **state)
 {
     (void) state;
-    assert_int_equal(s3__retry_wait_ms(1, 5000, 1), 5000);
-    assert_int_equal(s3__retry_wait_ms(1, UINT64_MAX, 1), 30000);
-    assert_in_range(s3__retry_wait_ms(8, 1, 1), 4000, 8000);
+    assert_int_equal(esdm__retry_wait_ms(1, 5000, 1), 5000);
+    assert_int_equal(esdm__retry_wait_ms(1, UINT64_MAX, 1), 30000);
+    assert_in_range(esdm__retry_wait_ms(8, 1, 1), 4000, 8000);
 }
 
 static void

@@ -44,7 +44,8 @@ extern "C" {
 typedef enum esdm_plugin_kind {
     ESDM_PLUGIN_DATA = 1,
     ESDM_PLUGIN_META = 2,
-    ESDM_PLUGIN_CODEC = 3
+    ESDM_PLUGIN_CODEC = 3,
+    ESDM_PLUGIN_SOURCE = 4
 } esdm_plugin_kind;
 
 /** First member of every ops table; never grows. */

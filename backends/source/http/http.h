@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_HTTP_H
+#define ESDM_BACKEND_HTTP_H
+
+/** @file What the files of the plug-in share. */
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/buffer.h"
+#include "esdm/sys/source.h"
+
+#define HTTP__IDLE_MAX 32u
+/** Of objects up to that a server without ranges may send all for a part of it. */
+#define HTTP__WHOLE_BYTES (UINT64_C(16) << 20)
+
+/** A handle of the plug-in. */
+typedef struct http__source {
+    uint64_t timeout_ms;
+    pthread_mutex_t lock;       /* guards what follows; a leaf */
+    CURL *idle[HTTP__IDLE_MAX]; /* with their connections */
+    uint32_t nidle;
+    uint64_t random;
+} http__source;
+
+/** One question, and what was answered. */
+typedef struct http__request {
+    /* Set by the caller; borrowed. */
+    const char *url;
+    const esdm_source_state *was; /* NULL: whatever it is */
+    bool head;                    /* no contents */
+    bool ranged;
+    uint64_t position; /* of a ranged one */
+    size_t bytes;      /* of the buffer; without one: most that is taken */
+    uint8_t *buffer;   /* NULL: `body` takes what comes */
+
+    /* The answer. */
+    esdm__buffer body;
+    size_t received;
+    uint64_t passed; /* bytes before the range that a server without ranges sent */
+    long status;
+    uint64_t length;    /* of the whole object; UINT64_MAX: not said */
+    uint64_t begin;     /* of what came */
+    bool has_range;     /* it said which part came */
+    bool too_much;      /* more came than was asked for, and was not taken */
+    bool encoded;       /* it is compressed on its way */
+    int64_t modified_s; /* -1: not said */
+    int64_t date_s;     /* -1: not said */
+    char etag[200];     /* "": none, or too long */
+    char location[300]; /* where it is said to be */
+    uint64_t asked_ms;  /* Retry-After */
+    char why[CURL_ERROR_SIZE];
+} http__request;
+
+/** Asks until it is answered, or there is no time left. Any answer but those that say "later" is
+ *  ESDM_OK. */
+esdm_status http__ask(http__source *source, http__request *request, esdm_error *err);
+/** What an answer that is none of the wanted ones means. */
+esdm_status http__refuse(const http__request *request, esdm_error *err);
+/** Whether the answer is about the object that was asked for. */
+esdm_status http__compare(const http__request *request, esdm_error *err);
+/** What the object is. */
+esdm_status http__describe(const http__request *request, esdm_source_state *ret_state,
+                           esdm_error *err);
+
+#endif
