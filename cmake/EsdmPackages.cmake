@@ -29,6 +29,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libjansson-dev, libxxhash-dev")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME esdm)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "netcdf-bin")
+# Programs of a server that a site can have of its own (esdm-postgres).
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "postgresql")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-esdm)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
