@@ -371,3 +371,34 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     esdm__scratch_free(stage[1]);
     return st;
 }
+
+/* ---- equal ones ----------------------------------------------------------------------------- */
+
+/* Places in the head that differ between equal fragments: dataset, and the checksum over it. */
+#define AT_DATASET  48u
+#define AT_BLOCKS   52u
+#define AT_CHECKSUM 56u
+
+void
+esdm__blob_hash(const void *head, size_t head_bytes, uint64_t ret_hash[2])
+{
+    const uint8_t *bytes = head;
+    uint8_t told[AT_DATASET + 4 + 16];
+    uint64_t rest[2];
+    esdm__checksum128(bytes + ESDM__BLOB_HEADER_BYTES, head_bytes - ESDM__BLOB_HEADER_BYTES, rest);
+    memcpy(told, bytes, AT_DATASET);
+    memcpy(told + AT_DATASET, bytes + AT_BLOCKS, 4);
+    memcpy(told + AT_DATASET + 4, rest, sizeof rest);
+    esdm__checksum128(told, sizeof told, ret_hash);
+}
+
+bool
+esdm__blob_head_equals(const void *a, const void *b, size_t head_bytes)
+{
+    const uint8_t *x = a;
+    const uint8_t *y = b;
+    return memcmp(x, y, AT_DATASET) == 0 &&
+           memcmp(x + AT_BLOCKS, y + AT_BLOCKS, AT_CHECKSUM - AT_BLOCKS) == 0 &&
+           memcmp(x + ESDM__BLOB_HEADER_BYTES, y + ESDM__BLOB_HEADER_BYTES,
+                  head_bytes - ESDM__BLOB_HEADER_BYTES) == 0;
+}

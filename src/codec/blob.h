@@ -145,6 +145,11 @@ typedef struct esdm__blob_view {
  * a newer version or an unknown codec id. */
 esdm_status esdm__blob_parse(const void *head, size_t head_bytes, esdm__codec_by_id find,
                              esdm__blob_view *ret_view, esdm_error *err);
+/** A hash over a head but for the number of the dataset: fragments of other datasets may be equal.
+ *  @param head_bytes ≥ ESDM__BLOB_HEADER_BYTES. */
+void esdm__blob_hash(const void *head, size_t head_bytes, uint64_t ret_hash[2]);
+/** Whether two heads of the same length say the same but for that number. */
+bool esdm__blob_head_equals(const void *a, const void *b, size_t head_bytes);
 /** Where blocks first … first+count-1 lie: offset from the start of the payload. */
 void esdm__blob_range(const esdm__blob_view *view, uint32_t first, uint32_t count,
                       uint64_t *ret_offset, uint64_t *ret_bytes);

@@ -70,11 +70,39 @@ parse_retention(const esdm__json_node *node, esdm__site_policy *policy, esdm_err
 }
 
 static esdm_status
+parse_dedup(const esdm__json_node *member, esdm__dedup *ret_dedup, esdm_error *err)
+{
+    const char *text = NULL;
+    esdm_status status = esdm__json_string(member, &text, err);
+    if (status != ESDM_OK)
+        return status;
+    if (strcmp(text, "write") != 0 && strcmp(text, "off") != 0)
+        return esdm__json_error(member, err,
+                                "\"%s\" is neither \"write\" (what is equal to what is stored "
+                                "already is not stored once more) nor \"off\"",
+                                text);
+    *ret_dedup = text[0] == 'w' ? ESDM__DEDUP_WRITE : ESDM__DEDUP_OFF;
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_policy_dedup(const esdm__json_node *node, esdm__site_policy *policy, esdm_error *err)
+{
+    esdm__json_node member;
+    if (!esdm__json_member(node, "dedup", &member))
+        return ESDM_OK;
+    if (policy->variable != NULL)
+        return esdm__json_error(&member, err, "\"dedup\" is said of containers, not of variables");
+    return parse_dedup(&member, &policy->dedup, err);
+}
+
+static esdm_status
 parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_policy *policy,
              esdm_error *err)
 {
-    static const char *const keys[] = {"container", "variable", "copies",  "targets",     "tier",
-                                       "prefer",    "access",   "history", "history_age", NULL};
+    static const char *const keys[] = {"container",   "variable", "copies", "targets",
+                                       "tier",        "prefer",   "access", "history",
+                                       "history_age", "dedup",    NULL};
     esdm__json_node member;
     esdm_status status = esdm__json_is_object(node, err);
     if (status == ESDM_OK)
@@ -87,6 +115,8 @@ parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_pol
         status = parse_copies(&member, site, &policy->copies, err);
     if (status == ESDM_OK)
         status = parse_retention(node, policy, err);
+    if (status == ESDM_OK)
+        status = parse_policy_dedup(node, policy, err);
     return status == ESDM_OK ? esdm__site_parse_placement(node, site, policy, err) : status;
 }
 
@@ -97,10 +127,13 @@ esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site, esdm_er
     esdm_status status = ESDM_OK;
     site->copies = 1;
     site->prefer = ESDM__PREFER_FAST;
+    site->dedup = ESDM__DEDUP_OFF;
     if (esdm__json_member(root, "copies", &member))
         status = parse_copies(&member, site, &site->copies, err);
     if (status == ESDM_OK && esdm__json_member(root, "prefer", &member))
         status = esdm__site_parse_prefer(&member, &site->prefer, err);
+    if (status == ESDM_OK && esdm__json_member(root, "dedup", &member))
+        status = parse_dedup(&member, &site->dedup, err);
     size_t count = 0;
     if (status == ESDM_OK)
         status = esdm__json_list(root, "policies", MAX_POLICIES, &list, &count, err);
@@ -214,6 +247,18 @@ esdm__site_retention(const esdm__site *site, const char *container)
     if (!has_age)
         found.age_s = site->history_age_s;
     return found;
+}
+
+bool
+esdm__site_dedups(const esdm__site *site, const char *container)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->dedup != ESDM__DEDUP_UNSTATED && policy->variable == NULL &&
+            matches(policy, container, "/"))
+            return policy->dedup == ESDM__DEDUP_WRITE;
+    }
+    return site->dedup == ESDM__DEDUP_WRITE;
 }
 
 uint32_t

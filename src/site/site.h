@@ -87,6 +87,9 @@ typedef enum esdm__access {
     ESDM__ACCESS_BOTH
 } esdm__access;
 
+/** Whether what is stored already is stored once more ("dedup"). */
+typedef enum esdm__dedup { ESDM__DEDUP_UNSTATED, ESDM__DEDUP_OFF, ESDM__DEDUP_WRITE } esdm__dedup;
+
 /** What holds for the fragments of some variables. The first policy that matches and states a
  *  thing decides it. */
 typedef struct esdm__site_policy {
@@ -99,6 +102,7 @@ typedef struct esdm__site_policy {
     uint32_t history; /* snapshots to keep of a container; 0: not stated */
     bool has_age;     /* `history_age_s` is stated */
     uint64_t history_age_s;
+    esdm__dedup dedup; /* of containers */
 } esdm__site_policy;
 
 /** Which files containers may refer to. */
@@ -146,6 +150,7 @@ typedef struct esdm__site {
     uint32_t history;       /* snapshots to keep, ≥ 1; default 1 */
     uint64_t history_age_s; /* younger ones are kept, too; default 0 */
     uint32_t copies;        /* of each fragment, on distinct targets, ≥ 1; default 1 */
+    esdm__dedup dedup;      /* never unstated; default off */
     esdm__prefer prefer;    /* never unstated; default fast */
     esdm__site_policy *policies; /* in the order of the file */
     size_t npolicies;
@@ -193,6 +198,8 @@ void esdm__site_view_describe(const esdm__site_view *view, esdm__view_shape *sha
  * unless it does. A store that cannot is fine. @param anew also of what it has counted. */
 esdm_status esdm__site_views_keep(const esdm__site *site, const esdm_meta_plugin *meta, void *store,
                                   bool anew, esdm_error *err);
+/** Whether fragments of a container that are equal to committed ones are referred to. */
+bool esdm__site_dedups(const esdm__site *site, const char *container);
 /** Which snapshots of a container are kept, beside those that have tags. */
 typedef struct esdm__retention {
     uint32_t count; /* the newest ones; ≥ 1 */

@@ -29,9 +29,6 @@
 #define NONE UINT32_MAX
 /* Packs are emptied of which at least one in so many bytes is not needed any more. */
 #define EMPTY_SHARE 5u
-/* Places in the head that differ between equal fragments: dataset, and the checksum over it. */
-#define HEAD_DATASET  48u
-#define HEAD_CHECKSUM 56u
 /* Heads longer than this are not looked at. */
 #define HEAD_MOST (UINT32_C(16) << 20)
 
@@ -233,13 +230,6 @@ same_size(const blob *x, const blob *y)
            x->head_bytes == y->head_bytes;
 }
 
-static void
-mask_head(uint8_t *head)
-{
-    memset(head + HEAD_DATASET, 0, 4);
-    memset(head + HEAD_CHECKSUM, 0, 8);
-}
-
 /* What cannot be read is no fragment that is stored twice. */
 static esdm_status
 hash_one(void *context, size_t i, esdm_error *err)
@@ -258,8 +248,7 @@ hash_one(void *context, size_t i, esdm_error *err)
     if (esdm__sources_of(d->session, one->pack, &sources, NULL) == ESDM_OK &&
         esdm__session_read(d->session, sources.targets[0], one->pack->pack, &range, 1, NULL) ==
             ESDM_OK) {
-        mask_head(head);
-        esdm__checksum128(head, one->head_bytes, one->hash);
+        esdm__blob_hash(head, one->head_bytes, one->hash);
         one->hashed = true;
     }
     free(head);
@@ -397,11 +386,8 @@ compare_one(void *context, size_t i, esdm_error *err)
     esdm_status status = read_blob(d, one, &a, &why);
     if (status == ESDM_OK)
         status = read_blob(d, &d->blobs[one->same], &b, &why);
-    if (status == ESDM_OK) {
-        mask_head(a);
-        mask_head(b);
-    }
-    if (status != ESDM_OK || memcmp(a, b, one->stored_bytes) != 0)
+    if (status != ESDM_OK || !esdm__blob_head_equals(a, b, one->head_bytes) ||
+        memcmp(a + one->head_bytes, b + one->head_bytes, one->stored_bytes - one->head_bytes) != 0)
         one->same = NONE;
     free(a);
     free(b);

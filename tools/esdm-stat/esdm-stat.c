@@ -151,6 +151,11 @@ print_storage(const stat_storage *storage, const char *indent)
     g_tree_foreach(storage->codecs, append_codec, codecs);
     print("%s    %s, stored %s; fragments: %" G_GUINT64_FORMAT "%s; codec: %s\n", indent, raw,
           stored, (guint64) storage->fragments, targets->str, codecs->str);
+    if (storage->shared > 0) {
+        g_autofree char *shared = size_text(storage->shared_bytes);
+        print("%s    %" G_GUINT64_FORMAT " of them (%s) in packs of other containers\n", indent,
+              (guint64) storage->shared, shared);
+    }
     for (guint i = 0; i < storage->list->len; i++)
         print_fragment(g_ptr_array_index(storage->list, i), indent);
 }

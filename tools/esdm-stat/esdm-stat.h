@@ -48,9 +48,12 @@ typedef struct stat_storage {
     uint64_t fragments;
     uint64_t raw_bytes;
     uint64_t stored_bytes;
-    GTree *targets;  /* name → stat_target, sorted by name */
-    GTree *codecs;   /* name → uint64_t * */
-    GPtrArray *list; /* stat_fragment, with --fragments alone */
+    uint64_t shared; /* of the fragments: in packs of other containers */
+    uint64_t shared_bytes;
+    const char *uuid; /* of the container */
+    GTree *targets;   /* name → stat_target, sorted by name */
+    GTree *codecs;    /* name → uint64_t * */
+    GPtrArray *list;  /* stat_fragment, with --fragments alone */
 } stat_storage;
 
 esdm_status stat_storage_read(esdm_dataset *dataset, stat_storage *ret_storage, esdm_error *err);

@@ -83,6 +83,10 @@ visit_fragment(const esdm_fragment_info *info, void *user)
     storage->fragments++;
     storage->raw_bytes += info->raw_bytes;
     storage->stored_bytes += info->stored_bytes;
+    if (info->pack[0] != '\0' && !g_str_has_prefix(info->pack, storage->uuid)) {
+        storage->shared++;
+        storage->shared_bytes += info->stored_bytes;
+    }
     stat_target *target = target_of(storage->targets, info->target);
     target->fragments++;
     target->stored_bytes += info->stored_bytes;
@@ -110,6 +114,7 @@ esdm_status
 stat_storage_read(esdm_dataset *dataset, stat_storage *ret_storage, esdm_error *err)
 {
     *ret_storage = (stat_storage){
+        .uuid = esdm_container_uuid(esdm_group_container(esdm_dataset_group(dataset))),
         .targets = g_tree_new_full(compare_names, NULL, g_free, free_target),
         .codecs = g_tree_new_full(compare_names, NULL, g_free, g_free),
         .list = g_ptr_array_new_with_free_func(free_fragment),

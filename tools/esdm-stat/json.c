@@ -93,6 +93,8 @@ set_storage(json_t *object, esdm_dataset *dataset, esdm_error *err)
         tool_json_set(object, "raw_bytes", tool_json_u64(storage.raw_bytes));
         tool_json_set(object, "stored_bytes", tool_json_u64(storage.stored_bytes));
         tool_json_set(object, "fragment_count", tool_json_u64(storage.fragments));
+        tool_json_set(object, "shared_fragments", tool_json_u64(storage.shared));
+        tool_json_set(object, "shared_bytes", tool_json_u64(storage.shared_bytes));
         tool_json_set(object, "targets", targets);
         tool_json_set(object, "codecs", codecs);
         if (stat_wants.fragments)

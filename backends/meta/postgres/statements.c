@@ -208,6 +208,16 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "WHERE (SELECT count(*) FROM named) = 2 "
         "AND u.uuid <> (SELECT n.uuid FROM named n WHERE n.container = $1) "
         "ON CONFLICT DO NOTHING) SELECT count(*) FROM named",
+    /* Within the transaction of a commit, which has the other one pinned. */
+    [POSTGRES__SHARE_COMMITTED] =
+        "WITH other AS MATERIALIZED (SELECT c.container, c.uuid FROM {S}.container c "
+        "WHERE c.container = $2 FOR KEY SHARE), "
+        "added AS (INSERT INTO {S}.shared(uuid, container) SELECT u.uuid, $1 FROM "
+        "(SELECT o.uuid FROM other o UNION "
+        "SELECT h.uuid FROM {S}.shared h WHERE h.container = $2) u "
+        "WHERE EXISTS(SELECT FROM other) "
+        "AND u.uuid <> (SELECT c.uuid FROM {S}.container c WHERE c.container = $1) "
+        "ON CONFLICT DO NOTHING) SELECT count(*) FROM other",
     [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h",
     [POSTGRES__SHARED_LIST_OF] =
         "SELECT h.uuid, h.container FROM {S}.shared h WHERE h.container = $1",

@@ -63,6 +63,36 @@ add_batches(postgres__store *store, const postgres__transaction *all,
     return status;
 }
 
+/* What the commit refers to. */
+static esdm_status
+share_all(postgres__store *store, const postgres__transaction *all, postgres__failure *ret_failure,
+          esdm_error *err)
+{
+    esdm_meta_committed made = {0};
+    esdm_status status = ESDM_OK;
+    postgres__read_committed(all->result, &made);
+    for (size_t i = 0; i < all->commit->nshares && status == ESDM_OK; i++) {
+        postgres__params params = {0};
+        PGresult *result = NULL;
+        uint64_t other = all->commit->shares[i];
+        if (other == made.container)
+            continue;
+        postgres__put_int(&params, made.container);
+        postgres__put_int(&params, other);
+        status = postgres__link_run(&store->link, POSTGRES__SHARE_COMMITTED, &params, &result,
+                                    ret_failure, err);
+        if (status == ESDM_OK && postgres__u64(result, 0, 0) == 0) {
+            *ret_failure = POSTGRES__REFUSED;
+            status = esdm__error_set(err, ESDM_ECONFLICT,
+                                     "record %llu, to whose packs it refers, is not there any more",
+                                     (unsigned long long) other);
+        }
+        PQclear(result);
+        postgres__params_clear(&params);
+    }
+    return status;
+}
+
 /* The record that has the name gets another one; no failure when there is none. */
 static esdm_status
 keep(postgres__store *store, postgres__transaction *all, postgres__failure *ret_failure,
@@ -102,6 +132,8 @@ run_parts(postgres__store *store, postgres__transaction *all, postgres__failure 
         status = postgres__check_published(all, err);
         *ret_failure = POSTGRES__REFUSED;
     }
+    if (status == ESDM_OK && !done && all->commit != NULL && all->commit->nshares > 0)
+        status = share_all(store, all, ret_failure, err);
     return status == ESDM_OK && !done ? add_batches(store, all, ret_failure, err) : status;
 }
 

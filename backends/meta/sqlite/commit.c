@@ -412,6 +412,9 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     else
         status = publish_new(&store->writer, commit, attributes, attributes_bytes, &next, &replaced,
                              err);
+    if (status == ESDM_OK)
+        status =
+            sqlite__share_all(&store->writer, next.container, commit->shares, commit->nshares, err);
     status = sqlite__end_write(store, status, err);
     free(attributes);
     free(next.lengths);

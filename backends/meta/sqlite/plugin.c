@@ -61,6 +61,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .clone = sqlite__clone,
     .shared_list = sqlite__shared_list,
     .share = sqlite__share,
+    .commit_shares = true,
     .tag_set = sqlite__tag_set,
     .tag_remove = sqlite__tag_remove,
     .tag_list = sqlite__tag_list,

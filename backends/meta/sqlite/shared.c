@@ -376,6 +376,36 @@ share(sqlite__link *link, uint64_t container, uint64_t other, esdm_error *err)
                              : status;
 }
 
+/* Who commits has them pinned: they are there, whether they have a name or not. */
+esdm_status
+sqlite__share_all(sqlite__link *link, uint64_t container, const uint64_t *others, size_t count,
+                  esdm_error *err)
+{
+    esdm_status status = count > 0 ? sqlite__schema_guard(link, err) : ESDM_OK;
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        sqlite3_stmt *statement = NULL;
+        bool row = false;
+        uint64_t there = 0;
+        if (others[i] == container)
+            continue;
+        if (others[i] <= SQLITE__CONTAINER_MAX)
+            status = sqlite__prepare(link, SQLITE__SHARED_THERE, &statement, err, "i", others[i]);
+        if (statement != NULL && status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+        if (row) {
+            there = sqlite__u64(statement, 0);
+            (void) sqlite3_reset(statement);
+        }
+        if (status == ESDM_OK && there == 0)
+            status = esdm__error_set(err, ESDM_ECONFLICT,
+                                     "record %llu, to whose packs it refers, is not there any more",
+                                     (unsigned long long) others[i]);
+        if (status == ESDM_OK)
+            status = sqlite__run(link, SQLITE__SHARED_MORE, err, "ii", container, others[i]);
+    }
+    return status;
+}
+
 esdm_status
 sqlite__share(void *self, uint64_t container, uint64_t other, esdm_error *err)
 {

@@ -304,6 +304,7 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "WHERE u.uuid <> (SELECT uuid FROM container WHERE container = ?1)",
     [SQLITE__SHARED_NAMED] =
         "SELECT count(*) FROM container WHERE container IN (?1, ?2) AND name IS NOT NULL",
+    [SQLITE__SHARED_THERE] = "SELECT count(*) FROM container WHERE container = ?1",
     [SQLITE__SHARED_DELETE] = "DELETE FROM shared WHERE container = ?1",
 
     /* ---- names of snapshots */

@@ -218,6 +218,9 @@ esdm_status sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t
 
 /* ---- shared.c ------------------------------------------------------------------------------- */
 
+/** Rows of a commit: esdm_meta_commit.shares. Within a change. */
+esdm_status sqlite__share_all(sqlite__link *link, uint64_t container, const uint64_t *others,
+                              size_t count, esdm_error *err);
 esdm_status sqlite__share(void *store, uint64_t container, uint64_t other, esdm_error *err);
 esdm_status sqlite__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
                                 void *user, esdm_error *err);

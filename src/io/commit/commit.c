@@ -301,13 +301,17 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .history = keep.age_s > 0 ? UINT32_MAX : keep.count,
     };
     esdm_status status = ESDM_OK;
+    uint64_t *shares = NULL;
     if (commit.kind == ESDM_META_REPLACE)
         commit.keep_as = esdm__former_name(session, commit.name, false, former);
     if (w->io->doubted)
         status = settle_doubt(w->io, w->container->name, err);
     w->newer = 0;
+    if (status == ESDM_OK)
+        status = esdm__container_shares(w->container, &shares, &commit.nshares, err);
     if (status != ESDM_OK)
         return status;
+    commit.shares = shares;
     esdm__noting noting;
     esdm__noting_begin(&noting, session, &commit, w->io->uuid);
     esdm__span span;
@@ -317,6 +321,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         status = session->meta->commit(session->store, &commit, ret_committed, err);
     esdm__container_observed(w->container, &span, ESDM__SPAN_CATALOG, status);
     esdm__noting_end(&noting, status, w->merged_sums, ret_committed);
+    free(shares);
     w->io->doubted = w->io->record == 0 && status != ESDM_OK && !esdm__commit_is_refused(status);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/short_mutex.h"
 #include "io/container/accuracy.h"
+#include "io/packs/equals.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
 
@@ -18,6 +19,9 @@ esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_er
     io->session = session;
     (void) pthread_mutex_init(&io->commit_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
+    (void) pthread_mutex_init(&io->equals_lock, NULL);
+    io->dedups = session->meta->commit_shares && !session->read_only &&
+                 esdm__site_dedups(session->site, container->name);
     container->session = session;
     container->io = io;
     return ESDM_OK;
@@ -36,10 +40,12 @@ esdm__container_io_free(esdm_container *container)
     esdm__tree_clear(&io->tree);
     if (io->pinned)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
+    esdm__equals_free(io->equals);
     free(io->dirty);
     free(io->published);
     esdm__cf_clear(&io->cf);
     esdm__opened_clear(&io->opened);
+    (void) pthread_mutex_destroy(&io->equals_lock);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->commit_lock);
     free(io);

@@ -58,9 +58,13 @@ typedef struct esdm__container_io {
     esdm__opened opened; /* under commit_lock */
     atomic_size_t hand;  /* dataset whose index gives memory back next */
     uint64_t
-        dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
-    esdm__cf cf;       /* which datasets are coordinates; under commit_lock */
-    uint64_t cf_at;    /* `changes` of the container when that was found; 0: not yet */
+        dropped_bytes;  /* stored, that committed pages do not name any more; under commit_lock */
+    bool dedups;        /* what is stored already is not stored once more */
+    bool equals_sought; /* under equals_lock, as the next one */
+    struct esdm__equals *equals; /* owned; NULL: none are there */
+    pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */
+    esdm__cf cf;                 /* which datasets are coordinates; under commit_lock */
+    uint64_t cf_at;              /* `changes` of the container when that was found; 0: not yet */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 
@@ -141,6 +145,13 @@ esdm_status esdm__container_catch_up(esdm_container *container, uint64_t lost, e
 /** The packs, made at first use. */
 esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs,
                                   esdm_error *err);
+
+/** Committed fragments that new ones may be equal to (io/packs/equals.h); NULL: none. The first
+ * call looks for them. Caller holds a write lock. (dedup.c) */
+struct esdm__equals *esdm__container_equals(const esdm_container *container);
+/** Records to whose packs pending fragments may refer. @param ret_records owned, free(). */
+esdm_status esdm__container_shares(esdm_container *container, uint64_t **ret_records,
+                                   size_t *ret_count, esdm_error *err);
 
 /** Engine state of a dataset, made at first use (thread-safe). */
 esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err);

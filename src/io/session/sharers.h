@@ -7,8 +7,9 @@
  * Which records refer to packs of other records (clones): a pack is needed by the record whose uuid
  * its name begins with, and by those that share this uuid, and by nobody else.
  *
- * Only clones and merges add such a row, and only of a container that has a name. So when at some
- * moment no record but garbage shares a uuid or has it, nobody ever will again.
+ * Such a row is added only of a container that has a name, or of one that the writer who adds it
+ * has pinned since it had one. So when at some moment no record but garbage that nobody has pinned
+ * shares a uuid or has it, nobody ever will again.
  */
 
 #include "io/session/session.h"

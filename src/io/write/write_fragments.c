@@ -8,6 +8,7 @@
 #include "io/container/accuracy.h"
 #include "io/container/missing.h"
 #include "io/encode/strings.h"
+#include "io/write/append.h"
 #include "io/write/region_cutter.h"
 #include "io/write/write.h"
 #include "model/copy.h"
@@ -27,7 +28,7 @@ typedef struct slot {
     esdm__fragment fragment;
     esdm__box part;   /* of the round's box */
     uint32_t regions; /* of the accuracy, that it touches: a bit for each */
-    esdm__place place;
+    esdm__appended stored;
     void *inline_data; /* owned; NULL for fragments in packs */
 } slot;
 
@@ -54,6 +55,7 @@ typedef struct round {
     esdm__missing missing;          /* what does not count in statistics */
     const esdm__region_map *map;    /* of its regions; NULL: there are none, or nobody knows */
     way ways[2];                    /* elsewhere, and where a region is touched */
+    struct esdm__equals *equals;    /* what is stored already; NULL: nothing is looked for */
     atomic_uint_fast64_t out_of_range;
 } round;
 
@@ -229,14 +231,13 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
         return status;
     if (has_null)
         esdm__blob_mark_nulls(&blob);
-    esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
     const esdm__pack_hint hint = {.behind_bytes = behind(r, i, &blob),
                                   .copies = r->io->copies,
                                   .allowed = r->io->allowed,
                                   .cheap = r->io->cheap};
-    status = esdm__pack_set_append(packs, &hint, iov, 2, &r->slots[i].place, err);
+    status = esdm__write_append(r->equals, packs, &hint, &blob, &r->slots[i].stored, err);
     if (status == ESDM_OK) {
-        fragment->position = r->slots[i].place.position;
+        fragment->position = r->slots[i].stored.position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
         fragment->head_bytes = (uint32_t) blob.head_bytes;
         const esdm__chain *chain = way_of(r, &r->slots[i])->chain;
@@ -310,9 +311,7 @@ enter_pending(round *r, size_t count, esdm_error *err)
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__fragment *fragment = &r->slots[i].fragment;
         if (fragment->inline_data == NULL) {
-            fragment->pack =
-                esdm__index_pack(io->index, esdm__place_target_name(&r->slots[i].place),
-                                 esdm__place_pack_name(&r->slots[i].place));
+            fragment->pack = esdm__appended_pack(&r->slots[i].stored, io->index);
             if (fragment->pack == NULL)
                 status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
         }
@@ -420,6 +419,7 @@ run_round(round *r, size_t count, esdm_error *err)
         bytes += part_bytes(r, i);
     atomic_store(&r->behind_bytes, bytes);
     r->inline_room = has_inline_room(r);
+    r->equals = esdm__container_equals(r->dataset->group->container);
     esdm__pool *pool = r->dataset->group->container->session->pool;
     esdm_status status = choose_codecs(r, count, err);
     if (status == ESDM_OK)

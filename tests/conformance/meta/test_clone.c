@@ -320,6 +320,67 @@ test_share__adds_a_record_and_all_that_it_shares(void **state)
     assert_int_equal(list(f->store).count, 4);
 }
 
+static void
+test_share__comes_with_a_commit_also_of_what_has_lost_its_name(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed cloned, made, next;
+    char uuid[ESDM_META_UUID_BYTES];
+    uint64_t removed = 0;
+    if (!meta()->commit_shares)
+        skip();
+    esdm_meta_committed a = meta_create(f->store, "a");
+    (void) snprintf(uuid, sizeof uuid, "%s", meta_record(f, "a").uuid);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    esdm_meta_snapshot pinned = meta_pin(f->store, "b", 0);
+    esdm_meta_commit commit = meta_new_commit(ESDM_META_CREATE);
+    const uint64_t others[] = {cloned.container, 0};
+    commit.name = "c";
+    commit.shares = others;
+    commit.nshares = 1;
+    assert_ok(meta()->commit(f->store, &commit, &made, &place_error));
+    pairs all = list(f->store);
+    assert_int_equal(all.count, 3);
+    assert_true(shares(&all, UUID_OF_CLONE, made.container));
+    assert_true(shares(&all, uuid, made.container));
+    /* what is replaced by the commit itself, and garbage that is pinned */
+    assert_ok(meta()->container_remove(f->store, "b", &removed, &place_error));
+    esdm_meta_snapshot former = meta_pin(f->store, "a", 0);
+    const uint64_t both[] = {cloned.container, a.container};
+    commit = meta_new_commit(ESDM_META_REPLACE);
+    commit.name = "a";
+    commit.shares = both;
+    commit.nshares = 2;
+    assert_ok(meta()->commit(f->store, &commit, &next, &place_error));
+    assert_int_equal(next.replaced, a.container);
+    all = list(f->store);
+    assert_true(shares(&all, UUID_OF_CLONE, next.container));
+    assert_true(shares(&all, uuid, next.container));
+    /* an update, and itself: no row */
+    esdm_meta_commit update = meta_new_commit(ESDM_META_UPDATE);
+    update.container = made.container;
+    update.shares = &made.container;
+    update.nshares = 1;
+    assert_ok(meta()->commit(f->store, &update, &made, &place_error));
+    assert_int_equal(list(f->store).count, all.count);
+    /* what is not there: nothing is published */
+    const uint64_t none = 4711;
+    update.shares = &none;
+    uint64_t before = made.snapshot;
+    assert_int_equal(meta()->commit(f->store, &update, &next, &place_error), ESDM_ECONFLICT);
+    assert_int_equal(meta_record(f, "c").snapshot, before);
+    commit = meta_new_commit(ESDM_META_CREATE);
+    commit.name = "d";
+    commit.shares = &none;
+    commit.nshares = 1;
+    assert_int_equal(meta()->commit(f->store, &commit, &next, &place_error), ESDM_ECONFLICT);
+    assert_int_equal(meta()->container_find(f->store, "d", &(esdm_meta_container){0}, &place_error),
+                     ESDM_ENOENT);
+    meta()->unpin(f->store, pinned.record.container, pinned.snapshot);
+    meta()->unpin(f->store, former.record.container, former.snapshot);
+}
+
 const struct CMUnitTest meta_clone_tests[] = {
     WITH_STORE(test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone),
     WITH_STORE(test_clone__is_listed_with_all_whose_packs_it_shares),
@@ -327,5 +388,6 @@ const struct CMUnitTest meta_clone_tests[] = {
     WITH_STORE(test_clone__refuses_names_that_are_taken_or_not_there),
     WITH_STORE(test_clone__replaces_what_it_is_made_of),
     WITH_STORE(test_share__adds_a_record_and_all_that_it_shares),
+    WITH_STORE(test_share__comes_with_a_commit_also_of_what_has_lost_its_name),
 };
 const size_t meta_clone_count = sizeof meta_clone_tests / sizeof meta_clone_tests[0];

@@ -313,6 +313,9 @@ typedef struct esdm_meta_plugin {
     esdm_status (*view_level)(void *store, const esdm_meta_view *view, const char *const *path,
                               size_t depth, esdm_meta_view_visitor visit, void *user,
                               esdm_error *err);
+
+    /** commit() does what `shares` of esdm_meta_commit says. Since interface 8. */
+    bool commit_shares;
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

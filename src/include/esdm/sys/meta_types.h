@@ -173,6 +173,14 @@ typedef struct esdm_meta_commit {
     const esdm_meta_extent *extents; /**< that change; each object and name at most once */
     size_t nextents;
     bool all_extents; /**< each is SET, and extents that are not among these are deleted */
+    /**
+     * Records to whose packs the pages refer beside the record's own: adds to shared_list() what
+     * share() would, in the same transaction. Each is pinned by the caller, and was when it still
+     * had a name, which it may have lost since. ESDM_ECONFLICT: one is not there any more. Only
+     * where the plug-in says `commit_shares`. Since interface 8.
+     */
+    const uint64_t *shares;
+    size_t nshares;
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {

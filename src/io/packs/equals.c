@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/packs/equals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "io/packs/pack_guard.h"
+#include "io/packs/page_list.h"
+#include "io/packs/sources.h"
+#include "layout/packs.h"
+#include "layout/places.h"
+#include "model/names.h"
+
+/* Containers and fragments that are looked at, at most. */
+#define CONTAINERS_MOST 16u
+#define FRAGMENTS_MOST  250000u
+/* Heads longer than this are not looked at. */
+#define HEAD_MOST (UINT32_C(16) << 20)
+
+/* A container whose fragments are known. */
+typedef struct source {
+    char *name; /* owned */
+    uint64_t container;
+    uint64_t snapshot; /* pinned; 0: not yet */
+    uint64_t modified_ns;
+    uint64_t fragments;
+    atomic_bool used;
+} source;
+
+typedef struct stored {
+    const esdm__pack_name *pack; /* interned */
+    uint64_t position;
+    uint64_t stored_bytes;
+    uint64_t hash[2];
+    uint32_t head_bytes;
+    uint32_t source;
+    bool hashed;
+} stored;
+
+struct esdm__equals {
+    esdm_session *session;
+    const char *folder; /* while containers are listed; borrowed */
+    size_t folder_bytes;
+    source *sources; /* owned */
+    size_t nsources;
+    stored *items; /* owned */
+    size_t count;
+    uint32_t *table; /* owned; by hash: number of an item plus 1; a power of two */
+    size_t slots;
+    esdm__packs *packs;
+    esdm__pack_guard *guard;
+    bool failed;
+};
+
+/* ---- containers ----------------------------------------------------------------------------- */
+
+static int
+newest_first(const void *a, const void *b)
+{
+    const source *x = a;
+    const source *y = b;
+    return (x->modified_ns < y->modified_ns) - (x->modified_ns > y->modified_ns);
+}
+
+static void
+drop_last(esdm__equals *e)
+{
+    source *last = &e->sources[--e->nsources];
+    if (last->snapshot != 0)
+        e->session->meta->unpin(e->session->store, last->container, last->snapshot);
+    free(last->name);
+}
+
+/* Of the folder itself, not of those below it. */
+static bool
+note_source(const char *name, const esdm_meta_container *record, void *user)
+{
+    esdm__equals *e = user;
+    size_t skip = e->folder_bytes + (e->folder_bytes > 0);
+    if (name[0] == '/' || strlen(name) <= skip || strchr(name + skip, '/') != NULL ||
+        record->fragments == 0)
+        return true;
+    char *copy = strdup(name);
+    if (copy == NULL || !esdm__array_grow(&e->sources, e->nsources, sizeof *e->sources)) {
+        free(copy);
+        e->failed = true;
+        return false;
+    }
+    source *one = &e->sources[e->nsources++];
+    *one = (source){.name = copy,
+                    .container = record->container,
+                    .modified_ns = record->modified_ns,
+                    .fragments = record->fragments};
+    if (e->nsources == 4 * CONTAINERS_MOST) { /* a folder may have very many */
+        qsort(e->sources, e->nsources, sizeof *e->sources, newest_first);
+        while (e->nsources > CONTAINERS_MOST)
+            drop_last(e);
+    }
+    return true;
+}
+
+static esdm_status
+list_sources(esdm__equals *e, const char *container, esdm_error *err)
+{
+    char folder[ESDM_CONTAINER_NAME_MAX + 1] = "";
+    const char *slash = strrchr(container, '/');
+    uint64_t fragments = 0;
+    size_t left = 0;
+    if (slash != NULL) {
+        e->folder_bytes = (size_t) (slash - container);
+        memcpy(folder, container, e->folder_bytes);
+    }
+    esdm_status status = e->session->meta->container_list(
+        e->session->store, slash != NULL ? folder : NULL, note_source, e, err);
+    if (status == ESDM_OK && e->failed)
+        status = esdm__error_nomem(err, e->nsources * sizeof *e->sources, "containers");
+    if (e->nsources > 1)
+        qsort(e->sources, e->nsources, sizeof *e->sources, newest_first);
+    while (left < e->nsources && left < CONTAINERS_MOST &&
+           fragments + e->sources[left].fragments <= FRAGMENTS_MOST)
+        fragments += e->sources[left++].fragments;
+    while (e->nsources > left)
+        drop_last(e);
+    return status;
+}
+
+/* What somebody removed or replaced meanwhile is passed by. */
+static void
+pin_sources(esdm__equals *e)
+{
+    const esdm_meta_plugin *meta = e->session->meta;
+    for (size_t i = e->nsources; i-- > 0;) {
+        esdm_meta_snapshot loaded;
+        source *one = &e->sources[i];
+        esdm_error ignored;
+        if (meta->snapshot_open(e->session->store, one->name, 0, 0, 0, &loaded, &ignored) ==
+            ESDM_OK) {
+            one->container = loaded.record.container;
+            one->snapshot = loaded.snapshot;
+            free(loaded.document);
+            free(loaded.lengths);
+            continue;
+        }
+        free(one->name);
+        *one = e->sources[e->nsources - 1];
+        e->nsources--;
+    }
+}
+
+/* ---- fragments ------------------------------------------------------------------------------ */
+
+/* On targets that all nodes see, and known to this configuration. */
+static bool
+is_shared_place(const esdm_session *session, const esdm__pack_name *pack)
+{
+    const char *places = pack->target;
+    esdm__pack_place place;
+    while (esdm__places_next(&places, &place)) {
+        const esdm__target *target = esdm__session_target((esdm_session *) session, place.target);
+        if (place.node[0] != '\0' || target == NULL || target->local)
+            return false;
+    }
+    return true;
+}
+
+static bool
+note_fragment(esdm__equals *e, const esdm__record *record, uint32_t number)
+{
+    if (record->pack == NULL || record->kind != ESDM__KIND_STORED ||
+        record->head_bytes < ESDM__BLOB_HEADER_BYTES || record->head_bytes > HEAD_MOST ||
+        e->count >= FRAGMENTS_MOST || !is_shared_place(e->session, record->pack))
+        return true;
+    const esdm__pack_name *pack =
+        esdm__packs_intern(e->packs, record->pack->target, record->pack->pack);
+    if (pack == NULL || !esdm__array_grow(&e->items, e->count, sizeof *e->items))
+        return false;
+    e->items[e->count++] = (stored){.pack = pack,
+                                    .position = record->position,
+                                    .stored_bytes = record->stored_bytes,
+                                    .head_bytes = record->head_bytes,
+                                    .source = number};
+    return true;
+}
+
+/* @param fragments whether those are noted; else who wrote their packs counts as alive from now on.
+ */
+static esdm_status
+read_page(esdm__equals *e, const esdm_meta_page *entry, uint32_t number, bool fragments,
+          esdm_error *err)
+{
+    esdm__page *page = NULL;
+    esdm_error why = {0};
+    esdm_status status = esdm__page_fetch(e->session, entry, &page, &why);
+    if (status == ESDM_ENOENT) /* it was moved meanwhile: what is in it is not looked at */
+        return ESDM_OK;
+    for (uint32_t k = 0; status == ESDM_OK && !fragments && k < page->npacks; k++)
+        status = esdm__pack_guard_add(e->guard, page->packs[k].pack, true, &why);
+    for (uint32_t k = 0; status == ESDM_OK && fragments && k < page->records.count; k++) {
+        if (!note_fragment(e, &page->records.items[k], number))
+            status = esdm__error_nomem(&why, e->count * sizeof *e->items, "fragments");
+    }
+    esdm__page_unref(page);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* Twice: places are read after their packs are sure to stay. */
+static esdm_status
+list_fragments(esdm__equals *e, uint32_t number, esdm_error *err)
+{
+    const source *one = &e->sources[number];
+    esdm_status status = ESDM_OK;
+    for (int pass = 0; pass < 2 && status == ESDM_OK; pass++) {
+        esdm__page_list pages = {0};
+        status = esdm__page_list_load(e->session, one->container, one->snapshot, 0, &pages, err);
+        for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+            const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+            status = read_page(e, &entry, number, pass == 1, err);
+        }
+        esdm__page_list_clear(&pages);
+    }
+    return status;
+}
+
+/* A pack that came between the passes is not sure to stay. */
+static void
+drop_unguarded(esdm__equals *e)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        esdm_error ignored;
+        if (esdm__pack_guard_add(e->guard, e->items[i].pack->pack, false, &ignored) == ESDM_OK)
+            e->items[left++] = e->items[i];
+    }
+    e->count = left;
+}
+
+static esdm_status
+hash_one(void *context, size_t i, esdm_error *err)
+{
+    esdm__equals *e = context;
+    stored *one = &e->items[i];
+    esdm__sources sources;
+    uint8_t *head = malloc(one->head_bytes);
+    if (head == NULL)
+        return esdm__error_nomem(err, one->head_bytes, "the head of a fragment");
+    const esdm_range range = {one->position, one->head_bytes, head};
+    esdm_error ignored;
+    if (esdm__sources_of(e->session, one->pack, &sources, &ignored) == ESDM_OK &&
+        esdm__session_read(e->session, sources.targets[0], one->pack->pack, &range, 1, &ignored) ==
+            ESDM_OK) {
+        esdm__blob_hash(head, one->head_bytes, one->hash);
+        one->hashed = true;
+    }
+    free(head);
+    return ESDM_OK;
+}
+
+/* Where several are equal the first one counts: that of the newest container. */
+static esdm_status
+fill_table(esdm__equals *e, esdm_error *err)
+{
+    e->slots = 1024;
+    while (e->slots < 2 * e->count)
+        e->slots *= 2;
+    e->table = calloc(e->slots, sizeof *e->table);
+    if (e->table == NULL)
+        return esdm__error_nomem(err, e->slots * sizeof *e->table, "fragments");
+    for (size_t i = 0; i < e->count; i++) {
+        const stored *one = &e->items[i];
+        size_t at = (size_t) one->hash[0] & (e->slots - 1);
+        bool there = !one->hashed;
+        for (; !there && e->table[at] != 0; at = (at + 1) & (e->slots - 1)) {
+            const stored *other = &e->items[e->table[at] - 1];
+            there = memcmp(one->hash, other->hash, sizeof one->hash) == 0 &&
+                    one->stored_bytes == other->stored_bytes && one->pack == other->pack;
+        }
+        if (!there)
+            e->table[at] = (uint32_t) i + 1;
+    }
+    return ESDM_OK;
+}
+
+esdm__equals *
+esdm__equals_new(esdm_session *session, const char *container)
+{
+    esdm_error ignored;
+    esdm__equals *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return NULL;
+    e->session = session;
+    e->packs = esdm__packs_new();
+    e->guard = esdm__pack_guard_new(session);
+    esdm_status status =
+        e->packs != NULL && e->guard != NULL ? list_sources(e, container, &ignored) : ESDM_ENOMEM;
+    if (status == ESDM_OK)
+        pin_sources(e);
+    for (uint32_t i = 0; i < e->nsources && status == ESDM_OK; i++)
+        status = list_fragments(e, i, &ignored);
+    if (status == ESDM_OK)
+        drop_unguarded(e);
+    if (status == ESDM_OK && e->count > 0)
+        status = esdm__pool_run(session->pool, e->count, hash_one, e, &ignored);
+    if (status == ESDM_OK)
+        status = fill_table(e, &ignored);
+    if (status == ESDM_OK && e->count > 0)
+        return e;
+    esdm__equals_free(e);
+    return NULL;
+}
+
+void
+esdm__equals_free(esdm__equals *equals)
+{
+    esdm__equals *e = equals;
+    if (e == NULL)
+        return;
+    while (e->nsources > 0)
+        drop_last(e);
+    esdm__pack_guard_free(e->guard);
+    esdm__packs_unref(e->packs);
+    free(e->sources);
+    free(e->items);
+    free(e->table);
+    free(e);
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+/* Whether it lies where the new one may lie, and as often. */
+static bool
+is_placed(const esdm__equals *e, const stored *one, const esdm__equals_wish *wish)
+{
+    const char *places = one->pack->target;
+    esdm__pack_place place;
+    uint32_t copies = 0;
+    for (; esdm__places_next(&places, &place); copies++) {
+        const esdm__target *target = esdm__session_target(e->session, place.target);
+        if (target == NULL ||
+            (wish->allowed != NULL && !wish->allowed[target - e->session->targets]))
+            return false;
+    }
+    return copies >= (wish->copies > 0 ? wish->copies : 1);
+}
+
+/* Byte by byte, but for the number of the dataset and the checksum over it. */
+static bool
+is_equal(const esdm__equals *e, const stored *one, const esdm__blob *blob)
+{
+    esdm__sources sources;
+    esdm_error ignored;
+    uint8_t *bytes = malloc((size_t) one->stored_bytes);
+    const esdm_range range = {one->position, one->stored_bytes, bytes};
+    bool equal =
+        bytes != NULL && esdm__sources_of(e->session, one->pack, &sources, &ignored) == ESDM_OK &&
+        esdm__session_read(e->session, sources.targets[0], one->pack->pack, &range, 1, &ignored) ==
+            ESDM_OK &&
+        esdm__blob_head_equals(bytes, blob->head, blob->head_bytes) &&
+        memcmp(bytes + blob->head_bytes, blob->payload, blob->payload_bytes) == 0;
+    free(bytes);
+    return equal;
+}
+
+bool
+esdm__equals_find(esdm__equals *equals, const esdm__equals_wish *wish,
+                  const esdm__pack_name **ret_pack, uint64_t *ret_position)
+{
+    esdm__equals *e = equals;
+    const esdm__blob *blob = wish->blob;
+    uint64_t hash[2];
+    esdm__blob_hash(blob->head, blob->head_bytes, hash);
+    for (size_t at = (size_t) hash[0] & (e->slots - 1); e->table[at] != 0;
+         at = (at + 1) & (e->slots - 1)) {
+        const stored *one = &e->items[e->table[at] - 1];
+        if (memcmp(one->hash, hash, sizeof hash) != 0 || one->head_bytes != blob->head_bytes ||
+            one->stored_bytes != blob->head_bytes + blob->payload_bytes ||
+            !is_placed(e, one, wish) || !is_equal(e, one, blob))
+            continue;
+        atomic_store(&e->sources[one->source].used, true);
+        *ret_pack = one->pack;
+        *ret_position = one->position;
+        return true;
+    }
+    return false;
+}
+
+esdm_status
+esdm__equals_records(const esdm__equals *equals, uint64_t **ret_records, size_t *ret_count,
+                     esdm_error *err)
+{
+    uint64_t *records = malloc((equals->nsources + 1) * sizeof *records);
+    size_t count = 0;
+    if (records == NULL)
+        return esdm__error_nomem(err, equals->nsources * sizeof *records, "shared packs");
+    for (size_t i = 0; i < equals->nsources; i++) {
+        if (atomic_load(&equals->sources[i].used))
+            records[count++] = equals->sources[i].container;
+    }
+    *ret_records = records;
+    *ret_count = count;
+    return ESDM_OK;
+}

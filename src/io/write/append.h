@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_WRITE_APPEND_H
+#define ESDM_IO_WRITE_APPEND_H
+
+/** @file Where an encoded fragment is stored: in a pack of this writer, or where an equal one is
+ *  already. */
+
+#include "codec/blob.h"
+#include "io/container/dataset_io.h"
+
+typedef struct esdm__appended {
+    const esdm__pack_name *equal; /* pack of an equal one; NULL: `place` is where it lies */
+    esdm__place place;
+    uint64_t position;
+} esdm__appended;
+
+/** @param equals what it may be equal to; NULL: nothing. Needs no lock. */
+esdm_status esdm__write_append(struct esdm__equals *equals, esdm__pack_set *packs,
+                               const esdm__pack_hint *hint, const esdm__blob *blob,
+                               esdm__appended *ret_appended, esdm_error *err);
+/** The name of its pack; NULL: out of memory. With the lock of the index held. */
+const esdm__pack_name *esdm__appended_pack(const esdm__appended *appended, esdm__index *index);
+
+#endif
