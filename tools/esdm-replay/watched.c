@@ -13,6 +13,7 @@ typedef struct watched {
     replay_load *load;
     GHashTable *files; /* replay_file by name */
     GHashTable *open;  /* replay_handle by "PROCESS FILE" */
+    GHashTable *esdm;  /* "PROCESS FILE" of what is a container, under whatever name */
     guint64 id;        /* of the last operation */
 } watched;
 
@@ -177,20 +178,81 @@ add_meta(watched *w, replay_process *p, const call *c, replay_operation *o)
     g_array_append_val(p->operations, *o);
 }
 
+/* ---- containers under names of files ----------------------------------------------------------
+ */
+
+static gint
+by_start(gconstpointer a, gconstpointer b)
+{
+    const replay_operation *x = a;
+    const replay_operation *y = b;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* Whether the trace has an operation that the call made. */
+static bool
+made_spans(const replay_process *p, const call *c)
+{
+    guint64 start = c->start_ns + p->ahead_ns;
+    guint low = 0;
+    guint high = p->operations->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(p->operations, replay_operation, middle).start_ns < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < p->operations->len; low++) {
+        const replay_operation *o = &g_array_index(p->operations, replay_operation, low);
+        if (o->start_ns > start + c->ns)
+            return false;
+        if (o->thread == (gint32) c->thread && o->start_ns + o->ns <= start + c->ns)
+            return true;
+    }
+    return false;
+}
+
+/* Routes and files that stand for containers: what is done with these is in the trace. */
+static void
+find_containers(watched *w, const run *r)
+{
+    for (guint i = 0; i < w->load->processes->len; i++)
+        g_array_sort(((replay_process *) w->load->processes->pdata[i])->operations, by_start);
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        bool nc = c->kind == WATCH_KIND_NC_READ || c->kind == WATCH_KIND_NC_WRITE ||
+                  c->kind == WATCH_KIND_NC_META;
+        if (!nc || c->failed || c->object->name == NULL)
+            continue;
+        replay_process *p = process_of(w, c->process);
+        if (p->operations->len > 0 && made_spans(p, c))
+            g_hash_table_add(w->esdm, g_strdup_printf("%p %s", (void *) p, c->object->name));
+    }
+}
+
+static bool
+is_container(watched *w, const replay_process *p, const char *name)
+{
+    g_autofree char *key = g_strdup_printf("%p %s", (const void *) p, name);
+    return strstr(name, "esdm:") != NULL || g_hash_table_contains(w->esdm, key);
+}
+
 static void
 add_call(watched *w, const call *c)
 {
     const char *op = watch_ops[c->op].name;
     bool moves = c->kind == WATCH_KIND_NC_READ || c->kind == WATCH_KIND_NC_WRITE;
     if ((!moves && c->kind != WATCH_KIND_NC_META) || c->object->name == NULL ||
-        strstr(c->object->name, "esdm:") != NULL || (moves && c->object->variable == NULL) ||
-        (!moves && c->object->kind != WATCH_DATASET))
+        (moves && c->object->variable == NULL) || (!moves && c->object->kind != WATCH_DATASET))
         return;
     if (c->failed) {
         w->load->failed++;
         return;
     }
     replay_process *p = process_of(w, c->process);
+    if (is_container(w, p, c->object->name))
+        return;
     replay_operation o = {.start_ns = c->start_ns + p->ahead_ns,
                           .ns = c->ns,
                           .id = ++w->id,
@@ -212,13 +274,17 @@ replay_load_watched(replay_load *load, const char *folder, GHashTable *files)
     watched w = {.load = load,
                  .files = files,
                  .open = g_hash_table_new(g_str_hash, g_str_equal),
+                 .esdm = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  .id = UINT64_C(1) << 62}; /* no span of a trace has such a number */
     tool_exit result = run_load(folder, &r);
+    if (result == TOOL_OK)
+        find_containers(&w, &r);
     for (guint i = 0; result == TOOL_OK && i < r.calls->len; i++)
         add_call(&w, &g_array_index(r.calls, call, i));
     for (guint i = 0; result == TOOL_OK && i < r.processes->len; i++)
         load->dropped += ((const process *) r.processes->pdata[i])->head.dropped;
     g_hash_table_destroy(w.open);
+    g_hash_table_destroy(w.esdm);
     return result;
 }
 #else

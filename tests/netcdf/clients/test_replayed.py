@@ -139,4 +139,26 @@ def test_plain_files():
         expect(run([tool("esdm-ls")]).stdout == "", "nothing is left")
 
 
-main(test_cdo, test_plain_files)
+def test_containers_under_names_of_files():
+    """What a route makes a container is one call of the program, not two."""
+    need_program("ncks")
+    files = sorted(need_data("cmip6").rglob("*.nc"), key=lambda f: (f.stat().st_size, f.name))
+    with Site() as s:
+        folder = s.file("routed")
+        folder.mkdir()
+        routed = folder / "x.nc"
+        for name, command, kept in (("to", ["ncks", "-O", files[0], routed], "write"),
+                                    ("from", ["ncks", "-O", routed, s.file("y.nc")], "read")):
+            records = s.file(name)
+            run([tool("esdm-run"), "--records", records, *command],
+                env=client_environment({"ESDM_NC_ROUTE": str(folder)}))
+            calls = made_by_program(records.glob("*.trace.jsonl"))
+            done = run([tool("esdm-replay"), "--json", records])
+            told = {o["operation"]: o for o in json.loads(done.stdout)["operations"]}
+            expect(told["open"]["calls"] == told["create"]["calls"] == 1, f"{name}: {told}")
+            bytes_ = sum(v[1] for k, v in calls.items() if k[0] == kept)
+            expect(told["read"]["bytes"] == told["write"]["bytes"] == bytes_ > 0,
+                   f"{name}: {told} {calls}")
+
+
+main(test_cdo, test_plain_files, test_containers_under_names_of_files)
