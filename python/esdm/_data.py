@@ -5,6 +5,7 @@ esdm_read() may run in many threads at once: reads of several threads run side b
 import ctypes
 import itertools
 import os
+import re
 import threading
 import weakref
 
@@ -20,6 +21,7 @@ DTYPES = {1: "i1", TEXT: "S1", 3: "i2", 4: "i4", 5: "f4", 6: "f8", 7: "u1", 8: "
           11: "u8"}
 # A selection by arrays of indices is read in so many pieces at most, else as the box around it.
 PIECES_MAX = 256
+MOMENT = re.compile(r"@(?:[0-9-]|tag:)[^/@]*$")  # as src/api/moment.c has it
 # So many fragments are looked at to learn their shape.
 FRAGMENTS_LOOKED_AT = 64
 
@@ -103,9 +105,8 @@ class Handle:
             raise NotFound(missing.status, missing.message + hint) from None
         self.process = os.getpid()
         self.container = container
-        stored = _stored_name(container)
-        # A former container, which NAME@TIME finds, opens by that alone.
-        self.name = name if stored.startswith("/") else stored
+        # A former container, which NAME@TIME finds, is called so, and opens by that alone.
+        self.name = _stored_name(container)
         self.snapshot = api().esdm_container_snapshot(container)
         # Numbers of snapshots begin anew when a container is replaced: they alone name no data.
         self.identity = api().esdm_container_uuid(container).decode()
@@ -123,7 +124,7 @@ class Handle:
     @property
     def url(self):
         """What opens the same data again: the snapshot, or a query or a time, which nothing else names."""
-        told = self.snapshot and (self.name == _stored_name(self.container))
+        told = self.snapshot and not MOMENT.search(self.name)
         return f"esdm://{self.name}@{self.snapshot}" if told else f"esdm://{self.name}"
 
     def __del__(self):
