@@ -25,7 +25,7 @@ def accuracy_attributes(text):
     stated = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         name, _, value = map(str.strip, part.partition("="))
-        if name in ("box", "level"):
+        if name in ("box", "level", "mask"):
             stated["esdm_regions"] = "; ".join(filter(None, (stated.get("esdm_regions"), part)))
             continue
         stated["esdm_" + LONG_NAMES.get(name, name)] = value

@@ -23,7 +23,7 @@
 /* Coordinates are mostly 32-bit numbers: what differs by their rounding is inside. */
 #define DEGREES_OFF   5e-5
 #define LEVELS_OFF    1e-6
-#define NOT_THERE_YET "its coordinates have no values yet"
+#define NOT_THERE_YET "its coordinates or masks have no values yet"
 
 /* ---- coordinates ---------------------------------------------------------------------------- */
 
@@ -32,6 +32,7 @@ typedef struct sources {
     esdm__cf_source list[3];
     const esdm__cf_source *latitude, *longitude, *levels;
     bool flat; /* all dimensions are known, and none is vertical */
+    esdm__cf_source masks[ESDM_ACCURACY_REGIONS_MAX]; /* of each region; without a dataset: none */
 } sources;
 
 static const esdm__cf_variable *
@@ -103,8 +104,21 @@ take_pressure(sources *s, const esdm__cf *cf, const esdm_dataset *dataset)
     return NULL;
 }
 
+/* The variable that a name means, of the group or the nearest above. */
+static void
+take_mask(const esdm__cf *cf, const esdm_dataset *dataset, const char *name, esdm__cf_source *ret)
+{
+    const esdm_dataset *found = NULL;
+    for (const esdm_group *g = dataset->group; g != NULL && found == NULL; g = g->parent)
+        found = esdm_group_dataset_find(g, name);
+    for (size_t i = 0; i < cf->nvalues; i++)
+        if (cf->values[i].dataset == found && found != dataset)
+            *ret = (esdm__cf_source){.dataset = cf->values[i].dataset,
+                                     .packing = cf->values[i].packing};
+}
+
 static esdm_status
-find_sources(esdm_dataset *dataset, sources *ret, esdm_error *err)
+find_sources(esdm_dataset *dataset, const esdm_accuracy *accuracy, sources *ret, esdm_error *err)
 {
     esdm__cf cf;
     memset(ret, 0, sizeof *ret);
@@ -122,6 +136,9 @@ find_sources(esdm_dataset *dataset, sources *ret, esdm_error *err)
         for (uint32_t d = 0; d < dataset->rank; d++)
             ret->flat = ret->flat && is_explained(&cf, v, dataset->dimensions[d]);
     }
+    for (uint32_t i = 0; i < accuracy->region_count; i++)
+        if ((accuracy->regions[i].within & ESDM_REGION_MASK) != 0)
+            take_mask(&cf, dataset, accuracy->regions[i].mask, &ret->masks[i]);
     esdm__cf_clear(&cf);
     return ESDM_OK;
 }
@@ -296,16 +313,28 @@ add_levels(const esdm_dataset *dataset, const sources *found, const esdm_accurac
     return add_part(dataset, place, &found->levels, &levels, 1);
 }
 
+static const char *
+add_mask(const esdm_dataset *dataset, const esdm__cf_source *mask,
+         const esdm_accuracy_region *region, esdm__region_place *place)
+{
+    const range values = {.low = region->mask_low, .high = region->mask_high};
+    if (mask->dataset == NULL)
+        return "there is no other variable of numbers with the name of its mask";
+    return add_part(dataset, place, &mask, &values, 1);
+}
+
 /* What is not known holds everywhere. */
 static const char *
-find_place(const esdm_dataset *dataset, const sources *found, const esdm_accuracy_region *region,
-           esdm__region_place *place)
+find_place(const esdm_dataset *dataset, const sources *found, const esdm__cf_source *mask,
+           const esdm_accuracy_region *region, esdm__region_place *place)
 {
     const char *why = NULL;
     if ((region->within & ESDM_REGION_LEVELS) != 0)
         why = add_levels(dataset, found, region, place);
     if (why == NULL && (region->within & ESDM_REGION_BOX) != 0 && !place->nowhere)
         why = add_box(dataset, found, region, place);
+    if (why == NULL && (region->within & ESDM_REGION_MASK) != 0 && !place->nowhere)
+        why = add_mask(dataset, mask, region, place);
     place->everywhere = why != NULL;
     return why;
 }
@@ -319,7 +348,8 @@ make_map(const esdm_dataset *dataset, const sources *found, const esdm_accuracy 
     map->count = accuracy->region_count;
     memcpy(map->regions, accuracy->regions, map->count * sizeof *map->regions);
     for (uint32_t i = 0; i < map->count; i++) {
-        const char *why = find_place(dataset, found, &map->regions[i], &map->places[i]);
+        const char *why =
+            find_place(dataset, found, &found->masks[i], &map->regions[i], &map->places[i]);
         map->doubt = map->doubt != NULL ? map->doubt : why;
     }
     return map;
@@ -334,7 +364,7 @@ state_of(const esdm_dataset *dataset, const esdm_dataset *const *coordinates)
     uint64_t record = 0;
     uint64_t state = 0;
     esdm__container_position(dataset->group->container, &record, &state);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < ESDM__REGION_SOURCES; i++) {
         esdm__dataset_io *io =
             coordinates[i] != NULL ? __atomic_load_n(&coordinates[i]->io, __ATOMIC_ACQUIRE) : NULL;
         if (io != NULL)
@@ -357,12 +387,14 @@ static bool
 make(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_accuracy *accuracy)
 {
     sources found;
-    if (find_sources(dataset, &found, NULL) != ESDM_OK)
+    if (find_sources(dataset, accuracy, &found, NULL) != ESDM_OK)
         return false;
-    const esdm_dataset *coordinates[3] = {NULL};
+    const esdm_dataset *coordinates[ESDM__REGION_SOURCES] = {NULL};
     const esdm__cf_source *const list[] = {found.latitude, found.longitude, found.levels};
     for (size_t i = 0; i < 3; i++)
         coordinates[i] = list[i] != NULL ? list[i]->dataset : NULL;
+    for (size_t i = 0; i < ESDM_ACCURACY_REGIONS_MAX; i++)
+        coordinates[3 + i] = found.masks[i].dataset;
     uint64_t made_at = state_of(dataset, coordinates);
     esdm__region_map *map = make_map(dataset, &found, accuracy);
     if (map == NULL)
@@ -419,7 +451,7 @@ esdm_dataset_region_report(esdm_dataset *dataset, uint32_t region, esdm_accuracy
         (accuracy.stated & ESDM_ACCURACY_REGIONS) == 0 || region >= accuracy.region_count)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s' has no region %u", dataset->name,
                                region);
-    esdm_status status = find_sources(dataset, &found, err);
+    esdm_status status = find_sources(dataset, &accuracy, &found, err);
     if (status != ESDM_OK)
         return status;
     esdm__region_map *map = make_map(dataset, &found, &accuracy);

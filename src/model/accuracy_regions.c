@@ -52,7 +52,9 @@ same_place(const esdm_accuracy_region *a, const esdm_accuracy_region *b)
 {
     return a->within == b->within && a->west == b->west && a->south == b->south &&
            a->east == b->east && a->north == b->north && a->level_low == b->level_low &&
-           a->level_high == b->level_high && strcmp(a->level_units, b->level_units) == 0;
+           a->level_high == b->level_high && strcmp(a->level_units, b->level_units) == 0 &&
+           a->mask_low == b->mask_low && a->mask_high == b->mask_high &&
+           strcmp(a->mask, b->mask) == 0;
 }
 
 static esdm_status
@@ -111,10 +113,8 @@ bool
 esdm__region_begins(const char *text)
 {
     text = skip_blanks(text);
-    if (strncmp(text, "mask", 4) == 0 && strcspn(text, "=<>") < strcspn(text, ";,"))
-        return true;
     return after(text, "box") != NULL || after(text, "level") != NULL ||
-           after(text, "regions") != NULL;
+           after(text, "mask") != NULL || after(text, "regions") != NULL;
 }
 
 static esdm_status
@@ -183,6 +183,29 @@ read_levels(esdm_accuracy_region *region, const char *text, const char *all, esd
     return ESDM_OK;
 }
 
+/* "sftlf>=50" */
+static esdm_status
+read_mask(esdm_accuracy_region *region, const char *text, const char *all, esdm_error *err)
+{
+    text = skip_blanks(text);
+    const size_t bytes = strcspn(text, "<>= \t\n");
+    const char *sign = skip_blanks(text + bytes);
+    const char *number = sign + strspn(sign, "<>=");
+    double value = 0;
+    bool right = bytes > 0 && *sign != '\0' && number - sign <= 2;
+    right = right && (number - sign == 1 || sign[1] == '=') && read_number(&number, &value) &&
+            *number == '\0';
+    if (!right)
+        return wrong(all, "expected mask=VARIABLE>=NUMBER (or <=, =), such as mask=sftlf>=50", err);
+    if (bytes >= sizeof region->mask)
+        return wrong(all, "the name of its mask is too long", err);
+    memcpy(region->mask, text, bytes);
+    region->mask_low = *sign == '<' ? -(double) INFINITY : value;
+    region->mask_high = *sign == '>' ? (double) INFINITY : value;
+    region->within |= ESDM_REGION_MASK;
+    return ESDM_OK;
+}
+
 /* Cuts blanks away at the end. */
 static void
 trim(char *text)
@@ -193,7 +216,7 @@ trim(char *text)
     text[bytes] = '\0';
 }
 
-/* "box=…" or "level=…" */
+/* "box=…", "level=…" or "mask=…" */
 static esdm_status
 read_condition(esdm_accuracy_region *region, char *text, const char *all, esdm_error *err)
 {
@@ -201,18 +224,18 @@ read_condition(esdm_accuracy_region *region, char *text, const char *all, esdm_e
     text = (char *) (uintptr_t) skip_blanks(text);
     const char *box = after(text, "box");
     const char *levels = after(text, "level");
+    const char *mask = after(text, "mask");
     if (box != NULL && (region->within & ESDM_REGION_BOX) == 0)
         return read_box(region, box, all, err);
     if (levels != NULL && (region->within & ESDM_REGION_LEVELS) == 0)
         return read_levels(region, levels, all, err);
-    if (box != NULL || levels != NULL)
-        return wrong(all, "it has two boxes or two ranges of levels: make two regions of it", err);
-    if (strncmp(text, "mask", 4) == 0)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "region '%.100s': masks are not supported: expected box=… or "
-                               "level=…",
-                               all);
-    return wrong(all, "expected box=WEST,SOUTH,EAST,NORTH or level=FROM..TO", err);
+    if (mask != NULL && (region->within & ESDM_REGION_MASK) == 0)
+        return read_mask(region, mask, all, err);
+    if (box != NULL || levels != NULL || mask != NULL)
+        return wrong(all, "it has two boxes, ranges of levels or masks: make two regions of it",
+                     err);
+    return wrong(all, "expected box=WEST,SOUTH,EAST,NORTH, level=FROM..TO or mask=VARIABLE>=NUMBER",
+                 err);
 }
 
 /* "box=… & level=…" */
@@ -294,7 +317,8 @@ esdm__regions_read(esdm_accuracy *accuracy, const char *text, const esdm__accura
         text += bytes;
     }
     if (st == ESDM_OK && accuracy->region_count == 0)
-        return esdm__error_set(err, ESDM_EINVAL, "regions: expected box=…: … or level=…: …");
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "regions: expected box=…: …, level=…: … or mask=…: …");
     return st;
 }
 
@@ -307,6 +331,16 @@ put_text(esdm__buffer *out, const char *text)
 }
 
 static void
+put_mask(esdm__buffer *out, const esdm_accuracy_region *r)
+{
+    const bool from = isfinite(r->mask_low), to = isfinite(r->mask_high);
+    put_text(out, "mask=");
+    put_text(out, r->mask);
+    put_text(out, from && to ? "=" : from ? ">=" : "<=");
+    esdm__accuracy_put_number(out, from ? r->mask_low : r->mask_high);
+}
+
+static void
 put_region(esdm__buffer *out, const esdm_accuracy_region *r)
 {
     const double sides[] = {r->west, r->south, r->east, r->north};
@@ -315,9 +349,8 @@ put_region(esdm__buffer *out, const esdm_accuracy_region *r)
         put_text(out, i == 0 ? "box=" : ",");
         esdm__accuracy_put_number(out, sides[i]);
     }
-    if (r->within == (ESDM_REGION_BOX | ESDM_REGION_LEVELS))
-        put_text(out, " & ");
     if ((r->within & ESDM_REGION_LEVELS) != 0) {
+        put_text(out, (r->within & ESDM_REGION_BOX) != 0 ? " & " : "");
         put_text(out, "level=");
         esdm__accuracy_put_number(out, r->level_low);
         if (r->level_high > r->level_low) {
@@ -326,6 +359,10 @@ put_region(esdm__buffer *out, const esdm_accuracy_region *r)
         }
         put_text(out, r->level_units[0] != '\0' ? " " : "");
         put_text(out, r->level_units);
+    }
+    if ((r->within & ESDM_REGION_MASK) != 0) {
+        put_text(out, r->within != ESDM_REGION_MASK ? " & " : "");
+        put_mask(out, r);
     }
     put_text(out, ": ");
     esdm__region_accuracy(r, &stated);
@@ -346,7 +383,7 @@ esdm__regions_put(esdm__buffer *out, const esdm_accuracy *accuracy)
 static bool
 place_is_right(const esdm_accuracy_region *r)
 {
-    const uint32_t known = (uint32_t) ESDM_REGION_BOX | ESDM_REGION_LEVELS;
+    const uint32_t known = (uint32_t) ESDM_REGION_BOX | ESDM_REGION_LEVELS | ESDM_REGION_MASK;
     bool right = r->within != 0 && (r->within & ~known) == 0;
     if ((r->within & ESDM_REGION_BOX) != 0)
         right = right && fabs(r->west) <= 720 && r->east >= r->west && r->east <= 1440 &&
@@ -355,6 +392,10 @@ place_is_right(const esdm_accuracy_region *r)
         right = right && isfinite(r->level_low) && isfinite(r->level_high) &&
                 r->level_low <= r->level_high &&
                 memchr(r->level_units, '\0', sizeof r->level_units) != NULL;
+    if ((r->within & ESDM_REGION_MASK) != 0)
+        right = right && memchr(r->mask, '\0', sizeof r->mask) != NULL && r->mask[0] != '\0' &&
+                r->mask_low <= r->mask_high && (isfinite(r->mask_low) || isfinite(r->mask_high)) &&
+                !(isfinite(r->mask_low) && isfinite(r->mask_high) && r->mask_low < r->mask_high);
     return right;
 }
 

@@ -119,15 +119,27 @@ refer_dataset(copy *c, const cp_dataset *dataset)
     return copy_dataset(c, dataset);
 }
 
-/* Coordinates go first: the accuracy of other numbers may depend on where they lie. */
-static esdm_status
-copy_datasets(copy *c, bool coordinates)
+/* What others depend on goes first: coordinates, then all but those that have regions. */
+static int
+turn_of(const cp_dataset *dataset)
 {
-    const bool states = c->target.is_container && c->referrer == NULL;
+    esdm_accuracy accuracy;
+    if (esdm_dataset_is_auxiliary(dataset->to.dataset, NULL))
+        return 0;
+    return esdm_dataset_accuracy_in_force(dataset->to.dataset, &accuracy) &&
+                   (accuracy.stated & ESDM_ACCURACY_REGIONS) != 0
+               ? 2
+               : 1;
+}
+
+/* @param turn < 0: all in the order of the source. */
+static esdm_status
+copy_datasets(copy *c, int turn)
+{
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++) {
         const cp_dataset *dataset = g_ptr_array_index(c->model->datasets, i);
-        if (states && esdm_dataset_is_auxiliary(dataset->to.dataset, NULL) != coordinates)
+        if (turn >= 0 && turn_of(dataset) != turn)
             continue;
         status = c->referrer != NULL ? refer_dataset(c, dataset) : copy_dataset(c, dataset);
     }
@@ -151,10 +163,8 @@ copy_all(copy *c)
     bool states = c->target.is_container && c->referrer == NULL;
     if (status == ESDM_OK && states)
         status = cp_accuracy_state(c->model, &c->source, c->err);
-    if (status == ESDM_OK && states)
-        status = copy_datasets(c, true);
-    if (status == ESDM_OK)
-        status = copy_datasets(c, false);
+    for (int turn = states ? 0 : -1; turn < 3 && status == ESDM_OK; turn = states ? turn + 1 : 3)
+        status = copy_datasets(c, turn);
     if (status == ESDM_OK && states)
         status = cp_accuracy_restate(c->model, c->err);
     if (status == ESDM_OK && c->referrer != NULL)

@@ -78,19 +78,23 @@ typedef struct esdm_speed {
 
 /** By what a region is bounded. */
 enum {
-    ESDM_REGION_BOX = 1 << 0,   /**< latitudes and longitudes */
-    ESDM_REGION_LEVELS = 1 << 1 /**< levels */
+    ESDM_REGION_BOX = 1 << 0,    /**< latitudes and longitudes */
+    ESDM_REGION_LEVELS = 1 << 1, /**< levels */
+    ESDM_REGION_MASK = 1 << 2    /**< values of another variable */
 };
 
 #define ESDM_ACCURACY_REGIONS_MAX 8
 /** Of the units of levels, with the NUL. */
 #define ESDM_REGION_UNIT_BYTES 32
+/** Of the name of a mask, with the NUL. */
+#define ESDM_REGION_NAME_BYTES 64
 
 /**
  * A part of a dataset that is to be more accurate than the rest: all points that lie in the box and
- * between the levels, bounds included, by the coordinates (CF conventions) that the container has
- * when numbers are stored. A fragment that touches it keeps the stricter tolerances as a whole. As
- * long as coordinates are not there, or do not tell, they hold everywhere:
+ * between the levels, and where the mask has values of its range, bounds included, by the
+ * coordinates (CF conventions) and masks that the container has when numbers are stored. Where a
+ * mask has no value the point is inside. A fragment that touches it keeps the stricter tolerances
+ * as a whole. As long as coordinates are not there, or do not tell, they hold everywhere:
  * esdm_dataset_region_doubt(). Without padding; what `within` does not name is zero.
  */
 typedef struct esdm_accuracy_region {
@@ -107,6 +111,9 @@ typedef struct esdm_accuracy_region {
     double west, south, east, north; /**< degrees; from west eastwards to east, east > west */
     double level_low, level_high;
     char level_units[ESDM_REGION_UNIT_BYTES]; /**< "": those of the levels */
+    double mask_low, mask_high;               /**< one of them may be infinite */
+    char mask[ESDM_REGION_NAME_BYTES];        /**< a variable of the group, or of one above it, with
+                                                   one or two of the dimensions of the dataset */
 } esdm_accuracy_region;
 
 /** Fill it with esdm_accuracy_init() and the members that `stated` names, or from texts. */
@@ -159,7 +166,8 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * understood, and those that differ from it by a prefix (`10 mK`, `1 hPa` for `Pa`).
  * Of `regions` several, separated by ';': `WHERE: TOLERANCES`, with tolerances separated by ','.
  * WHERE is `box=WEST,SOUTH,EAST,NORTH` in degrees (WEST > EAST goes around), or
- * `level=1000..500 hPa`, or both with '&' between: `box=-10,35,30,60 & level=850 hPa: abs=0.01 K`.
+ * `level=1000..500 hPa`, or `mask=sftlf>=50` (>, <, <=, = as well; > is >=), or several of them
+ * with '&' between: `box=-10,35,30,60 & level=850 hPa: abs=0.01 K`.
  *
  * @param units of the dataset; NULL: none are known, and none may be named.
  * @return ESDM_EINVAL naming the quantity and what is wrong; the accuracy is then as before.

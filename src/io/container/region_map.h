@@ -21,8 +21,8 @@ typedef struct esdm__region_part {
     uint32_t *sums; /* (cells[0] + 1) * (cells[1] + 1), owned */
 } esdm__region_part;
 
-/** Latitudes and longitudes apart, and levels. */
-#define ESDM__REGION_PARTS 3
+/** Latitudes and longitudes apart, levels, and a mask. */
+#define ESDM__REGION_PARTS 4
 
 /** A point is inside when it is in all parts. */
 typedef struct esdm__region_place {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Real fields with the coordinates of a grid, and what became of their numbers in a region. Arguments:
-  make FILE SOURCE VARIABLE STEPS GRID [ATTRIBUTE=VALUE ...]   GRID: regular, late, curvilinear
-  check FILE CONTAINER VARIABLE INSIDE OUTSIDE WEST,SOUTH,EAST,NORTH [LOW..HIGH]
+  make FILE SOURCE VARIABLE STEPS GRID [ATTRIBUTE=VALUE ...]   GRID: regular, late, curvilinear, masked
+  check FILE CONTAINER VARIABLE INSIDE OUTSIDE REGION [LOW..HIGH]   REGION: WEST,SOUTH,EAST,NORTH or
+                                                               mask=VARIABLE>=NUMBER
 `make` calls cesm_TS "ts", and `late` writes the coordinates after it. `check` ends with an error where
 numbers are off by more than INSIDE and OUTSIDE, else it prints the points inside and both errors."""
 
@@ -45,6 +46,10 @@ def make(path, source, name, steps, kind, *attributes):
         if kind != "late":
             coordinates()
             fill_coordinates()
+        if kind == "masked":  # fractions of land, somehow
+            out.createVariable("zland", "f4", ("y", "x"))
+            out["zland"][...] = 100 * (np.sin(np.radians(3 * lon)) *
+                                       np.cos(np.radians(lat))[:, None] - 0.2).clip(0, 0.5)
         variable = out.createVariable(name.split("_")[1].lower(), "f4", ("time", "y", "x"), fill_value=fill)
         variable.units, variable.coordinates = units, "lat lon"
         variable.setncatts(dict(a.split("=", 1) for a in attributes))
@@ -64,6 +69,9 @@ def find(file, kind):
 
 def inside_of(file, variable, box, levels):
     """Whether points of (rows, columns), or of all dimensions, lie in the region."""
+    if box.startswith("mask="):
+        mask, least = box[5:].split(">=")
+        return np.broadcast_to(np.asarray(file[mask][...]) >= float(least), variable.shape)
     west, south, east, north = map(float, box.split(","))
     lat, lon = find(file, "degrees_north"), find(file, "degrees_east")
     rows = (lat[0] >= south) & (lat[0] <= north)

@@ -83,7 +83,7 @@ def test_attributes_state_regions():
         expect(stat("twice.nc")["accuracy"]["lossy_fragments"] == 0, "a result is rounded")
         for text, words in ((f"box={BOX}: abs=1 Pa", ["'Pa'", "'K'"]),
                             (f"box={BOX}: mode=archive", ["tolerances alone"]),
-                            ("mask=sftlf>50: abs=0.01", ["masks are not supported"])):
+                            ("mask=sftlf: abs=0.01", ["mask=VARIABLE>=NUMBER"])):
             wrong = field(site, "regular", "cesm_TS", "esdm_absolute_tolerance=0.5 K",
                           f"esdm_regions={text}")
             expect_error(client(["ncks", "-O", wrong, "esdm://wrong.nc"], check=False), "esdm_regions",
@@ -134,6 +134,26 @@ def test_curvilinear_grids():
         expect(sizes[0] < sizes[1] < sizes[0] + 0.6 * (sizes[2] - sizes[0]), sizes)
 
 
+def test_masks():
+    """Another variable tells where; esdm-cp writes it first, though its name comes last."""
+    mask = "mask=zland>=10"
+    with Site() as site:
+        file = field(site, "masked")
+        sizes = []
+        for text in ("abs=0.5 K", f"abs=0.5 K; {mask}: abs=0.01 K", "abs=0.01 K"):
+            done = copy(file, f"{len(sizes)}.nc", f"ts: {text}")
+            expect("strictest" not in done.stderr, done.stderr)
+            sizes.append(stat(f"{len(sizes)}.nc")["stored_bytes"])
+        points, inside, outside = check(file, "1.nc", box=mask)
+        print(sizes, points, inside, outside)
+        expect(points > 0 and 0 < inside <= 0.01 and outside > 0.1, (points, inside, outside))
+        expect(sizes[0] < sizes[1] < sizes[0] + 0.8 * (sizes[2] - sizes[0]), sizes)
+        done = copy(file, "none.nc", "ts: abs=0.5 K; mask=land>=10: abs=0.01 K")
+        expect("numbers of ts keep the strictest accuracy" in done.stderr and
+               "name of its mask" in done.stderr, done.stderr)
+        check(file, "none.nc", loose="0.01")
+
+
 def test_levels():
     """Levels in Pa, of which a region is stated in hPa; one without units is another one."""
     file = sorted(need_data("cmip6").rglob("ta_day_*.nc"))[-1]
@@ -157,4 +177,4 @@ def test_levels():
 
 
 main(test_a_box_pays, test_attributes_state_regions, test_coordinates_that_come_late,
-     test_rules_of_the_site, test_curvilinear_grids, test_levels)
+     test_rules_of_the_site, test_curvilinear_grids, test_masks, test_levels)

@@ -79,6 +79,11 @@ test_accuracy__texts_round_trip(void **state)
          "absolute_tolerance=0.1, std_tolerance=0.01"},
         {"abs=1; box=0,0,1,1: abs=0.1; box=0,0,1,1: abs=0.2, digits=3", NULL,
          "absolute_tolerance=1; box=0,0,1,1: absolute_tolerance=0.1, significant_digits=3"},
+        {"abs=1; mask=sftlf>50: abs=0.1; mask = basin == 3 : abs=0.2; mask=h<=-5e2: abs=0.3", NULL,
+         "absolute_tolerance=1; mask=sftlf>=50: absolute_tolerance=0.1; "
+         "mask=basin=3: absolute_tolerance=0.2; mask=h<=-500: absolute_tolerance=0.3"},
+        {"abs=1; mask=m=0 & box=0,0,1,1 & level=2: abs=0.1", NULL,
+         "absolute_tolerance=1; box=0,0,1,1 & level=2 & mask=m=0: absolute_tolerance=0.1"},
         {"psnr=60 dB; psnr = 50; level=1: psnr=80", NULL, "psnr=60; level=1: psnr=80"},
         {"", NULL, ""},
     };
@@ -176,7 +181,7 @@ test_accuracy__nonsense_is_refused(void **state)
         {"abs=1; level=a: abs=0.1", NULL, "level=FROM..TO"},
         {"abs=1; level=1..: abs=0.1", NULL, "level=FROM..TO"},
         {"abs=1; level=1..2..3: abs=0.1", NULL, "level=FROM..TO"},
-        {"abs=1; level=1 & level=2: abs=0.1", NULL, "two ranges of levels"},
+        {"abs=1; level=1 & level=2: abs=0.1", NULL, "ranges of levels"},
         {"abs=1; level=1 & lat=2: abs=0.1", NULL, "expected box="},
         {"abs=1; level=1: mode=archive", NULL, "tolerances alone"},
         {"abs=1; level=1: exact=3", NULL, "tolerances alone"},
@@ -186,6 +191,12 @@ test_accuracy__nonsense_is_refused(void **state)
         {"abs=1 K; level=1: abs=1 Pa", "K", "are not those"},
         {"abs=1; level=1: abs=1", NULL, "not more accurate than what is stated for all"},
         {"abs=1; rel=0.1; level=1: rel=0.2", NULL, "not more accurate"},
+        {"abs=1; mask=sftlf: abs=0.1", NULL, "mask=VARIABLE>=NUMBER"},
+        {"abs=1; mask=>5: abs=0.1", NULL, "mask=VARIABLE>=NUMBER"},
+        {"abs=1; mask=m=>5: abs=0.1", NULL, "mask=VARIABLE>=NUMBER"},
+        {"abs=1; mask=m>5 K: abs=0.1", NULL, "mask=VARIABLE>=NUMBER"},
+        {"abs=1; mask=m>nan: abs=0.1", NULL, "mask=VARIABLE>=NUMBER"},
+        {"abs=1; mask=m>1 & mask=m<5: abs=0.1", NULL, "or masks"},
         {"psnr=60 K", "K", "its unit is dB"},
         {"psnr=0", NULL, "more than 0 dB"},
         {"psnr=301", NULL, "at most 300 dB"},
@@ -250,18 +261,6 @@ test_accuracy__stored_texts_may_have_large_shares(void **state)
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
 }
 
-static void
-test_accuracy__masks_are_not_supported(void **state)
-{
-    (void) state;
-    esdm_accuracy a;
-    esdm_accuracy_init(&a);
-    assert_int_equal(esdm_accuracy_parse(&a, "abs=1; mask=sftlf>50: abs=0.1", NULL, &error),
-                     ESDM_ENOTSUP);
-    assert_non_null(strstr(error.message, "masks are not supported"));
-    assert_int_equal(a.stated, 0);
-}
-
 /* Programs run under locales with another decimal point. */
 static void
 test_accuracy__the_locale_does_not_matter(void **state)
@@ -284,7 +283,6 @@ main(void)
         cmocka_unit_test(test_accuracy__nonsense_is_refused),
         cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
         cmocka_unit_test(test_accuracy__stored_texts_may_have_large_shares),
-        cmocka_unit_test(test_accuracy__masks_are_not_supported),
         cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
     };
     return cmocka_run_group_tests_name("model.accuracy", tests, NULL, NULL);
