@@ -163,6 +163,29 @@ tool_bytes(uint64_t bytes)
     return g_strdup_printf(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
+bool
+tool_parse_bytes(const char *text, uint64_t *ret_bytes)
+{
+    static const char prefixes[] = "kMGTP";
+    char *end = NULL;
+    double bytes = g_ascii_strtod(text, &end);
+    if (end == text)
+        return false;
+    end += strspn(end, " ");
+    const char *prefix = *end != '\0' ? strchr(*end == 'K' ? "K" : prefixes, *end) : NULL;
+    if (prefix != NULL) {
+        const bool binary = end[1] == 'i';
+        for (long i = *end == 'K' ? 0 : prefix - prefixes; i >= 0; i--)
+            bytes *= binary ? 1024 : 1000;
+        end += binary ? 2 : 1;
+    }
+    end += *end == 'B';
+    if (*end != '\0' || !(bytes >= 1 && bytes < 0x1p63))
+        return false;
+    *ret_bytes = (uint64_t) bytes;
+    return true;
+}
+
 char *
 tool_time(uint64_t time_ns)
 {

@@ -157,6 +157,9 @@ bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_contai
 bool tool_age(const char *text, uint64_t *ret_seconds);
 /** "1.5 MiB"; owned, g_free(). */
 char *tool_bytes(uint64_t bytes);
+/** "500MB", "2 TB", "1.5GiB", "4096": k, M, G, T, P for thousands, Ki, Mi, Gi, Ti, Pi for 1024;
+ * with or without a B. @return false: it is no size, or 0. */
+bool tool_parse_bytes(const char *text, uint64_t *ret_bytes);
 /** "2026-03-01 12:00:05" in local time; owned. */
 char *tool_time(uint64_t time_ns);
 /** "2026-03-01T12:00:05.123456789Z"; owned. */

@@ -42,6 +42,11 @@ static const tool_help help = {
         "variable: arithmetic and harmonic mean. The lines for the site's configuration are\n"
         "printed, and nothing is changed. --jobs alone does the same without the site's model.\n"
         "\n"
+        "--fit SIZE proposes an accuracy for each variable with which all of it takes no more\n"
+        "than that (500MB, 2TB, 1.5GiB): the same share of its range for each, in mode\n"
+        "archive; what describes others is kept without loss. esdm-cp --fit makes copies that\n"
+        "fit.\n"
+        "\n"
         "--price tells what storing costs; --centre takes the price of a TB on disk from the\n"
         "file of a centre (see esdm-cost), beginning with the year --from.",
     .examples = "  esdm-advise /data/cmip6\n"
@@ -61,6 +66,8 @@ static gboolean for_site; /* --jobs implies it */
 static bool model_wanted; /* --site itself was given */
 static gint samples_wanted = G_MININT, seed = 1;
 static gboolean quiet;
+static char *fit_text;
+static uint64_t fit_bytes; /* 0: --fit was not given */
 
 static const GOptionEntry entries[] = {
     {"accuracy", 'a', 0, G_OPTION_ARG_STRING_ARRAY, &accuracies, "See above; can be repeated",
@@ -72,6 +79,8 @@ static const GOptionEntry entries[] = {
     {"block", 0, 0, G_OPTION_ARG_STRING, &block_text,
      "MiB of a variable that are stored at once, 4 to 64 (16)", "NUMBER"},
     {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Draws other blocks (1)", "NUMBER"},
+    {"fit", 0, 0, G_OPTION_ARG_STRING, &fit_text, "Propose accuracies with which all takes so much",
+     "SIZE"},
     {"price", 0, 0, G_OPTION_ARG_STRING, &price_text, "Of 10^12 bytes for a year", "NUMBER"},
     {"years", 0, 0, G_OPTION_ARG_STRING, &years_text, "That data are kept (10)", "NUMBER"},
     {"currency", 0, 0, G_OPTION_ARG_STRING, &currency, "Of the price (EUR)", "TEXT"},
@@ -125,6 +134,10 @@ read_candidates(advise_study *study)
 {
     if (for_site) {
         advise_site_candidates(study);
+        return TOOL_OK;
+    }
+    if (fit_bytes > 0) {
+        advise_fit_candidates(study);
         return TOOL_OK;
     }
     add_candidate(study, "lossless", NULL, "mode=balanced");
@@ -194,6 +207,12 @@ read_options(advise_study *study, advise_price *price)
     study->block_bytes = (uint64_t) (block_mib * 0x1p20);
     if (samples_wanted != G_MININT && (samples_wanted < 1 || samples_wanted > 1000000))
         return tool_usage("--samples takes a number from 1 to 1000000");
+    if (fit_text != NULL && !tool_parse_bytes(fit_text, &fit_bytes))
+        return tool_usage("--fit is '%s'; it takes a size such as 500MB, 2 TB or 1.5GiB", fit_text);
+    if (fit_text != NULL &&
+        (accuracies != NULL || plot != NULL || price_text != NULL || centre_file != NULL))
+        return tool_usage("--fit chooses accuracies: it goes without --accuracy, --price, --centre "
+                          "and --plot");
     price->currency = currency != NULL ? currency : "EUR";
     study->seed = (uint64_t) seed;
     tool_exit result = take_prices(price);
@@ -215,6 +234,8 @@ read_site_options(site_options *options)
     for_site = for_site || job_folders != NULL;
     if (stated && !for_site)
         return tool_usage("--weigh, --latency and --bandwidth are for --site and --jobs");
+    if (for_site && fit_text != NULL)
+        return tool_usage("--site and --jobs go without --fit");
     if (for_site &&
         (accuracies != NULL || price_text != NULL || centre_file != NULL || plot != NULL))
         return tool_usage("--site and --jobs look for defaults without loss: they go without "
@@ -306,6 +327,8 @@ report(const advise_study *study, const advise_price *price)
         tool_error("there are no numbers to sample");
         return TOOL_FAILED;
     }
+    if (fit_bytes > 0)
+        return advise_fit_report(study, fit_bytes);
     if (tool.json)
         advise_print_json(study, price);
     else
@@ -319,6 +342,15 @@ report(const advise_study *study, const advise_price *price)
         tool_error("%u draws hit what could not be read, or has no numbers", study->missed);
     esdm_status status = plot != NULL ? advise_plot(study, plot, &err) : ESDM_OK;
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+/* Few blocks of each variable are enough to begin with: esdm-cp --fit looks at what comes out. */
+static guint
+sample_count(const advise_study *study)
+{
+    guint count = advise_sample_count(study);
+    guint few = MAX(24, 6 * g_hash_table_size(study->raw_bytes));
+    return fit_bytes > 0 ? MIN(count, few) : count;
 }
 
 /* Counts blocks, draws and measures them. */
@@ -335,7 +367,7 @@ sample(advise_study *study, esdm_session *session)
         tool_error("nothing of what was named can be read");
         return TOOL_FAILED;
     }
-    guint count = samples_wanted > 0 ? (guint) samples_wanted : advise_sample_count(study);
+    guint count = samples_wanted > 0 ? (guint) samples_wanted : sample_count(study);
     return advise_draw(study, session, count, progress);
 }
 
@@ -375,6 +407,7 @@ main(int argc, char **argv)
         return tool_usage("of which files, folders or containers?");
     study.sources = g_ptr_array_new_with_free_func(free_source);
     study.samples = g_ptr_array_new_with_free_func(free_sample);
+    study.raw_bytes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     study.candidates = g_array_new(FALSE, FALSE, sizeof(advise_candidate));
     g_array_set_clear_func(study.candidates, clear_candidate);
     study.blocks_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -391,6 +424,7 @@ main(int argc, char **argv)
     g_ptr_array_unref(study.sources);
     g_array_unref(study.candidates);
     g_hash_table_unref(study.blocks_of);
+    g_hash_table_unref(study.raw_bytes);
     esdm_session_close(session);
     return tool_finish(result);
 }

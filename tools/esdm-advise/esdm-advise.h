@@ -60,6 +60,7 @@ typedef struct advise_study {
     uint64_t total_bytes;
     double blocks;         /**< that can be drawn, of all sources */
     GHashTable *blocks_of; /**< the same of variables of that name: double *; owned */
+    GHashTable *raw_bytes; /**< double of each variable with numbers, by its name, of all sources */
     guint unreadable;      /**< files, folders and containers that cannot be opened */
     guint missed;          /**< draws that hit what could not be read, or had no numbers */
     double confidence;     /**< 0 ... 1 */
@@ -118,6 +119,13 @@ advise_estimate advise_share(const advise_study *study, const char *variable, gu
 double advise_cut_share(const advise_study *study);
 /** Share of today's bytes that all sources would take with a candidate. */
 advise_estimate advise_total(const advise_study *study, guint candidate);
+
+/* ---- esdm-advise/fit.c --------------------------------------------------------------------- */
+
+/** Enters the candidates that --fit measures. */
+void advise_fit_candidates(advise_study *study);
+/** Prints an accuracy for each variable with which all fits; an error where none is enough. */
+tool_exit advise_fit_report(const advise_study *study, uint64_t wanted_bytes);
 
 /* ---- esdm-advise/report.c ----------------------------------------------------------------- */
 

@@ -231,6 +231,17 @@ block_count(const advise_study *study, const cp_dataset *dataset)
     return count;
 }
 
+static void
+add_raw_bytes(const advise_study *study, const cp_dataset *dataset)
+{
+    double *bytes = g_hash_table_lookup(study->raw_bytes, dataset->name);
+    if (bytes == NULL) {
+        bytes = g_new0(double, 1);
+        (void) g_hash_table_insert(study->raw_bytes, g_strdup(dataset->name), bytes);
+    }
+    *bytes += raw_bytes_of(dataset);
+}
+
 /* Enters the blocks of a dataset. */
 static void
 count_blocks(advise_study *study, const cp_dataset *dataset)
@@ -245,6 +256,7 @@ count_blocks(advise_study *study, const cp_dataset *dataset)
         g_hash_table_insert(study->blocks_of, g_strdup(dataset->name), all);
     }
     *all += blocks;
+    add_raw_bytes(study, dataset);
 }
 
 static char *

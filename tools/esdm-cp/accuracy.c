@@ -279,7 +279,7 @@ static esdm_status
 no_variable(found *f, const cp_model *model, const char *source, const wish *w, esdm_error *err)
 {
     unsigned none = 0;
-    if (!cp_wants.recursive) {
+    if (!cp_wants.recursive && cp_wants.fit == NULL) {
         g_autofree char *hint = instead(model, w->pattern);
         return tool_error_set(err, ESDM_EINVAL, "--accuracy: %s has no variable '%s'%s", source,
                               w->pattern, hint);

@@ -62,6 +62,12 @@ static const GOptionEntry entries[] = {
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
      "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
      "NAME:QUANTITIES"},
+#ifndef ESDM_REF
+    {"fit", 0, 0, G_OPTION_ARG_STRING, &cp_wants.fit,
+     "Choose accuracies of variables so that all copies together take no more than that: 500MB, "
+     "2TB, 1.5GiB (see above)",
+     "SIZE"},
+#endif
     {"reflink", 0, 0, G_OPTION_ARG_CALLBACK, parse_reflink,
      "Clone containers instead of copying their data: always (also without a WHEN), auto (where "
      "that "
@@ -316,9 +322,9 @@ run(const GPtrArray *jobs)
     cp_run(jobs, &results);
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     sum = sum_up(jobs, results);
-    if (tool.json)
+    if (cp_wants.fit == NULL && tool.json) /* else cp_fit() tells */
         print_json(jobs, results, &sum, NULL, seconds);
-    else
+    else if (cp_wants.fit == NULL)
         print_text(jobs, results, &sum, seconds);
     tool_exit stated = cp_accuracy_end();
     return sum.result == TOOL_OK ? stated : sum.result;
@@ -485,12 +491,16 @@ main(int argc, char **argv)
         result = tool_usage("%s", wrong_level(jobs));
     if (result == TOOL_OK && wrong_reflink(jobs) != NULL)
         result = tool_usage("%s", wrong_reflink(jobs));
+    if (result == TOOL_OK && cp_fit_wrong(jobs) != NULL)
+        result = tool_usage("%s", cp_fit_wrong(jobs));
     if (result == TOOL_OK && wrong_reference(jobs) != NULL)
         result = tool_usage("%s", wrong_reference(jobs));
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
         result = leave_out_existing(jobs);
     if (result == TOOL_OK)
-        result = cp_wants.update ? update(jobs, trees) : run(jobs);
+        result = cp_wants.update        ? update(jobs, trees)
+                 : cp_wants.fit != NULL ? cp_fit(argv + 1, argc - 2, jobs, run)
+                                        : run(jobs);
     g_ptr_array_unref(jobs);
     g_ptr_array_unref(trees);
     return tool_finish(result);

@@ -297,6 +297,16 @@ void cp_accuracy_tell_regions(const cp_end *target);
 /** States the accuracy of numbers that were copied as they are; call before cp_complete(). */
 esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
+/* ---- sizes (esdm-cp/fit.c) ---------------------------------------------------------------- */
+
+/** NULL, or what is wrong with --fit beside other options and for these jobs. */
+const char *cp_fit_wrong(const GPtrArray *jobs);
+/** Makes the copies, with accuracies with which all of them take no more than --fit says.
+ *  @param sources as they were named. @param run makes them as the options say, and tells errors.
+ */
+tool_exit cp_fit(char **sources, int nsources, const GPtrArray *jobs,
+                 tool_exit (*run)(const GPtrArray *jobs));
+
 /* ---- references (esdm-cp/refer.c) --------------------------------------------------------- */
 
 /** A NetCDF file or Zarr store whose values stay where they are. */
@@ -353,6 +363,7 @@ typedef struct cp_options {
     gint deflate; /**< levels for NetCDF files; CP_LEVEL_NONE: as the source */
     gint zstd;
     char **accuracy; /* 'NAME: QUANTITIES' */
+    char *fit;       /**< the size that all copies are to take at most, as text; NULL: none */
 } cp_options;
 extern cp_options cp_wants;
 /** Of the program that this is (esdm-cp/help.c). */
