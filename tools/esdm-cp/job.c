@@ -15,6 +15,7 @@
 #include "esdm-cp/zarr.h"
 #include "refer/grib.h"
 #include "refer/refer.h"
+#include "refer/remote.h"
 
 static volatile sig_atomic_t interrupted;
 

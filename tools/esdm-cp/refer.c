@@ -14,6 +14,7 @@
 
 #include "refer/grib.h"
 #include "refer/refer.h"
+#include "refer/remote.h"
 #include "refer/zarr.h"
 
 struct cp_referrer {

@@ -7,6 +7,7 @@
  */
 
 #include "refer/refer.h"
+#include "refer/remote.h"
 
 #include <dlfcn.h>
 #include <hdf5.h>

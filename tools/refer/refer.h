@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "refer/remote.h"
+struct remote_object; /* refer/remote.h */
 
 /* ---- netCDF classic (refer/classic.c) ----------------------------------------------------- */
 
@@ -60,9 +60,9 @@ typedef struct hdf5_values {
 /** NULL: it is no HDF5 file that can be read. @param fd stays open and the caller's. */
 hdf5_file *hdf5_open(const char *path, int fd);
 /** The same of an object on a server; borrowed while it is open. */
-hdf5_file *hdf5_open_remote(remote_object *object);
+hdf5_file *hdf5_open_remote(struct remote_object *object);
 /** When HDF5 is to open that path, it opens the object. NULL: no more. */
-void hdf5_stand_for(const char *path, remote_object *object);
+void hdf5_stand_for(const char *path, struct remote_object *object);
 void hdf5_close(hdf5_file *file); /* NULL is accepted */
 /** @param group "/" or "/a/b"; @param element_bytes of the dataset in ESDM.
  *  @param ret zeroed; hdf5_values_clear(). false: it cannot be read. */
