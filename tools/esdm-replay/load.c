@@ -223,8 +223,11 @@ add_dataset(reader *r, const json_t *line)
         return wrong(r, "\"dataset\" is no path");
     if (!json_is_array(dimensions) || json_array_size(dimensions) > ESDM_MAX_RANK)
         return wrong(r, "\"dimensions\" are not up to %d", ESDM_MAX_RANK);
+    if (replay_dataset_in(handle->datasets, path) != NULL) /* said again */
+        return true;
     replay_dataset *d = g_new0(replay_dataset, 1);
     d->path = g_strdup(path);
+    g_ptr_array_add(handle->datasets, d);
     if (!number_of(r, line, "id", &id))
         return false;
     d->id = (guint32) id;
@@ -241,8 +244,6 @@ add_dataset(reader *r, const json_t *line)
     }
     d->codec = g_strdup(text_of(line, "codec"));
     d->accuracy = g_strdup(text_of(line, "accuracy"));
-    if (replay_dataset_in(handle->datasets, path) == NULL)
-        g_ptr_array_add(handle->datasets, d);
     return true;
 }
 

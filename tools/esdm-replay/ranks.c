@@ -13,6 +13,14 @@ typedef struct group {
     const replay_file *file;
 } group;
 
+static void
+free_group(gpointer data)
+{
+    group *g = data;
+    g_free(g->there);
+    g_free(g);
+}
+
 static group *
 group_of(replay_load *load, GHashTable *groups, const replay_handle *h, guint turn)
 {
@@ -74,7 +82,8 @@ add_process(replay_load *load, GHashTable *groups, const replay_process *p)
 tool_exit
 replay_find_meetings(replay_load *load)
 {
-    g_autoptr(GHashTable) groups = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) groups =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_group);
     GHashTableIter all;
     gpointer value;
     for (guint k = 0; k < load->processes->len; k++) {
