@@ -63,7 +63,7 @@ def check(folder, ranks):
     env = mpirun.make_site(folder, f"many{ranks}")
     told = job({**env, "ESDM_MONITOR": f"trace:{folder}/many{ranks}.%r.jsonl"}, ranks, MANY)
     esdmtest.expect(f"{ranks} ranks: good" in told, told)
-    if ranks > 1:
+    if ranks > 1 and not esdmtest.SANITIZE:  # esdm-replay keeps its load until it ends: a leak to them
         check_replay(folder, env, ranks)
     if ranks > 8:  # trouble.py has the others
         job(env, ranks, TROUBLE, "differ")
