@@ -105,8 +105,10 @@ check_seal(esdm_session *session, const char *name, esdm_fsck_result *result, to
     esdm_error err = {0};
     esdm_notices notices = {.sealed = false};
     seal_text seal = {.snapshot = 0};
-    if (esdm_container_notices(session, name, &notices, &err) != ESDM_OK || !notices.sealed)
+    if (esdm_container_notices(session, name, &notices, &err) != ESDM_OK || !notices.sealed) {
+        esdm_notices_clear(&notices);
         return;
+    }
     g_autofree char *why = seal_verify(session, name, &notices, NULL, &seal);
     if (why != NULL) {
         g_autofree char *what = g_strdup_printf("the seal is broken: %s", why);
