@@ -134,6 +134,7 @@ deliver(streamer *s, size_t i, const outcome *done, esdm_error *err)
         status = reduce_one(s, at, &taken, err);
         (void) pthread_mutex_lock(&s->lock);
         s->next++;
+        s->ended = s->ended || status != ESDM_OK; /* before another thread may go on reducing */
         (void) pthread_cond_broadcast(&s->moved);
     }
     s->reducing = false;
