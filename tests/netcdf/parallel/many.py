@@ -26,14 +26,15 @@ KINDS = ("open", "read", "write", "align", "commit", "close")
 
 
 def made_by_program(files):
-    """Calls and bytes by kind in traces, without calls that others made."""
+    """Calls and bytes by kind in traces, without calls that others made and meetings of one rank with itself."""
     sums = {}
     for file in files:
         spans = [s for s in map(json.loads, file.read_text().splitlines())
                  if s.get("kind") in KINDS and s["status"] == 0]
         ids = {s["id"] for s in spans}
+        alone = {s["handle"] for s in spans if s["kind"] == "open" and s["ranks"] <= 1}
         for s in spans:
-            if s["cause"] not in ids:
+            if s["cause"] not in ids and not (s["kind"] == "align" and s["handle"] in alone):
                 count, size = sums.get(s["kind"], (0, 0))
                 sums[s["kind"]] = (count + 1, size + s["bytes"])
     return sums
