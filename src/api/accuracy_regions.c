@@ -377,8 +377,8 @@ static bool
 is_made(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
     (void) pthread_mutex_lock(&io->write_lock);
-    bool made =
-        io->regions.made_at != 0 && io->regions.made_at == state_of(dataset, io->regions.sources);
+    const esdm__region_map *map = io->regions.map;
+    bool made = map != NULL && map->made_at == state_of(dataset, map->sources);
     (void) pthread_mutex_unlock(&io->write_lock);
     return made;
 }
@@ -399,11 +399,11 @@ make(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_accuracy *accuracy)
     esdm__region_map *map = make_map(dataset, &found, accuracy);
     if (map == NULL)
         return false;
+    map->made_at = made_at;
+    memcpy(map->sources, coordinates, sizeof coordinates);
     (void) pthread_mutex_lock(&io->write_lock);
     esdm__region_map *former = io->regions.map;
     io->regions.map = map;
-    io->regions.made_at = made_at;
-    memcpy(io->regions.sources, coordinates, sizeof coordinates);
     (void) pthread_mutex_unlock(&io->write_lock);
     esdm__region_map_free(former);
     return true;

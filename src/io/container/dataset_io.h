@@ -71,19 +71,13 @@ typedef struct esdm__container_io {
 /** Why regions are not known where nobody looked. */
 #define ESDM__REGIONS_NOT_ASKED "its coordinates were not looked at"
 
-/** Three coordinates, and a mask of each region. */
-#define ESDM__REGION_SOURCES (3 + ESDM_ACCURACY_REGIONS_MAX)
-
 /** Regions of the accuracy in force (api/accuracy_regions.c). */
 typedef struct esdm__regions {
     atomic_uint_fast64_t looked_at; /* `changes` of the container when it was found whether there
                                        are some; 0: not yet */
     atomic_bool any;                /* there are */
     esdm__region_map *map;          /* guarded by write_lock; owned; NULL: not made */
-    /* Coordinates and masks that it was made of, or will be; under write_lock, and so is: */
-    const esdm_dataset *sources[ESDM__REGION_SOURCES];
-    uint64_t made_at;            /* a sum of their writes and snapshots; 0: not made */
-    _Atomic(const char *) doubt; /* why fragments were stored by all regions; static */
+    _Atomic(const char *) doubt;    /* why fragments were stored by all regions; static */
 } esdm__regions;
 
 typedef struct esdm__dataset_io {

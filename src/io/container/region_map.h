@@ -32,11 +32,17 @@ typedef struct esdm__region_place {
     esdm__region_part parts[ESDM__REGION_PARTS];
 } esdm__region_place;
 
+/** Three coordinates, and a mask of each region. */
+#define ESDM__REGION_SOURCES (3 + ESDM_ACCURACY_REGIONS_MAX)
+
 typedef struct esdm__region_map {
     uint32_t count;
     esdm_accuracy_region regions[ESDM_ACCURACY_REGIONS_MAX]; /* which it was made of */
     esdm__region_place places[ESDM_ACCURACY_REGIONS_MAX];
     const char *doubt; /* why one is not known; static; NULL: all are */
+    const esdm_dataset
+        *sources[ESDM__REGION_SOURCES]; /* what it was made of; NULL: there is none */
+    uint64_t made_at;                   /* a sum of their writes and snapshots */
 } esdm__region_map;
 
 /** Makes a part that is inside nowhere. @return false: no memory. */
