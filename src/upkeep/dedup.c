@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "codec/blob.h"
 #include "io/container/container_io.h"
+#include "io/packs/equals.h"
 #include "io/packs/pack_guard.h"
 #include "io/packs/sources.h"
 #include "io/read/fetch.h"
@@ -29,8 +30,6 @@
 #define NONE UINT32_MAX
 /* Packs are emptied of which at least one in so many bytes is not needed any more. */
 #define EMPTY_SHARE 5u
-/* Heads longer than this are not looked at. */
-#define HEAD_MOST (UINT32_C(16) << 20)
 
 typedef struct holder {
     uint64_t container;
@@ -236,23 +235,11 @@ hash_one(void *context, size_t i, esdm_error *err)
 {
     dedup *d = context;
     blob *one = &d->blobs[d->order[i]];
-    esdm__sources sources;
     bool alone = (i == 0 || !same_size(one, &d->blobs[d->order[i - 1]])) &&
                  (i + 1 == d->nblobs || !same_size(one, &d->blobs[d->order[i + 1]]));
-    if (alone || one->head_bytes < ESDM__BLOB_HEADER_BYTES || one->head_bytes > HEAD_MOST)
-        return ESDM_OK;
-    uint8_t *head = malloc(one->head_bytes);
-    if (head == NULL)
-        return esdm__error_nomem(err, one->head_bytes, "the head of a fragment");
-    const esdm_range range = {one->position, one->head_bytes, head};
-    if (esdm__sources_of(d->session, one->pack, &sources, NULL) == ESDM_OK &&
-        esdm__session_read(d->session, sources.targets[0], one->pack->pack, &range, 1, NULL) ==
-            ESDM_OK) {
-        esdm__blob_hash(head, one->head_bytes, one->hash);
-        one->hashed = true;
-    }
-    free(head);
-    return ESDM_OK;
+    return alone ? ESDM_OK
+                 : esdm__stored_hash(d->session, one->pack, one->position, one->head_bytes,
+                                     one->hash, &one->hashed, err);
 }
 
 static esdm_status

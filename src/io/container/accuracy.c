@@ -400,7 +400,7 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
     if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_DECOMPRESSION_SPEED) != 0)
         status = compile_speed(session, &stated->decompression_speed, "decompression_speed",
                                &a->decompression_speed, err);
-    if (status == ESDM_OK) {
+    if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_REGIONS) != 0) {
         bounds all; /* that it makes sense in each region, too */
         status = bounds_in(a, ALL_REGIONS, &all, err);
     }
@@ -468,6 +468,35 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
     atomic_store(&io->regions.looked_at, 0);
     (void) pthread_mutex_unlock(&io->write_lock);
     return status;
+}
+
+/* ---- regions ------------------------------------------------------------------------------ */
+
+static bool
+has_regions(const esdm__accuracy *a)
+{
+    return a->lossy && (a->in_force.stated & ESDM_ACCURACY_REGIONS) != 0;
+}
+
+const esdm__region_map *
+esdm__accuracy_map(const esdm__accuracy *a, esdm__dataset_io *io)
+{
+    esdm__regions *regions = &io->regions;
+    if (!has_regions(a))
+        return NULL;
+    const bool known = esdm__region_map_is_of(regions->map, &a->in_force);
+    if (!known || regions->map->doubt != NULL)
+        atomic_store(&regions->doubt, known ? regions->map->doubt : ESDM__REGIONS_NOT_ASKED);
+    return known ? regions->map : NULL;
+}
+
+uint32_t
+esdm__accuracy_touched(const esdm__accuracy *a, const esdm__region_map *map, const esdm__box *box)
+{
+    if (!has_regions(a))
+        return 0;
+    return map != NULL ? esdm__region_map_touched(map, box)
+                       : (UINT32_C(1) << a->in_force.region_count) - 1;
 }
 
 /* ---- values ------------------------------------------------------------------------------- */

@@ -51,12 +51,12 @@ esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *
 bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, uint32_t regions, esdm_type type,
                               const void *values, uint64_t count, esdm_codec_accuracy *ret,
                               double *ret_noise);
-/** Whether regions are stated. */
-static inline bool
-esdm__accuracy_has_regions(const esdm__accuracy *accuracy)
-{
-    return accuracy->lossy && (accuracy->in_force.stated & ESDM_ACCURACY_REGIONS) != 0;
-}
+/** Where the regions that are stated lie, under write_lock; notes why that is not known. @return
+ *  NULL: there are none, or nobody knows. */
+const esdm__region_map *esdm__accuracy_map(const esdm__accuracy *accuracy, esdm__dataset_io *io);
+/** The regions that the box touches, a bit for each: all of them where the map is NULL. */
+uint32_t esdm__accuracy_touched(const esdm__accuracy *accuracy, const esdm__region_map *map,
+                                const esdm__box *box);
 /** Whether the dataset can have that accuracy: ESDM_EINVAL, or ESDM_ENOTSUP for speeds of a site
  *  that are not known. */
 esdm_status esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy,

@@ -17,8 +17,6 @@
 /* Containers and fragments that are looked at, at most. */
 #define CONTAINERS_MOST 16u
 #define FRAGMENTS_MOST  250000u
-/* Heads longer than this are not looked at. */
-#define HEAD_MOST (UINT32_C(16) << 20)
 
 /* A container whose fragments are known. */
 typedef struct source {
@@ -170,7 +168,7 @@ static bool
 note_fragment(esdm__equals *e, const esdm__record *record, uint32_t number)
 {
     if (record->pack == NULL || record->kind != ESDM__KIND_STORED ||
-        record->head_bytes < ESDM__BLOB_HEADER_BYTES || record->head_bytes > HEAD_MOST ||
+        record->head_bytes < ESDM__BLOB_HEADER_BYTES || record->head_bytes > ESDM__HEAD_MOST ||
         e->count >= FRAGMENTS_MOST || !is_shared_place(e->session, record->pack))
         return true;
     const esdm__pack_name *pack =
@@ -239,25 +237,36 @@ drop_unguarded(esdm__equals *e)
     e->count = left;
 }
 
+esdm_status
+esdm__stored_hash(esdm_session *session, const esdm__pack_name *pack, uint64_t position,
+                  uint32_t head_bytes, uint64_t ret_hash[2], bool *ret_hashed, esdm_error *err)
+{
+    esdm__sources sources;
+    *ret_hashed = false;
+    if (head_bytes < ESDM__BLOB_HEADER_BYTES || head_bytes > ESDM__HEAD_MOST)
+        return ESDM_OK;
+    uint8_t *head = malloc(head_bytes);
+    if (head == NULL)
+        return esdm__error_nomem(err, head_bytes, "the head of a fragment");
+    const esdm_range range = {position, head_bytes, head};
+    esdm_error ignored;
+    if (esdm__sources_of(session, pack, &sources, &ignored) == ESDM_OK &&
+        esdm__session_read(session, sources.targets[0], pack->pack, &range, 1, &ignored) ==
+            ESDM_OK) {
+        esdm__blob_hash(head, head_bytes, ret_hash);
+        *ret_hashed = true;
+    }
+    free(head);
+    return ESDM_OK;
+}
+
 static esdm_status
 hash_one(void *context, size_t i, esdm_error *err)
 {
     esdm__equals *e = context;
     stored *one = &e->items[i];
-    esdm__sources sources;
-    uint8_t *head = malloc(one->head_bytes);
-    if (head == NULL)
-        return esdm__error_nomem(err, one->head_bytes, "the head of a fragment");
-    const esdm_range range = {one->position, one->head_bytes, head};
-    esdm_error ignored;
-    if (esdm__sources_of(e->session, one->pack, &sources, &ignored) == ESDM_OK &&
-        esdm__session_read(e->session, sources.targets[0], one->pack->pack, &range, 1, &ignored) ==
-            ESDM_OK) {
-        esdm__blob_hash(head, one->head_bytes, one->hash);
-        one->hashed = true;
-    }
-    free(head);
-    return ESDM_OK;
+    return esdm__stored_hash(e->session, one->pack, one->position, one->head_bytes, one->hash,
+                             &one->hashed, err);
 }
 
 /* Where several are equal the first one counts: that of the newest container. */

@@ -34,6 +34,18 @@ typedef struct esdm__equals_wish {
  *  stored. @param container name of the one that is written; it is looked at, too, if it is there.
  */
 esdm__equals *esdm__equals_new(esdm_session *session, const char *container);
+/** Heads longer than this are not looked at. */
+#define ESDM__HEAD_MOST (UINT32_C(16) << 20)
+
+/**
+ * The hash of a stored fragment's head, by which those that may be equal are found.
+ * @param ret_hashed false: the head cannot be read, or is none: the fragment is equal to no other.
+ * @return ESDM_ENOMEM.
+ */
+esdm_status esdm__stored_hash(esdm_session *session, const esdm__pack_name *pack, uint64_t position,
+                              uint32_t head_bytes, uint64_t ret_hash[2], bool *ret_hashed,
+                              esdm_error *err);
+
 /** After the commits that refer to what was found; NULL is accepted. */
 void esdm__equals_free(esdm__equals *equals);
 

@@ -414,16 +414,6 @@ result_of(const reducer *r, uint64_t i)
     return value;
 }
 
-static bool
-is_far(const esdm_session *session)
-{
-    for (size_t i = 0; i < session->ntargets; i++) {
-        if (session->targets[i].plugin->concurrency > 0)
-            return true;
-    }
-    return false;
-}
-
 /* Whether the first value lies in blocks that are decoded as a whole: then most others do. */
 static bool
 begins_coded(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box)
@@ -451,7 +441,7 @@ prepare_reading(reducer *r, esdm_error *err)
         return status;
     r->session = r->dataset->group->container->session;
     r->element_bytes = io->elements.bytes;
-    r->part_bytes = is_far(r->session)                     ? FAR_BYTES
+    r->part_bytes = esdm__session_is_far(r->session)       ? FAR_BYTES
                     : begins_coded(r->dataset, io, r->box) ? BLOCK_BYTES
                                                            : PART_BYTES;
     if (io->block_bytes > r->part_bytes)

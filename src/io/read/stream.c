@@ -252,16 +252,6 @@ stream_box(streamer *s, const esdm__box *box, esdm_error *err)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static bool
-is_far(const esdm_session *session)
-{
-    for (size_t i = 0; i < session->ntargets; i++) {
-        if (session->targets[i].plugin->concurrency > 0)
-            return true;
-    }
-    return false;
-}
-
 /* Bytes of a part: no less than a block, which would be decoded several times. */
 static uint64_t
 choose_bytes(const streamer *s, const esdm__dataset_io *io, bool far)
@@ -286,7 +276,7 @@ prepare(streamer *s, esdm_error *err)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "elements with texts or arrays of their own are read by "
                                "esdm_read(), not part by part");
-    bool far = is_far(s->session);
+    bool far = esdm__session_is_far(s->session);
     s->element_bytes = esdm_type_size(s->type);
     if (s->element_bytes == 0)
         s->element_bytes = esdm__typeref_bytes(io->elements.outer);

@@ -411,6 +411,16 @@ esdm__target_waits(const esdm__target *target)
     return target->plugin->concurrency > 0 || target->slow;
 }
 
+bool
+esdm__session_is_far(const esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (session->targets[i].plugin->concurrency > 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- garbage ------------------------------------------------------------------------------ */
 
 typedef struct garbage_item {

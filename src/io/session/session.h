@@ -84,6 +84,8 @@ esdm_status esdm__session_new(const esdm_session_options *options, esdm_session 
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** Whether some target is asked over a network: large requests, several at once, cost least. */
+bool esdm__session_is_far(const esdm_session *session);
 /** Whether calls of the target wait more than they work: the pool does something else meanwhile. */
 bool esdm__target_waits(const esdm__target *target);
 /** pack_read() of the target; while a slow one answers, the pool does something else. */

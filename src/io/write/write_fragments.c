@@ -538,12 +538,7 @@ prepare(const round *r, slot *s)
         s->fragment.stride[i] = count > 1 ? space->stride[i] : 1;
         s->fragment.strided = s->fragment.strided || s->fragment.stride[i] > 1;
     }
-    if (!esdm__accuracy_has_regions(r->accuracy))
-        s->regions = 0;
-    else if (r->map == NULL)
-        s->regions = (UINT32_C(1) << r->accuracy->in_force.region_count) - 1;
-    else
-        s->regions = esdm__region_map_touched(r->map, &s->fragment.box);
+    s->regions = esdm__accuracy_touched(r->accuracy, r->map, &s->fragment.box);
 }
 
 static esdm_status
@@ -568,19 +563,6 @@ cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
     return status;
 }
 
-/* Where regions lie, if that is known. */
-static const esdm__region_map *
-map_of(const esdm__transfer *t, const esdm__accuracy *accuracy)
-{
-    esdm__regions *regions = &t->io->regions;
-    if (!esdm__accuracy_has_regions(accuracy))
-        return NULL;
-    const bool known = esdm__region_map_is_of(regions->map, &accuracy->in_force);
-    if (!known || regions->map->doubt != NULL)
-        atomic_store(&regions->doubt, known ? regions->map->doubt : ESDM__REGIONS_NOT_ASKED);
-    return known ? regions->map : NULL;
-}
-
 esdm_status
 esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool strided, esdm_error *err)
 {
@@ -596,7 +578,7 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
                .box = box,
                .accuracy = &accuracy,
                .ways = {{.chain = &t->io->chain}, {.chain = &t->io->chain}}};
-    r.map = map_of(t, &accuracy);
+    r.map = esdm__accuracy_map(&accuracy, t->io);
     esdm__missing_of(t->dataset, &r.missing);
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;
     status = esdm__access_of(t->dataset, &cut, err);
