@@ -192,6 +192,14 @@ void tool_json_print_list(const char *key, json_t *list);
 /** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
 json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
 
+/* ---- folders (common/folder.c) -------------------------------------------------------------- */
+
+/** The order of texts by their bytes, for g_ptr_array_sort(). */
+gint tool_by_text(gconstpointer a, gconstpointer b);
+/** Names of what lies in a folder, in this order, which is the same each time; owned.
+ *  NULL: it cannot be read. */
+GPtrArray *tool_folder_names(const char *folder, GError **error);
+
 /* ---- programs (common/program.c) ------------------------------------------------------------ */
 
 /** The path of another tool, which lies beside this one, else its name alone; owned. */

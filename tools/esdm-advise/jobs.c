@@ -160,12 +160,6 @@ by_seconds(gconstpointer a, gconstpointer b)
     return x->seconds > y->seconds ? -1 : x->seconds < y->seconds;
 }
 
-static gint
-by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 tool_exit
 advise_load_jobs(advise_jobs *jobs, const char *folder)
 {
@@ -174,16 +168,16 @@ advise_load_jobs(advise_jobs *jobs, const char *folder)
         jobs->uses = g_ptr_array_new_with_free_func(free_use);
         jobs->aheads = g_ptr_array_new_with_free_func(free_ahead);
     }
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, &problem);
-    if (dir == NULL) {
+    g_autoptr(GPtrArray) names = tool_folder_names(folder, &problem);
+    if (names == NULL) {
         tool_error("%s", problem->message);
         return TOOL_NOT_FOUND;
     }
     g_autoptr(GPtrArray) runs = g_ptr_array_new_with_free_func(g_free);
     if (holds_records(folder))
         g_ptr_array_add(runs, g_strdup(folder));
-    for (const char *name; (name = g_dir_read_name(dir)) != NULL;) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *path = g_build_filename(folder, g_ptr_array_index(names, i), NULL);
         if (g_file_test(path, G_FILE_TEST_IS_DIR) && holds_records(path))
             g_ptr_array_add(runs, g_steal_pointer(&path));
     }
@@ -193,7 +187,6 @@ advise_load_jobs(advise_jobs *jobs, const char *folder)
                    folder);
         return TOOL_NOT_FOUND;
     }
-    g_ptr_array_sort(runs, by_name);
     tool_exit result = TOOL_OK;
     for (guint i = 0; i < runs->len && result == TOOL_OK; i++)
         result = load_run(jobs, runs->pdata[i]);

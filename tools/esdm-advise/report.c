@@ -48,12 +48,6 @@ summarise(const advise_study *study, const char *variable, guint candidate)
     return sum;
 }
 
-static gint
-compare_text(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 /* Names of the variables that were sampled, in order; borrowed. */
 static GPtrArray *
 variables_of(const advise_study *study)
@@ -64,7 +58,7 @@ variables_of(const advise_study *study)
         if (!g_ptr_array_find_with_equal_func(names, sample->variable, g_str_equal, NULL))
             g_ptr_array_add(names, sample->variable);
     }
-    g_ptr_array_sort(names, compare_text);
+    g_ptr_array_sort(names, tool_by_text);
     return names;
 }
 

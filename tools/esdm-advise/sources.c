@@ -37,12 +37,6 @@ has_suffix(const char *name)
     return false;
 }
 
-static gint
-by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 static bool
 add_listed(const esdm_container_info *info, void *user)
 {
@@ -89,18 +83,14 @@ static void
 add_folder(advise_study *study, esdm_session **session, const char *folder, int depth)
 {
     g_autoptr(GError) problem = NULL;
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, &problem);
-    if (dir == NULL) {
+    g_autoptr(GPtrArray) names = tool_folder_names(folder, &problem);
+    if (names == NULL) {
         tool_error("%s", problem->message);
         study->unreadable++;
         return;
     }
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
-        g_ptr_array_add(names, g_build_filename(folder, name, NULL));
-    g_ptr_array_sort(names, by_name); /* the order of a folder is not always the same */
     for (guint i = 0; i < names->len; i++) {
-        const char *path = g_ptr_array_index(names, i);
+        g_autofree char *path = g_build_filename(folder, g_ptr_array_index(names, i), NULL);
         struct stat facts;
         if (lstat(path, &facts) != 0)
             continue;

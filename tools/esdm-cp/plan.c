@@ -136,26 +136,16 @@ is_netcdf_name(const char *name)
     return false;
 }
 
-static gint
-compare_texts(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 /* Links to folders are not followed: trees of data are full of links to the "latest" version. */
 static tool_exit
 walk(plan *p, const char *folder, const char *target)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, &error);
-    if (dir == NULL) {
+    g_autoptr(GPtrArray) names = tool_folder_names(folder, &error);
+    if (names == NULL) {
         tool_error("%s", error->message);
         return TOOL_FAILED;
     }
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
-        g_ptr_array_add(names, g_strdup(name));
-    g_ptr_array_sort(names, compare_texts);
     tool_exit result = TOOL_OK;
     for (guint i = 0; i < names->len && result == TOOL_OK; i++) {
         const char *name = g_ptr_array_index(names, i);

@@ -35,12 +35,6 @@ typedef struct gather {
     esdm_error *err;
 } gather;
 
-static gint
-by_text(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static void
 gather_object(gather *g, const char *below, const struct stat *is)
 {
@@ -59,14 +53,10 @@ static esdm_status
 gather_folder(gather *g, const char *folder, const char *below, unsigned depth)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GDir) dir = depth < DEPTH_MAX ? g_dir_open(folder, 0, &error) : NULL;
-    if (dir == NULL)
+    g_autoptr(GPtrArray) names = depth < DEPTH_MAX ? tool_folder_names(folder, &error) : NULL;
+    if (names == NULL)
         return tool_error_set(g->err, ESDM_EIO, "%s: %s", folder,
                               error != NULL ? error->message : "its folders lie too deep");
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
-        g_ptr_array_add(names, g_strdup(name));
-    g_ptr_array_sort(names, by_text);
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < names->len && status == ESDM_OK; i++) {
         const char *name = g_ptr_array_index(names, i);

@@ -214,18 +214,12 @@ by_start(gconstpointer a, gconstpointer b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-static gint
-by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 tool_exit
 run_load(const char *folder, run *ret_run)
 {
     GError *error = NULL;
-    GDir *dir = g_dir_open(folder, 0, &error);
-    if (dir == NULL) {
+    g_autoptr(GPtrArray) names = tool_folder_names(folder, &error);
+    if (names == NULL) {
         tool_error("%s", error->message);
         g_error_free(error);
         return TOOL_NOT_FOUND;
@@ -238,19 +232,13 @@ run_load(const char *folder, run *ret_run)
                      .advice = g_ptr_array_new(),
                      .read_classes = g_ptr_array_new(),
                      .write_classes = g_ptr_array_new()};
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name; (name = g_dir_read_name(dir)) != NULL;)
-        g_ptr_array_add(names, g_build_filename(folder, name, NULL));
-    g_dir_close(dir);
-    g_ptr_array_sort(names, by_name);
     for (guint i = 0; i < names->len; i++) {
-        const char *path = names->pdata[i];
+        g_autofree char *path = g_build_filename(folder, g_ptr_array_index(names, i), NULL);
         if (g_str_has_suffix(path, ".watch"))
             load_process(ret_run, path);
         else if (g_str_has_suffix(path, ".stats.json"))
             load_statistics(ret_run, path);
     }
-    g_ptr_array_free(names, TRUE);
     if (ret_run->processes->len == 0) {
         tool_error("%s holds no records of a run (HOST.PID.N.watch)", folder);
         return TOOL_NOT_FOUND;

@@ -162,12 +162,6 @@ log_contents_load(esdm_session *session, const char *name, guint64 snapshot,
 
 /* ---- comparing ---------------------------------------------------------------------------- */
 
-static int
-by_text(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 /* Keys of both, sorted, each once. */
 static GPtrArray *
 keys_of(GHashTable *older, GHashTable *newer)
@@ -184,7 +178,7 @@ keys_of(GHashTable *older, GHashTable *newer)
         if (!g_hash_table_contains(newer, key))
             g_ptr_array_add(keys, key);
     }
-    g_ptr_array_sort(keys, by_text);
+    g_ptr_array_sort(keys, tool_by_text);
     return keys;
 }
 

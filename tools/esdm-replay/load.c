@@ -468,35 +468,24 @@ load_file(replay_load *load, const char *path, GHashTable *files)
     return good ? TOOL_OK : TOOL_FAILED;
 }
 
-static gint
-by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static tool_exit
 load_folder(replay_load *load, const char *path, GHashTable *files)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    GDir *dir = g_dir_open(path, 0, &error);
+    g_autoptr(GPtrArray) names = tool_folder_names(path, &error);
     tool_exit result = TOOL_OK;
-    if (dir == NULL) {
+    bool watched = false;
+    if (names == NULL) {
         tool_error("%s", error->message);
         return TOOL_NOT_FOUND;
     }
-    for (const char *name; (name = g_dir_read_name(dir)) != NULL;) {
-        if (g_str_has_suffix(name, ".jsonl"))
-            g_ptr_array_add(names, g_build_filename(path, name, NULL));
-    }
-    bool watched = false;
-    g_dir_rewind(dir);
-    for (const char *name; (name = g_dir_read_name(dir)) != NULL;)
+    for (guint i = 0; i < names->len && result == TOOL_OK; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        g_autofree char *file = g_build_filename(path, name, NULL);
         watched = watched || g_str_has_suffix(name, ".watch");
-    g_dir_close(dir);
-    g_ptr_array_sort(names, by_name);
-    for (guint i = 0; i < names->len && result == TOOL_OK; i++)
-        result = load_file(load, names->pdata[i], files);
+        if (g_str_has_suffix(name, ".jsonl"))
+            result = load_file(load, file, files);
+    }
     return result == TOOL_OK && watched ? replay_load_watched(load, path, files) : result;
 }
 
