@@ -17,33 +17,25 @@
 
 /* ---- a region as a statement ---------------------------------------------------------------- */
 
+/* A region has the tolerances of an accuracy, under the same names. */
+#define COPY_TOLERANCES(to, from)                                                                  \
+    do {                                                                                           \
+        (to)->stated = (from)->stated;                                                             \
+        (to)->absolute_tolerance = (from)->absolute_tolerance;                                     \
+        (to)->relative_tolerance = (from)->relative_tolerance;                                     \
+        (to)->relative_finest = (from)->relative_finest;                                           \
+        (to)->range_tolerance = (from)->range_tolerance;                                           \
+        (to)->std_tolerance = (from)->std_tolerance;                                               \
+        (to)->psnr = (from)->psnr;                                                                 \
+        (to)->significant_digits = (from)->significant_digits;                                     \
+        (to)->significant_bits = (from)->significant_bits;                                         \
+    } while (0)
+
 void
 esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret)
 {
     esdm_accuracy_init(ret);
-    ret->stated = region->stated;
-    ret->absolute_tolerance = region->absolute_tolerance;
-    ret->relative_tolerance = region->relative_tolerance;
-    ret->relative_finest = region->relative_finest;
-    ret->range_tolerance = region->range_tolerance;
-    ret->std_tolerance = region->std_tolerance;
-    ret->psnr = region->psnr;
-    ret->significant_digits = region->significant_digits;
-    ret->significant_bits = region->significant_bits;
-}
-
-static void
-take_tolerances(esdm_accuracy_region *region, const esdm_accuracy *from)
-{
-    region->stated = from->stated;
-    region->absolute_tolerance = from->absolute_tolerance;
-    region->relative_tolerance = from->relative_tolerance;
-    region->relative_finest = from->relative_finest;
-    region->range_tolerance = from->range_tolerance;
-    region->std_tolerance = from->std_tolerance;
-    region->psnr = from->psnr;
-    region->significant_digits = from->significant_digits;
-    region->significant_bits = from->significant_bits;
+    COPY_TOLERANCES(ret, region);
 }
 
 /* Whether both are of the same points. */
@@ -75,7 +67,7 @@ add(esdm_accuracy *into, const esdm_accuracy_region *region, esdm_error *err)
     esdm__region_accuracy(region, &other);
     esdm_status st = esdm__accuracy_join_statement(&both, &other, err);
     if (st == ESDM_OK)
-        take_tolerances(&into->regions[at], &both);
+        COPY_TOLERANCES(&into->regions[at], &both);
     return st;
 }
 
@@ -272,7 +264,7 @@ read_tolerances(esdm_accuracy_region *region, const char *text, const char *all,
                      err);
     if ((stated.stated & ESDM__TOLERANCES) == 0)
         return wrong(all, "it states nothing: expected a tolerance, such as abs=0.01", err);
-    take_tolerances(region, &stated);
+    COPY_TOLERANCES(region, &stated);
     return ESDM_OK;
 }
 

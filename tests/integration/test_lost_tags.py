@@ -7,26 +7,11 @@ import json
 import os
 import time
 
-from esdmtest import Site, client, expect, expect_error, main, run, tool
+from esdmtest import Site, expect, expect_error, main, run, tool
 from lostsite import (POSIX, age_backups, backups, check_sound, contents, expect_restored, facts,
                       listed, lose, restore, sqlite_site)
 from postgres import Server, skip_without_postgres
-
-WRITE = """
-import netCDF4, numpy, sys
-name, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-for i in range(first, last):
-    with netCDF4.Dataset(f"esdm://{name}", "a" if i else "w") as d:
-        if not i:
-            d.createDimension("x", 5000)
-            d.createVariable("v", "f8", ("x",))
-        d["v"][:] = numpy.arange(5000.0) + i
-        d.step = i
-"""
-
-
-def write(name, first, last):
-    client(["/usr/bin/python3", "-c", WRITE, name, str(first), str(last)])
+from steps import write
 
 
 def do(name, *arguments, check=True):
@@ -106,7 +91,7 @@ def check_what_came_back(site, before, values):
     expect(state() == before, f"{state()}\nwas {before}")
     check_sound()
     expect_error(do("esdm-stat", "run.nc@tag:gone", check=False), "gone")
-    expect_error(client(["/usr/bin/python3", "-c", WRITE, "mask.nc", "1", "2"], check=False))
+    expect_error(write("mask.nc", 1, 2, check=False))
     expect_error(do("esdm-mv", "mask.nc", "other.nc", check=False), "sealed")
     merged = do("esdm-merge", "--ours", "run.nc", "fix")  # knows where it began
     expect(merged.returncode == 0, merged.stdout)
@@ -168,7 +153,7 @@ def test_what_was_said_after_the_backup_comes_back():
         expect(done["result"]["backup"] is not None, f"{done}")
         expect(facts(listed()) == names, f"{listed()}\nwas {names}")
         do("esdm-restore", "later.nc")
-        expect_error(client(["/usr/bin/python3", "-c", WRITE, "later.nc", "1", "2"], check=False))
+        expect_error(write("later.nc", 1, 2, check=False))
         do("esdm-rm", "--sealed", "later.nc")
         check_what_came_back(site, before, values)
 

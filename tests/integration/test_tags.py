@@ -8,28 +8,14 @@ import pathlib
 import time
 
 from esdmtest import Site, client, expect, expect_error, main, run, tool
+from steps import write
 
-WRITE = """
-import netCDF4, numpy, sys
-name, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-for i in range(first, last):
-    with netCDF4.Dataset(f"esdm://{name}", "a" if i else "w") as d:
-        if not i:
-            d.createDimension("x", 5000)
-            d.createVariable("v", "f8", ("x",))
-        d["v"][:] = numpy.arange(5000.0) + i
-        d.step = i
-"""
 READ = """
 import netCDF4, sys
 for name in sys.argv[1:]:
     with netCDF4.Dataset(f"esdm://{name}") as d:
         print(d.step, float(d["v"][0]))
 """
-
-
-def write(name, first, last):
-    client(["/usr/bin/python3", "-c", WRITE, name, str(first), str(last)])
 
 
 def read(*names, check=True):
