@@ -59,7 +59,7 @@ static esdm_status
 check_layout(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm_error *err)
 {
     const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
-    bool remote = esdm__reference_is_url(layout->location);
+    bool remote = esdm__site_is_url(layout->location);
     if (layout->location == NULL || (layout->location[0] != '/' && !remote))
         return esdm__error_set(err, ESDM_EINVAL,
                                "the location of a file is no absolute path and no URL");

@@ -26,7 +26,7 @@ tell(const esdm_source_state *from, esdm_remote_state *to)
 bool
 esdm_location_is_remote(const char *location)
 {
-    return esdm__reference_is_url(location);
+    return esdm__site_is_url(location);
 }
 
 esdm_status

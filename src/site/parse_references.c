@@ -11,10 +11,11 @@
 #define ROOTS_MOST     1024
 #define TIMEOUT_MOST_S 3600u
 
-static bool
-is_url(const char *text)
+bool
+esdm__site_is_url(const char *location)
 {
-    return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
+    return location != NULL &&
+           (strncmp(location, "http://", 7) == 0 || strncmp(location, "https://", 8) == 0);
 }
 
 /* "https://data.example.org/cmip6": with a host, and nothing that would be read in two ways. */
@@ -43,8 +44,8 @@ parse_root(const esdm__json_node *item, const esdm__site_folder *folder, char **
     esdm_status status = esdm__json_string(item, &text, err);
     if (status != ESDM_OK)
         return status;
-    return is_url(text) ? parse_url(item, text, ret_root, err)
-                        : esdm__site_directory(item, folder, ret_root, err);
+    return esdm__site_is_url(text) ? parse_url(item, text, ret_root, err)
+                                   : esdm__site_directory(item, folder, ret_root, err);
 }
 
 static esdm_status

@@ -210,6 +210,8 @@ esdm__retention esdm__site_retention(const esdm__site *site, const char *contain
 uint32_t esdm__site_most_copies(const esdm__site *site);
 /** What buffers and caches of the engine leave for each target, in bytes. */
 uint64_t esdm__site_target_memory(const esdm__site *site);
+/** Whether a place of references is a URL of a web server, and no file or folder; NULL is none. */
+bool esdm__site_is_url(const char *location);
 /** Plug-in view of a target (borrows from the site, its id too). */
 void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                               esdm_plugin_config *ret_config);

@@ -240,10 +240,9 @@ conditions(const http__request *r)
 }
 
 static CURLcode
-attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_ms)
+attempt(http__request *r, CURL *easy, uint64_t left_ms)
 {
     char range[64];
-    (void) source;
     r->received = 0;
     r->passed = 0;
     r->status = 0;
@@ -336,7 +335,7 @@ http__ask(http__source *source, http__request *r, esdm_error *err)
         return esdm__error_nomem(err, 4096, "a request");
     for (unsigned n = 1;; n++) {
         uint64_t now = now_ms();
-        CURLcode code = attempt(source, r, easy, now < end_ms ? end_ms - now : 1);
+        CURLcode code = attempt(r, easy, now < end_ms ? end_ms - now : 1);
         bool cut = code == CURLE_WRITE_ERROR && !r->body.failed; /* by us: enough is known */
         bool answered = code == CURLE_OK || cut;
         bool again = answered ? esdm__retry_http(r->status) : may_pass(code);

@@ -263,7 +263,7 @@ esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file *
     files *f = files_of(session);
     if (f == NULL)
         return esdm__error_nomem(err, sizeof *f, "the list of files");
-    if (esdm__reference_is_url(foreign->location))
+    if (esdm__site_is_url(foreign->location))
         return get_url(session, foreign, ret_file, ret_certain, err);
     (void) pthread_mutex_lock(&f->lock);
     esdm__file *file = find(f, foreign->location);

@@ -19,7 +19,7 @@ static bool
 is_below(const char *path, const char *root)
 {
     char real[PATH_MAX];
-    if (esdm__reference_is_url(root))
+    if (esdm__site_is_url(root))
         return false;
     if (realpath(root, real) == NULL)
         return false; /* it is not there, so nothing is below it */
@@ -128,13 +128,6 @@ esdm__reference_open(const esdm_session *session, const char *location, int *ret
     return ESDM_OK;
 }
 
-bool
-esdm__reference_is_url(const char *location)
-{
-    return location != NULL &&
-           (strncmp(location, "http://", 7) == 0 || strncmp(location, "https://", 8) == 0);
-}
-
 /* Steps upwards, plain or escaped, and what would be read in two ways. */
 static bool
 is_crooked(const char *url)
@@ -165,7 +158,7 @@ url_allowed(const esdm_session *session, const char *url, esdm_error *err)
     for (size_t i = 0; i < site->references.nroots; i++) {
         const char *root = site->references.roots[i];
         size_t bytes = strlen(root);
-        if (esdm__reference_is_url(root) && strncmp(url, root, bytes) == 0 && url[bytes] == '/')
+        if (esdm__site_is_url(root) && strncmp(url, root, bytes) == 0 && url[bytes] == '/')
             return ESDM_OK;
     }
     return esdm__error_set(err, ESDM_EACCES,
@@ -178,7 +171,7 @@ esdm_status
 esdm__reference_allowed(const esdm_session *session, const char *location, esdm_error *err)
 {
     char real[PATH_MAX];
-    if (esdm__reference_is_url(location))
+    if (esdm__site_is_url(location))
         return url_allowed(session, location, err);
     if (!session->site->references.limited)
         return ESDM_OK;

@@ -27,7 +27,5 @@ esdm_status esdm__reference_open(const esdm_session *session, const char *locati
  *  below those of "references.roots" alone. ESDM_EACCES tells why not. */
 esdm_status esdm__reference_allowed(const esdm_session *session, const char *location,
                                     esdm_error *err);
-/** Whether a location is a URL of a web server, and no file. */
-bool esdm__reference_is_url(const char *location);
 
 #endif
