@@ -24,8 +24,8 @@ _BRANCH_TYPES = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_voi
 
 
 def branch(name: str, branch_name: str, snapshot=None) -> str:
-    """Makes a branch of a container, a named line of commits, and returns its name, to be opened and written:
-    "NAME@branch:BRANCH". No data are copied.
+    """Makes a branch of a container, or of another branch, a named line of commits, and returns its name, to be opened
+    and written: "NAME@branch:BRANCH". No data are copied.
     @param snapshot with which it begins, as in open(): a number, -1 (the one before the newest), or a time."""
     function = _catalogue._api().esdm_branch_create  # pylint: disable=protected-access
     function.restype, function.argtypes = ctypes.c_int, [ctypes.c_void_p, *_BRANCH_TYPES]
@@ -33,7 +33,7 @@ def branch(name: str, branch_name: str, snapshot=None) -> str:
     source = _catalogue._url(plain, snapshot)  # pylint: disable=protected-access
     _catalogue._call("esdm_branch_create", source.encode(),  # pylint: disable=protected-access
                      branch_name.encode(), None)
-    return f"{plain}@branch:{branch_name}"
+    return f"{plain.partition('@branch:')[0]}@branch:{branch_name}"
 
 
 class _Conflict(ctypes.Structure):
@@ -65,7 +65,8 @@ class MergeConflict(EsdmError):
 
 
 def merge(name: str, branch_name: str, prefer=None, dry_run: bool = False, pick: int = 0, message=None) -> dict:
-    """Makes the changes of a branch to its container, in one commit.
+    """Makes the changes of a branch to its container, or to the branch "NAME@branch:OTHER" that it began with, in one
+    commit.
     @param prefer "ours" or "theirs": what is done where both have changed the same; None: MergeConflict is raised,
     and nothing changes.
     @param pick only what this snapshot of the branch changed.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/lines.h"
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/buffer.h"
@@ -32,10 +33,12 @@ esdm__branch_full_name(const char *base, const char *branch, char full[ESDM_CONT
                        esdm_error *err)
 {
     char text[ESDM_CONTAINER_NAME_MAX + sizeof ESDM__BRANCH_MARK + ESDM_BRANCH_MAX];
+    size_t bytes = strlen(base);
     esdm_status status = esdm__branch_check(branch, err);
     if (status != ESDM_OK)
         return status;
-    (void) snprintf(text, sizeof text, "%s" ESDM__BRANCH_MARK "%s", base, branch);
+    (void) esdm__name_branch(base, &bytes);
+    (void) snprintf(text, sizeof text, "%.*s" ESDM__BRANCH_MARK "%s", (int) bytes, base, branch);
     return esdm__name_normalise(text, full, err);
 }
 
@@ -93,11 +96,6 @@ find_base(esdm_session *session, const char *normal, char ret_base[ESDM_CONTAINE
                                "'%s' was replaced or removed: esdm-restore brings it back, and "
                                "esdm-cp --reflink makes another container of it",
                                normal);
-    if (esdm__name_branch(moment.stored, NULL) != NULL)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "'%s' is a branch, which has none: merge it first (esdm-merge), or "
-                               "begin another one with a snapshot of the container",
-                               moment.stored);
     (void) snprintf(ret_base, ESDM_CONTAINER_NAME_MAX + 1, "%.*s", ESDM_CONTAINER_NAME_MAX,
                     moment.stored);
     *ret_snapshot = moment.snapshot != 0 ? moment.snapshot : ESDM_SNAPSHOT_LATEST;
@@ -121,13 +119,11 @@ make(esdm_container *source, const char *full, const char *branch, uint64_t *ret
     tag_of(branch, name);
     const esdm_meta_tag began = {
         .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
-    const esdm_meta_tag merged = {
-        .name = ESDM__MERGED_TAG, .snapshot = snapshot, .author = began.author};
     esdm_status status = esdm__noted_tag(session, source->name, base, &began, true, err);
     if (status == ESDM_OK)
         status = esdm__io_clone_as(source, full, "branch", &made, err);
     if (status == ESDM_OK)
-        status = esdm__noted_tag(session, full, made, &merged, false, err);
+        status = esdm__line_begin(session, source->name, full, snapshot, err);
     if (status == ESDM_OK && ret_snapshot != NULL)
         *ret_snapshot = snapshot;
     return status;
@@ -249,23 +245,37 @@ load_branches(esdm_session *session, const char *base, branches *all, esdm_error
 }
 
 static esdm_status
-tell(esdm_session *session, uint64_t base, const char *full, const esdm_meta_container *record,
+tell(esdm_session *session, const char *full, const esdm_meta_container *record, char *parent,
      esdm_branch_info *ret, esdm_error *err)
 {
-    char name[ESDM__BRANCH_TAG_BYTES];
-    const char *branch = esdm__name_branch(full, NULL);
-    tag_of(branch, name);
-    esdm__tagged began = {.name = name}, merged = {.name = ESDM__MERGED_TAG};
-    esdm_status status = esdm__tag_find(session, record->container, &merged, err);
-    if (status == ESDM_OK && base != 0)
-        status = esdm__tag_find(session, base, &began, err);
-    *ret = (esdm_branch_info){.branch = branch,
+    uint64_t from = 0, merged = 0;
+    esdm_status status = esdm__line_parent(session, full, parent, &from, &merged, err);
+    *ret = (esdm_branch_info){.branch = esdm__name_branch(full, NULL),
                               .name = full,
-                              .from = began.snapshot,
-                              .merged = merged.snapshot != began.snapshot ? merged.snapshot : 0,
+                              .parent = parent,
+                              .from = from,
+                              .merged = merged != from ? merged : 0,
                               .snapshot = record->snapshot,
                               .created_ns = record->created_ns,
                               .modified_ns = record->modified_ns};
+    return status;
+}
+
+/* Of a container all, of a branch those that began with it. */
+static esdm_status
+visit_branches(esdm_session *session, const char *name, const branches *all,
+               esdm_branch_visitor visit, void *user, esdm_error *err)
+{
+    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    bool is_branch = esdm__name_branch(name, NULL) != NULL;
+    bool more = true;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < all->count && more && status == ESDM_OK; i++) {
+        esdm_branch_info info;
+        status = tell(session, all->items[i].name, &all->items[i].record, parent, &info, err);
+        if (status == ESDM_OK && (!is_branch || strcmp(parent, name) == 0))
+            more = visit(&info, user);
+    }
     return status;
 }
 
@@ -273,11 +283,11 @@ esdm_status
 esdm_branch_list(esdm_session *session, const char *name, esdm_branch_visitor visit, void *user,
                  esdm_error *err)
 {
-    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    char normal[ESDM_CONTAINER_NAME_MAX + 1], base[ESDM_CONTAINER_NAME_MAX + 1];
+    size_t bytes;
     branches all;
     esdm_meta_container record;
     esdm_error why = {0};
-    bool more = true;
     ESDM__NEED(err, session);
     ESDM__NEED(err, name);
     ESDM__NEED(err, visit);
@@ -288,36 +298,19 @@ esdm_branch_list(esdm_session *session, const char *name, esdm_branch_visitor vi
     bool absent = status == ESDM_ENOENT;
     if (status != ESDM_OK && !absent)
         return esdm__error_set(err, status, "%s", why.message);
-    status = load_branches(session, normal, &all, err);
-    if (status == ESDM_OK && absent && all.count == 0)
+    bytes = strlen(normal);
+    bool is_branch = esdm__name_branch(normal, &bytes) != NULL;
+    (void) snprintf(base, sizeof base, "%.*s", (int) bytes, normal);
+    status = load_branches(session, base, &all, err);
+    if (status == ESDM_OK && absent && (is_branch || all.count == 0))
         status = esdm__error_set(err, ESDM_ENOENT, "container '%s' does not exist", normal);
-    for (size_t i = 0; i < all.count && more && status == ESDM_OK; i++) {
-        esdm_branch_info info;
-        status = tell(session, absent ? 0 : record.container, all.items[i].name,
-                      &all.items[i].record, &info, err);
-        more = status == ESDM_OK && visit(&info, user);
-    }
+    if (status == ESDM_OK)
+        status = visit_branches(session, normal, &all, visit, user, err);
     clear_branches(&all);
     return status;
 }
 
 /* ---- removing and renaming ------------------------------------------------------------------ */
-
-void
-esdm__branch_removed(esdm_session *session, const char *normal)
-{
-    char base[ESDM_CONTAINER_NAME_MAX + 1], tag[ESDM__BRANCH_TAG_BYTES];
-    size_t bytes;
-    esdm_meta_container record;
-    esdm_error ignored;
-    const char *branch = esdm__name_branch(normal, &bytes);
-    if (branch == NULL || session->meta->tag_remove == NULL)
-        return;
-    (void) snprintf(base, sizeof base, "%.*s", (int) bytes, normal);
-    tag_of(branch, tag);
-    if (session->meta->container_find(session->store, base, &record, &ignored) == ESDM_OK)
-        (void) !esdm__noted_untag(session, base, record.container, tag, &ignored);
-}
 
 esdm_status
 esdm_branch_remove(esdm_session *session, const char *name, const char *branch, esdm_error *err)
@@ -364,10 +357,10 @@ leave(esdm_session *session, const char *from, const char *to)
 {
     esdm_meta_container record;
     esdm_error ignored;
-    esdm__branch_removed(session, from);
-    if (session->meta->tag_remove != NULL &&
-        session->meta->container_find(session->store, to, &record, &ignored) == ESDM_OK)
-        (void) !esdm__noted_untag(session, to, record.container, ESDM__MERGED_TAG, &ignored);
+    if (session->meta->container_find(session->store, to, &record, &ignored) != ESDM_OK)
+        return;
+    esdm__line_gone(session, from, record.container);
+    esdm__line_forget(session, to);
 }
 
 esdm_status

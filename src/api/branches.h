@@ -5,9 +5,8 @@
 /**
  * @file
  * Branches, for the other sources of this folder. A branch is a container with the name
- * NAME@branch:BRANCH. Two tags of the engine's own belong to it: "esdm:branch:BRANCH" keeps the
- * snapshot of NAME that it began with, "esdm:merged" the newest snapshot of the branch that is in
- * NAME: that one, or what was merged since.
+ * NAME@branch:BRANCH, whether it began with NAME or with another branch of it. What they have in
+ * common tags of the engine's own tell (api/lines.h).
  */
 
 #include "esdm/branch.h"
@@ -15,10 +14,13 @@
 
 #define ESDM__BRANCH_TAG "esdm:branch:"
 #define ESDM__MERGED_TAG "esdm:merged"
+/** Of what a branch keeps for another one (api/lines.h); io/session/former.c knows it, too. */
+#define ESDM__HOLDS_TAG "esdm:holds:"
 /** Bytes of the first tag's name, with its NUL. */
 #define ESDM__BRANCH_TAG_BYTES (sizeof ESDM__BRANCH_TAG + ESDM_BRANCH_MAX)
 
-/** The name of a branch as a container. ESDM_EINVAL. */
+/** The name of a branch as a container. @param base the container, or one of its branches.
+ *  ESDM_EINVAL. */
 esdm_status esdm__branch_full_name(const char *base, const char *branch,
                                    char full[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err);
 /** ESDM_ENOENT when `normal` is the name of a branch that does not exist: only
@@ -26,9 +28,6 @@ esdm_status esdm__branch_full_name(const char *base, const char *branch,
 esdm_status esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err);
 /** ESDM_EINVAL when a name would make a branch of what is none, or another branch of one. */
 esdm_status esdm__branch_check_move(const char *from, const char *to, esdm_error *err);
-/** After a container was removed: if it was a branch its container does not keep what it began with
- *  any more. Best effort. */
-void esdm__branch_removed(esdm_session *session, const char *normal);
 /** After a container was renamed: its branches are renamed as well. */
 esdm_status esdm__branches_follow(esdm_session *session, const char *from, const char *to,
                                   esdm_error *err);

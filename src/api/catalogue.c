@@ -5,6 +5,7 @@
 #include "api/branches.h"
 #include "api/catalogue.h"
 #include "api/digest.h"
+#include "api/lines.h"
 #include "api/moment.h"
 #include "api/seal.h"
 #include "base/arguments.h"
@@ -121,6 +122,8 @@ esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *e
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     char stored[ESDM__FORMER_NAME_BYTES];
+    esdm_meta_container record = {0};
+    esdm_error ignored;
     uint64_t removed = 0;
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
@@ -129,13 +132,16 @@ esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *e
         status = esdm__sealed_check(session, normal, err);
     if (status != ESDM_OK)
         return status;
+    if (esdm__name_branch(normal, NULL) != NULL)
+        (void) session->meta->container_find(session->store, normal, &record, &ignored);
     const char *former = esdm__former_name(session, normal, true, stored);
     if (former != NULL)
         status = esdm__named_move(session, normal, former, false, NULL, &removed, err);
     else
         status = esdm__named_remove(session, normal, &removed, err);
     if (status == ESDM_OK) {
-        esdm__branch_removed(session, normal);
+        if (record.container != 0)
+            esdm__line_gone(session, normal, record.container);
         esdm__session_replaced(session);
     }
     return status;

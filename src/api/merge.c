@@ -8,6 +8,7 @@
 
 #include "api/branches.h"
 #include "api/catalogue.h"
+#include "api/lines.h"
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -81,9 +82,9 @@ note_parent(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *wr
     return !s->found;
 }
 
-/* @param fork snapshot with which the branch began; 0: not known. */
+/* @param from snapshot with which the branch began; 0: not known. */
 static esdm_status
-find_parent(const merging *all, uint64_t fork, uint64_t *ret, esdm_error *err)
+find_parent(const merging *all, uint64_t from, uint64_t *ret, esdm_error *err)
 {
     const esdm_session *session = all->session;
     parent_search s = {.snapshot = all->options->pick};
@@ -94,7 +95,7 @@ find_parent(const merging *all, uint64_t fork, uint64_t *ret, esdm_error *err)
     if (!s.found)
         return esdm__error_set(err, ESDM_ENOENT, "'%s' has no snapshot %" PRIu64, all->full,
                                s.snapshot);
-    if (s.snapshot <= fork || s.parent == 0)
+    if (s.snapshot <= from || s.parent == 0)
         return esdm__error_set(err, ESDM_EINVAL,
                                "branch '%s' began with snapshot %" PRIu64
                                ": it is not one of its own commits",
@@ -103,59 +104,87 @@ find_parent(const merging *all, uint64_t fork, uint64_t *ret, esdm_error *err)
     return ESDM_OK;
 }
 
-/* The snapshot with which the branch began, as its container keeps it. */
+/* The newest snapshot that both had in common when the branch began, as ours keeps it. */
 static esdm_status
-open_fork(merging *all, uint64_t *ret_fork, esdm_error *err)
+open_fork(merging *all, esdm_error *err)
 {
     char name[ESDM__BRANCH_TAG_BYTES];
     (void) snprintf(name, sizeof name, ESDM__BRANCH_TAG "%s", all->branch);
     esdm__tagged began = {.name = name};
     esdm_status status = esdm__tag_find(all->session, all->container, &began, err);
-    *ret_fork = began.snapshot;
-    if (status == ESDM_OK && began.snapshot != 0)
-        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, began.snapshot,
-                               &all->m.fork, err);
-    return status;
+    return status == ESDM_OK && began.snapshot != 0
+               ? esdm__io_open(all->session, all->name, ESDM_OPEN_READ, began.snapshot,
+                               &all->m.fork, err)
+               : status;
 }
 
 static esdm_status
-open_base(merging *all, esdm_error *err)
+not_known(const merging *all, const esdm__common *common, esdm_error *err)
 {
-    esdm__tagged merged = {.name = ESDM__MERGED_TAG};
-    uint64_t fork = 0;
-    esdm_error why = {0};
-    esdm_status status = open_fork(all, &fork, err);
-    if (status == ESDM_OK && all->options->pick != 0)
-        status = find_parent(all, fork, &merged.snapshot, err);
-    else if (status == ESDM_OK)
-        status = esdm__tag_find(all->session, all->record, &merged, err);
-    if (status != ESDM_OK)
-        return status;
-    uint64_t wanted = merged.snapshot != 0 ? merged.snapshot : fork;
-    status = wanted != 0 ? esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted,
-                                         &all->m.base, &why)
-                         : ESDM_ENOENT;
-    if (status == ESDM_ENOENT && fork != 0 && wanted == fork) /* it has the same number there */
-        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, fork, &all->m.base, &why);
-    if (status == ESDM_ENOENT && all->options->pick != 0)
+    if (all->options->pick != 0)
         return esdm__error_set(err, ESDM_ENOENT,
                                "snapshot %" PRIu64 " of '%s', before the one that was picked, is "
                                "not kept any more (\"history\" of the site says how many are)",
-                               wanted, all->full);
-    if (status == ESDM_ENOENT)
+                               common->snapshot, all->full);
+    if (common->related && common->snapshot == 0)
         return esdm__error_set(err, ESDM_ENOENT,
-                               "with which snapshot branch '%s' of '%s' began is not known any "
-                               "more",
-                               all->branch, all->name);
+                               "what of '%s' is in '%s' already is not known any more: the branch "
+                               "between them, by way of which it came, was removed for good",
+                               all->full, all->name);
+    return esdm__error_set(err, ESDM_ENOENT,
+                           "with which snapshot branch '%s' of '%s' began is not known any more",
+                           all->branch, all->name);
+}
+
+/* @param common of both lines. The base is that snapshot, or the one before what is picked. */
+static esdm_status
+open_base(merging *all, const esdm__common *common, esdm_error *err)
+{
+    esdm__common base = *common;
+    uint64_t from = 0;
+    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error why = {0};
+    esdm_status status = open_fork(all, err);
+    if (status == ESDM_OK && all->options->pick != 0) {
+        (void) snprintf(base.holder, sizeof base.holder, "%s", all->full);
+        status = esdm__line_parent(all->session, all->full, parent, &from, NULL, err);
+        if (status == ESDM_OK)
+            status = find_parent(all, from, &base.snapshot, err);
+    }
+    if (status != ESDM_OK)
+        return status;
+    status = base.snapshot != 0 ? esdm__io_open(all->session, base.holder, ESDM_OPEN_READ,
+                                                base.snapshot, &all->m.base, &why)
+                                : ESDM_ENOENT;
+    /* It has the same number in the line that both have in common. */
+    if (status == ESDM_ENOENT && all->m.fork != NULL && base.snapshot == all->m.fork->snapshot)
+        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, base.snapshot, &all->m.base,
+                               &why);
+    if (status == ESDM_ENOENT)
+        return not_known(all, &base, err);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
+}
+
+/* The one began with the other, which is no matter of when. */
+static esdm_status
+find_common(const merging *all, esdm__common *ret, esdm_error *err)
+{
+    esdm_status status = esdm__line_common(all->session, all->full, all->name, ret, err);
+    if (status != ESDM_OK || ret->related || esdm__name_branch(all->name, NULL) == NULL)
+        return status; /* of its container every branch was one */
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "'%s' did not begin with '%s': a branch is merged into what it began "
+                           "with, and into what that began with (esdm-branch lists them)",
+                           all->full, all->name);
 }
 
 static esdm_status
 open_all(merging *all, esdm_error *err)
 {
     uint64_t snapshot;
+    esdm__common common;
     uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
     esdm_status status =
         esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
@@ -168,9 +197,11 @@ open_all(merging *all, esdm_error *err)
     esdm__container_position(all->m.ours, &all->container, &snapshot);
     status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
     if (status == ESDM_OK)
+        status = find_common(all, &common, err);
+    if (status == ESDM_OK)
         status = check_line(all, err);
     if (status == ESDM_OK)
-        status = open_base(all, err);
+        status = open_base(all, &common, err);
     if (status == ESDM_OK)
         all->result.base = all->m.base->snapshot;
     return status;
@@ -212,10 +243,7 @@ publish(merging *all, esdm_error *err)
     if (all->options->pick != 0)
         return ESDM_OK;
     /* Without it the next merge would look at the same changes again, and find them made. */
-    const esdm_meta_tag merged = {.name = ESDM__MERGED_TAG,
-                                  .snapshot = all->result.theirs,
-                                  .author = esdm__session_writer(session)};
-    status = esdm__noted_tag(session, all->full, all->record, &merged, true, err);
+    status = esdm__line_merged(session, all->full, all->result.theirs, all->name, err);
     return status == ESDM_OK ? status
                              : esdm__error_prefix(err, status, "it was merged, which is not noted");
 }
@@ -255,11 +283,9 @@ check(merging *all, esdm_error *err)
     if (o->prefer != ESDM_MERGE_REFUSE && o->prefer != ESDM_MERGE_OURS &&
         o->prefer != ESDM_MERGE_THEIRS)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_merge: unknown preference");
-    if (esdm__name_branch(all->name, NULL) != NULL)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "'%s' is a branch: branches are merged into their container",
-                               all->name);
     esdm_status status = esdm__branch_full_name(all->name, all->branch, all->full, err);
+    if (status == ESDM_OK && strcmp(all->full, all->name) == 0)
+        status = esdm__error_set(err, ESDM_EINVAL, "'%s' cannot be merged into itself", all->full);
     if (status == ESDM_OK)
         status = esdm__need_writable(all->session, err);
     if (status == ESDM_OK && all->session->meta->share == NULL)

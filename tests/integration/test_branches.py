@@ -191,7 +191,6 @@ def test_what_is_refused():
         branch("a.nc", "fix")
         expect_error(branch("a.nc", "fix", check=False), "exists")
         expect_error(branch("a.nc", "fix/more", check=False), "fix")
-        expect_error(branch("a.nc@branch:fix", "more", check=False), "esdm-merge")
         expect_error(branch("a.nc@9", "more", check=False), "9")
         expect_error(branch("b.nc", "more", check=False), "b.nc")
         expect_error(branch("--remove", "a.nc", "none", check=False), "no branch 'none'")

@@ -16,7 +16,12 @@ static const tool_help help = {
         "shares what is stored with its container: making one copies no data, and removing\n"
         "one of them never harms the other. esdm-merge brings what was changed back.\n"
         "\n"
-        "Without BRANCH the branches of a container are listed, or of all with --all.\n"
+        "A branch may begin with another one, NAME@branch:OTHER. All branches of a container have\n"
+        "names beside each other, whatever they began with. Such a branch is merged into the one\n"
+        "that it began with, or into the container at once, also when the other one is gone.\n"
+        "\n"
+        "Without BRANCH the branches of a container are listed (of a branch those that began with\n"
+        "it), or of all with --all.\n"
         "\n"
         "The snapshot with which a branch began is kept as long as the branch is there.\n"
         "Queries (esdm-find) pass branches by, esdm-ls lists them. A branch is renamed and\n"
@@ -26,6 +31,7 @@ static const tool_help help = {
         "branches, so that 'fix' and 'fix/units' exclude each other.",
     .examples = "  esdm-branch run1.nc fix/units\n"
                 "  esdm-branch run1.nc review --from @tag:ipcc-draft\n"
+                "  esdm-branch run1.nc@branch:fix/units fix/names\n"
                 "  esdm-run ncatted -a units,tas,o,c,K esdm://run1.nc@branch:fix/units\n"
                 "  esdm-branch run1.nc\n"
                 "  esdm-diff run1.nc run1.nc@branch:fix/units\n"
@@ -59,8 +65,12 @@ show_text(const esdm_branch_info *info)
 {
     g_autofree char *time = tool_time(info->modified_ns);
     g_autoptr(GString) line = g_string_new(info->name);
+    const char *other = strstr(info->parent, "@branch:");
     if (info->from != 0)
         g_string_append_printf(line, "  from snapshot %" G_GUINT64_FORMAT, (guint64) info->from);
+    if (other != NULL)
+        g_string_append_printf(line, "%s branch %s", info->from != 0 ? " of" : "  from",
+                               other + strlen("@branch:"));
     g_string_append_printf(line, ", newest %" G_GUINT64_FORMAT, (guint64) info->snapshot);
     if (info->merged != 0)
         g_string_append_printf(line, ", merged up to %" G_GUINT64_FORMAT, (guint64) info->merged);
@@ -84,6 +94,7 @@ show(const esdm_branch_info *info, void *user)
     tool_json_set(object, "name", tool_json_text(l->name));
     tool_json_set(object, "branch", tool_json_text(info->branch));
     tool_json_set(object, "container", tool_json_text(info->name));
+    tool_json_set(object, "parent", tool_json_text(info->parent));
     tool_json_set(object, "from", info->from != 0 ? tool_json_u64(info->from) : json_null());
     tool_json_set(object, "snapshot", tool_json_u64(info->snapshot));
     tool_json_set(object, "merged", info->merged != 0 ? tool_json_u64(info->merged) : json_null());
@@ -136,6 +147,14 @@ list_all(esdm_session *session, const char *prefix, json_t *list)
 
 /* ---- changing ------------------------------------------------------------------------------ */
 
+/* Of the container that has them all. */
+static int
+base_bytes(const char *name)
+{
+    const char *mark = strstr(name, "@branch:");
+    return mark != NULL && mark > name ? (int) (mark - name) : (int) strlen(name);
+}
+
 static void
 tell(const char *name, const char *branch, uint64_t snapshot, json_t *list)
 {
@@ -151,8 +170,10 @@ tell(const char *name, const char *branch, uint64_t snapshot, json_t *list)
     }
     g_autofree char *line =
         removes ? g_strdup_printf("%s: branch '%s' is removed", name, branch)
-                : g_strdup_printf("%s@branch:%s begins with snapshot %" G_GUINT64_FORMAT, name,
-                                  branch, (guint64) snapshot);
+                : g_strdup_printf("%.*s@branch:%s begins with snapshot %" G_GUINT64_FORMAT "%s%s",
+                                  base_bytes(name), name, branch, (guint64) snapshot,
+                                  name[base_bytes(name)] != '\0' ? " of " : "",
+                                  name[base_bytes(name)] != '\0' ? name : "");
     g_autofree char *printable = tool_printable(line);
     (void) printf("%s\n", printable);
 }

@@ -17,22 +17,25 @@ static const tool_help help = {
         "esdm://NAME@7, the one before the newest as NAME@-1, and what was the newest at a\n"
         "time as NAME@2026-11-20T12:00 (UTC), one with a tag (esdm-tag) as NAME@tag:TAG.\n"
         "Branches (esdm-branch) are named beside the snapshot that they began with; their\n"
-        "own history is that of NAME@branch:BRANCH.\n"
+        "own history is that of NAME@branch:BRANCH, and --line goes on with what they began with.\n"
         "\n"
         "How many snapshots are kept the site says (\"history\"). Containers that had the name\n"
         "before follow, as long as the site keeps them (esdm-restore brings them back). A name\n"
         "in time shows the history until then, also of what was replaced or removed since.",
     .examples = "  esdm-log run1.nc\n"
                 "  esdm-log --brief experiment/run1.nc\n"
+                "  esdm-log --line run1.nc@branch:fix/names\n"
                 "  esdm-log run1.nc@2026-11-20T12:00     what it was then, whatever became of it\n"
                 "  esdm-run ncdump -v tas esdm://run1.nc@-1\n",
     .see_also = "esdm-tag, esdm-stat, esdm-restore, esdm-ls --replaced",
 };
 
-static gboolean brief;
+static gboolean brief, whole_line;
 
 static const GOptionEntry entries[] = {
     {"brief", 'b', 0, G_OPTION_ARG_NONE, &brief, "One line for each snapshot", NULL},
+    {"line", 'l', 0, G_OPTION_ARG_NONE, &whole_line,
+     "Go on with what a branch began with, back to its container", NULL},
     {0},
 };
 
@@ -83,16 +86,26 @@ note_any_tag(const esdm_tag_info *info, void *user)
     return true;
 }
 
+/* Branches that begin with a container, or with a branch of it. */
+typedef struct beginning {
+    const char *name;
+    const GPtrArray *steps;
+} beginning;
+
 static bool
 note_tag(const esdm_tag_info *info, void *user)
 {
     return info->former_ns != 0 || note_any_tag(info, user);
 }
 
+/* Those of a container that began with another branch are found in the log of that. */
 static bool
 note_branch(const esdm_branch_info *info, void *user)
 {
-    const GPtrArray *steps = user;
+    const beginning *b = user;
+    const GPtrArray *steps = b->steps;
+    if (!g_str_equal(info->parent, b->name))
+        return true;
     for (guint i = 0; i < steps->len; i++) {
         const step *one = g_ptr_array_index(steps, i);
         if (one->snapshot == info->from)
@@ -280,8 +293,9 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
     if (status == ESDM_OK)
         status =
             esdm_container_tags(session, name, s.in_time ? note_any_tag : note_tag, steps, &err);
-    if (status == ESDM_OK && !s.in_time && strstr(name, "@branch:") == NULL)
-        status = esdm_branch_list(session, name, note_branch, steps, &err);
+    const beginning begun = {name, steps};
+    if (status == ESDM_OK && !s.in_time)
+        status = esdm_branch_list(session, name, note_branch, (void *) &begun, &err);
     if (status == ESDM_ENOENT)
         return tool_absent(session, name);
     if (status != ESDM_OK)
@@ -290,6 +304,59 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
     if (result == TOOL_OK && (!s.in_time || s.is_former))
         (void) !esdm_former_list(session, s.is_former ? s.former.base : name, show_former, &s,
                                  &err);
+    return result;
+}
+
+/* ---- a line of commits --------------------------------------------------------------------- */
+
+typedef struct ancestry {
+    const char *branch; /* NAME@branch:BRANCH */
+    char *before;       /* owned; the snapshot that it began with, as a name; NULL: not known */
+} ancestry;
+
+static bool
+note_parent(const esdm_branch_info *info, void *user)
+{
+    ancestry *a = user;
+    if (!g_str_equal(info->name, a->branch))
+        return true;
+    if (info->from != 0)
+        a->before = g_strdup_printf("%s@%" G_GUINT64_FORMAT, info->parent, (guint64) info->from);
+    return false;
+}
+
+/* The name of the branch, without a point of time behind it; NULL: it is none. */
+static char *
+branch_of(const char *name)
+{
+    const char *mark = strstr(name, "@branch:");
+    const char *time = mark != NULL ? strchr(mark + 1, '@') : NULL;
+    if (mark == NULL || mark == name)
+        return NULL;
+    return g_strndup(name, time != NULL ? (gsize) (time - name) : strlen(name));
+}
+
+static tool_exit
+log_line(esdm_session *session, const char *argument, json_t *list)
+{
+    esdm_error err = {0};
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    tool_exit result = log_argument(session, argument, list);
+    if (!whole_line || result != TOOL_OK || tool_container_name(argument, name, &err) != ESDM_OK)
+        return result;
+    g_autofree char *branch = branch_of(name);
+    if (branch == NULL)
+        return result;
+    g_autofree char *base = g_strndup(branch, (gsize) (strstr(branch, "@branch:") - branch));
+    ancestry a = {.branch = branch};
+    esdm_status status = esdm_branch_list(session, base, note_parent, &a, &err);
+    g_autofree char *before = a.before;
+    if (status != ESDM_OK && status != ESDM_ENOENT)
+        return tool_fail(status, &err);
+    if (before != NULL)
+        return log_line(session, before, list);
+    if (!tool.json)
+        (void) printf("with what it began is not known any more\n");
     return result;
 }
 
@@ -305,7 +372,7 @@ main(int argc, char **argv)
         return result;
     json_t *list = json_array();
     for (int i = 1; i < argc; i++) {
-        tool_exit one = log_argument(session, argv[i], list);
+        tool_exit one = log_line(session, argv[i], list);
         result = result == TOOL_OK ? one : result;
     }
     tool_json_print_list("snapshots", list);

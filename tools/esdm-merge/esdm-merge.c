@@ -14,6 +14,8 @@ static const tool_help help = {
     .description =
         "Makes the changes of a branch to its container, as one commit. The branch stays, and\n"
         "may be merged again later. Changes are those since the branch began, or was merged.\n"
+        "A branch that began with another one is merged into that, NAME@branch:OTHER, or into the\n"
+        "container.\n"
         "\n"
         "Values that the branch has written are referred to by the container, none is copied.\n"
         "Where both have written since, values are compared bit by bit: an element is in\n"
@@ -26,6 +28,7 @@ static const tool_help help = {
     .examples = "  esdm-merge --dry-run run1.nc fix/units\n"
                 "  esdm-merge run1.nc fix/units\n"
                 "  esdm-merge --theirs run1.nc fix/units\n"
+                "  esdm-merge run1.nc@branch:fix/units fix/names\n"
                 "  esdm-merge --pick @9 run1.nc fix/units\n",
     .see_also = "esdm-branch, esdm-diff, esdm-log",
 };
@@ -249,7 +252,10 @@ run(esdm_session *session, const char *argument, const char *branch)
                                         .user = &l};
     esdm_status status = tool_container_name(argument, name, &err);
     if (status == ESDM_OK) {
-        g_autofree char *full = g_strconcat(name, "@branch:", branch, NULL);
+        const char *mark = strstr(name, "@branch:");
+        g_autofree char *base =
+            g_strndup(name, mark != NULL ? (gsize) (mark - name) : strlen(name));
+        g_autofree char *full = g_strconcat(base, "@branch:", branch, NULL);
         if (esdm_container_open(session, full, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &l.branch,
                                 &ignored) != ESDM_OK)
             l.branch = NULL;

@@ -7,7 +7,8 @@
  * Branches: named lines of commits that begin with a snapshot of a container. A branch is a
  * container of its own, `NAME@branch:BRANCH`, which every program reads and writes under that name.
  * It shares the packs of its container, so that making one stores no data; whatever becomes of one
- * of them changes nothing of the other. Queries pass branches by.
+ * of them changes nothing of the other. Queries pass branches by. A branch may begin with another
+ * one: all branches of a container have their names beside each other, `NAME@branch:BRANCH`.
  */
 
 #include "esdm/session.h"
@@ -20,8 +21,9 @@ extern "C" {
 typedef struct esdm_branch_info {
     const char *branch;
     const char *name;    /**< of the container that it is: NAME@branch:BRANCH */
-    uint64_t from;       /**< snapshot of NAME with which it began; 0: not kept any more */
-    uint64_t merged;     /**< its own newest snapshot that was merged; 0: none */
+    const char *parent;  /**< with which it began: NAME, or another branch of it, NAME@branch:… */
+    uint64_t from;       /**< snapshot of the parent with which it began; 0: not kept any more */
+    uint64_t merged;     /**< its own newest snapshot that was merged into it; 0: none */
     uint64_t snapshot;   /**< its newest one; `from` until something was committed to it */
     uint64_t created_ns; /**< since 1970 */
     uint64_t modified_ns;
@@ -31,15 +33,15 @@ typedef bool (*esdm_branch_visitor)(const esdm_branch_info *info, void *user);
 /**
  * Makes a branch of a snapshot. One transaction of the metadata store; no data are copied. The
  * snapshot is kept as long as the branch is there, for merging.
- * @param name of a container (its newest snapshot), or what says one of its snapshots: NAME@7,
- * NAME@-1, NAME@2026-11-20, NAME@tag:TAG.
+ * @param name of a container or of a branch of it (its newest snapshot), or what says one of its
+ * snapshots: NAME@7, NAME@-1, NAME@2026-11-20, NAME@tag:TAG, NAME@branch:OTHER@7.
  * @param branch 1 to ESDM_BRANCH_MAX bytes of UTF-8, without '@', '?', ':', blanks and control
  * characters; '/' between parts, as in names of containers: where there is a branch `a` there is no
  * `a/b`.
  * @param ret_snapshot number of the snapshot; may be NULL.
  * @return ESDM_EINVAL: no such name can be given. ESDM_EEXIST: the container has that branch.
  * ESDM_ENOENT: no such container or snapshot. ESDM_ENOTSUP: the metadata store makes no clones, or
- * the name is a query, a branch, or a snapshot of a former container. ESDM_EACCES.
+ * the name is a query, or a snapshot of a former container. ESDM_EACCES.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_create(esdm_session *session, const char *name,
                                                         const char *branch, uint64_t *ret_snapshot,
@@ -49,7 +51,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_create(esdm_session *session, c
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_remove(esdm_session *session, const char *name,
                                                         const char *branch, esdm_error *err);
 /** Visits the branches of a container in the order of their names (bytes), also of one that was
- *  removed and left some. ESDM_ENOENT: neither the container nor a branch is there. */
+ *  removed and left some; of a branch those that began with it. ESDM_ENOENT: neither the container
+ *  nor a branch is there. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_list(esdm_session *session, const char *name,
                                                       esdm_branch_visitor visit, void *user,
                                                       esdm_error *err);
@@ -102,20 +105,23 @@ typedef struct esdm_merge_result {
 
 /**
  * Makes the changes of a branch to its container, in one commit; the branch stays, and may be
- * merged again later. Changes are those since the snapshot that both have in common, or that was
- * merged last. Values change by fragments, which are referred to and not copied; where both sides
- * have written, their values are compared, bit by bit: an element is in conflict when both differ
- * from what was before, and from each other. Attributes, names, dimensions, groups and variables
- * are merged one by one; of the attribute `history` the additions of both are kept. Records that
- * both have appended are values as others. What a program writes to the container meanwhile is
- * looked at, too.
+ * merged again later. A branch that began with another one can be merged into that, and into what
+ * that began with. Changes are those since the newest snapshot of the branch's line that is in the
+ * other line: with which it began, or that was merged since, also by way of branches between them.
+ * Values change by fragments, which are referred to and not copied; where both sides have written,
+ * their values are compared, bit by bit: an element is in conflict when both differ from what was
+ * before, and from each other. Attributes, names, dimensions, groups and variables are merged one
+ * by one; of the attribute `history` the additions of both are kept. Records that both have
+ * appended are values as others. What a program writes to the container meanwhile is looked at,
+ * too.
  *
- * @param name of the container. @param options may be NULL. @param ret_result may be NULL; filled
+ * @param name of the container, or of the branch that is to get the changes. @param branch of the
+ * same container. @param options may be NULL. @param ret_result may be NULL; filled
  * in also when there are conflicts.
  * @return ESDM_ECONFLICT: there are conflicts that nothing decides, or others wrote to the same
  * parts again and again; nothing has changed. ESDM_ENOENT: no such container, branch or snapshot.
- * ESDM_ENOTSUP: the container or the branch was replaced since they parted, or what is new has
- * user-defined types. ESDM_EACCES.
+ * ESDM_ENOTSUP: the container or the branch was replaced since they parted, the branch did not
+ * begin with the other one, or what is new has user-defined types. ESDM_EACCES.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_merge(esdm_session *session, const char *name,
                                                 const char *branch,

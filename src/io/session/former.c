@@ -21,7 +21,9 @@
 static bool
 note_tag(const esdm_meta_tag *tag, void *user)
 {
-    bool own = strncmp(tag->name, "esdm:", 5) == 0;
+    static const char holds[] = "esdm:holds:"; /* what a branch needs for its merges */
+    bool own =
+        strncmp(tag->name, "esdm:", 5) == 0 && strncmp(tag->name, holds, sizeof holds - 1) != 0;
     *(bool *) user = !own;
     return own;
 }
@@ -34,7 +36,8 @@ note_any_tag(const esdm_meta_tag *tag, void *user)
     return false;
 }
 
-/* Whether somebody gave one of its snapshots a name: then it stays. When that cannot be told, too.
+/* Whether somebody gave one of its snapshots a name, or a branch needs one: then it stays. When
+ * that cannot be told, too.
  * @param note whether those of the engine count (esdm/sys/meta_store.h). */
 static bool
 has_tags(const esdm_session *session, uint64_t record, esdm_meta_tag_visitor note)

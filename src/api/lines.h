@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_API_LINES_H
+#define ESDM_API_LINES_H
+
+/**
+ * @file
+ * What lines of commits have in common: a container, its branches, and branches of these. All
+ * branches of a container have names beside each other; which began with which tags of the engine's
+ * own tell. A line is called as its container.
+ *
+ * Of a branch: "esdm:parent:B", the branch that it began with (none: the container itself), at the
+ * snapshot that both have in common. "esdm:merged", its newest snapshot that is in the container;
+ * "esdm:merged:B", that is in the branch B. "esdm:behind", "esdm:behind:B": what of its line is
+ * there is more than its parent began with, and less than it began with itself. The author of that
+ * tag is the branch which keeps that snapshot, by "esdm:holds:BRANCH:B", also when it is removed.
+ * Of what it began with, and of what that began with: "esdm:branch:BRANCH", at the newest snapshot
+ * that both had in common then. It is kept so.
+ */
+
+#include "api/branches.h"
+#include "io/session/former.h"
+
+/** A snapshot that is in two lines, and who keeps it. */
+typedef struct esdm__common {
+    char holder[ESDM__FORMER_NAME_BYTES]; /* as the store calls it */
+    uint64_t snapshot;                    /* 0: there is none that is known */
+    bool related;                         /* the one line began with the other */
+} esdm__common;
+
+/**
+ * The newest snapshot of a branch that is in a line which it began with, directly or not.
+ * @param line name of the branch. @param in name of the other line.
+ * @param ret snapshot 0 and `related`: it was kept by a branch between them that is gone.
+ */
+esdm_status esdm__line_common(esdm_session *session, const char *line, const char *in,
+                              esdm__common *ret, esdm_error *err);
+
+/** What a branch began with. @param ret_parent name of the container if no tag tells another one.
+ *  @param ret_from the snapshot of both; 0: not known. May be NULL. @param ret_merged the newest
+ *  snapshot of the branch that is in its parent; 0: not known. May be NULL. */
+esdm_status esdm__line_parent(esdm_session *session, const char *line,
+                              char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from,
+                              uint64_t *ret_merged, esdm_error *err);
+
+/** Notes with what a new branch began, whose parent keeps the snapshot by its tag already. */
+esdm_status esdm__line_begin(esdm_session *session, const char *parent, const char *line,
+                             uint64_t snapshot, esdm_error *err);
+
+/** A snapshot of a branch is in another line now, and with it what it has of other branches. The
+ *  branch itself is noted last: who was interrupted merges it again, and notes the rest. */
+esdm_status esdm__line_merged(esdm_session *session, const char *line, uint64_t snapshot,
+                              const char *in, esdm_error *err);
+
+/** A branch was removed, or is none any more: nobody keeps what it began with. Best effort.
+ *  @param record that had the name. */
+void esdm__line_gone(esdm_session *session, const char *line, uint64_t record);
+/** Takes the tags from a container that was a branch. Best effort. */
+void esdm__line_forget(esdm_session *session, const char *name);
+
+#endif
