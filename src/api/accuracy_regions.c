@@ -47,9 +47,10 @@ find_variable(const esdm__cf *cf, const esdm_dataset *dataset)
 static const esdm__cf_source *
 take(sources *s, size_t at, const esdm__cf *cf, const esdm__cf_variable *v, esdm__cf_kind kind)
 {
-    if (v->sources[kind] == SIZE_MAX)
+    size_t number = esdm__cf_place_of(cf, v)->sources[kind];
+    if (number == SIZE_MAX)
         return NULL;
-    s->list[at] = cf->sources[v->sources[kind]];
+    s->list[at] = cf->sources[number];
     return &s->list[at];
 }
 
@@ -58,9 +59,10 @@ static bool
 is_explained(const esdm__cf *cf, const esdm__cf_variable *v, const esdm_dimension *dimension)
 {
     for (size_t k = 0; k < ESDM__CF_KINDS; k++) {
-        if (v->sources[k] == SIZE_MAX)
+        size_t number = esdm__cf_place_of(cf, v)->sources[k];
+        if (number == SIZE_MAX)
             continue;
-        const esdm_dataset *source = cf->sources[v->sources[k]].dataset;
+        const esdm_dataset *source = cf->sources[number].dataset;
         for (uint32_t d = 0; d < source->rank; d++)
             if (source->dimensions[d] == dimension)
                 return true;
@@ -89,15 +91,15 @@ take_pressure(sources *s, const esdm__cf *cf, const esdm_dataset *dataset)
 {
     double factor = 1;
     for (size_t i = 0; i < cf->nvalues; i++) {
-        const esdm__cf_values *v = &cf->values[i];
-        bool is_axis =
-            v->dataset->rank == 1 && strcmp(v->dataset->name, v->dataset->dimensions[0]->name) == 0;
+        esdm_dataset *axis = cf->values[i];
+        bool is_axis = axis->rank == 1 && strcmp(axis->name, axis->dimensions[0]->name) == 0;
         for (uint32_t d = 0; d < dataset->rank && is_axis; d++) {
-            if (v->dataset->dimensions[0] != dataset->dimensions[d] ||
-                !factor_of("hPa", v->packing.unit, &factor))
+            const esdm__cf_packing packing = esdm__cf_packing_of(axis);
+            if (axis->dimensions[0] != dataset->dimensions[d] ||
+                !factor_of("hPa", packing.unit, &factor))
                 continue;
-            s->list[2] = (esdm__cf_source){
-                .kind = ESDM__CF_VERTICAL, .dataset = v->dataset, .packing = v->packing};
+            s->list[2] =
+                (esdm__cf_source){.kind = ESDM__CF_VERTICAL, .dataset = axis, .packing = packing};
             return &s->list[2];
         }
     }
@@ -112,9 +114,9 @@ take_mask(const esdm__cf *cf, const esdm_dataset *dataset, const char *name, esd
     for (const esdm_group *g = dataset->group; g != NULL && found == NULL; g = g->parent)
         found = esdm_group_dataset_find(g, name);
     for (size_t i = 0; i < cf->nvalues; i++)
-        if (cf->values[i].dataset == found && found != dataset)
-            *ret = (esdm__cf_source){.dataset = cf->values[i].dataset,
-                                     .packing = cf->values[i].packing};
+        if (cf->values[i] == found && found != dataset)
+            *ret = (esdm__cf_source){.dataset = cf->values[i],
+                                     .packing = esdm__cf_packing_of(cf->values[i])};
 }
 
 static esdm_status
@@ -366,11 +368,13 @@ state_of(const esdm_dataset *dataset, const esdm_dataset *const *coordinates)
     esdm__container_position(dataset->group->container, &record, &state);
     for (size_t i = 0; i < ESDM__REGION_SOURCES; i++) {
         esdm__dataset_io *io =
-            coordinates[i] != NULL ? __atomic_load_n(&coordinates[i]->io, __ATOMIC_ACQUIRE) : NULL;
-        if (io != NULL)
-            state += atomic_load(&io->writes);
+            coordinates[i] != NULL ? esdm__dataset_io_find(coordinates[i]) : NULL;
+        if (io == NULL)
+            continue;
+        state += atomic_load(&io->writes);
+        esdm__dataset_io_put(coordinates[i]);
     }
-    return state + 1;
+    return state + atomic_load(&esdm__io_of(dataset->group->container)->writes) + 1;
 }
 
 static bool
@@ -409,19 +413,16 @@ make(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_accuracy *accuracy)
     return true;
 }
 
-void
-esdm__regions_look(esdm_dataset *dataset)
+static void
+look(esdm_dataset *dataset, esdm__dataset_io *io)
 {
     const uint64_t changes = atomic_load(&dataset->group->container->changes);
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
     esdm_accuracy accuracy;
-    const bool is_new = io == NULL || atomic_load(&io->regions.looked_at) != changes;
+    const bool is_new = atomic_load(&io->regions.looked_at) != changes;
     if (!is_new && (!atomic_load(&io->regions.any) || is_made(dataset, io)))
         return;
     bool any = esdm__accuracy_in_force(dataset, &accuracy) &&
                (accuracy.stated & ESDM_ACCURACY_REGIONS) != 0;
-    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
-        return;
     if (any && !make(dataset, io, &accuracy))
         return;
     atomic_store(&io->regions.any, any);
@@ -429,13 +430,26 @@ esdm__regions_look(esdm_dataset *dataset)
 }
 
 void
+esdm__regions_look(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = NULL;
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+        return;
+    look(dataset, io);
+    esdm__dataset_io_put(dataset);
+}
+
+void
 esdm__regions_look_all(esdm_container *container)
 {
     for (size_t i = 0; i < container->datasets.count; i++) {
         esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-        if (io != NULL && atomic_load(&io->gathered) && atomic_load(&io->regions.any))
-            esdm__regions_look(dataset);
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+        if (io == NULL)
+            continue;
+        if (atomic_load(&io->gathered) && atomic_load(&io->regions.any))
+            look(dataset, io);
+        esdm__dataset_io_put(dataset);
     }
 }
 
@@ -469,6 +483,10 @@ esdm_dataset_region_report(esdm_dataset *dataset, uint32_t region, esdm_accuracy
 const char *
 esdm_dataset_region_doubt(const esdm_dataset *dataset)
 {
-    esdm__dataset_io *io = dataset != NULL ? __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE) : NULL;
-    return io != NULL ? atomic_load(&io->regions.doubt) : NULL;
+    esdm__dataset_io *io = dataset != NULL ? esdm__dataset_io_find(dataset) : NULL;
+    if (io == NULL)
+        return NULL;
+    const char *doubt = atomic_load(&io->regions.doubt);
+    esdm__dataset_io_put(dataset);
+    return doubt;
 }

@@ -381,6 +381,18 @@ esdm__index_directory_bytes(const esdm__index *index)
 }
 
 bool
+esdm__index_is_idle(const esdm__index *index)
+{
+    return index->pending.count == 0 && index->others == NULL;
+}
+
+size_t
+esdm__index_fixed_bytes(void)
+{
+    return sizeof(esdm__index);
+}
+
+bool
 esdm__index_release(esdm__index *index)
 {
     esdm__index_evict(index, 0);

@@ -102,6 +102,10 @@ void esdm__index_evict(esdm__index *index, size_t keep_bytes);
 /** Forgets all committed pages and gives their memory back; pending fragments stay.
  *  @return false when some are in use: these stay, and the directory with them. */
 bool esdm__index_release(esdm__index *index);
+/** Whether nothing would be lost with it: no fragment is pending, of other writers neither. */
+bool esdm__index_is_idle(const esdm__index *index);
+/** Memory of the index itself, without pages, directory and pending fragments. */
+size_t esdm__index_fixed_bytes(void);
 /** Memory of the directory of committed pages. */
 size_t esdm__index_directory_bytes(const esdm__index *index);
 

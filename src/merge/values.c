@@ -250,10 +250,12 @@ meet_ours(const values *v, const esdm__fragment *fragment, const esdm__box *box,
     esdm__plan plan = {0};
     uint64_t fork = fork_of(v->m);
     esdm_status status = esdm__dataset_io_get(ours, &io, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_load_directory(ours, io, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__dataset_load_directory(ours, io, err);
     if (status == ESDM_OK)
         status = esdm__read_plan(ours, io, box, &plan, NULL, err);
+    esdm__dataset_io_put(ours);
     for (size_t i = 0; i < plan.npieces && status == ESDM_OK; i++) {
         esdm__piece mine = {.fragment = fragment};
         esdm__box common;

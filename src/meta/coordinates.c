@@ -13,6 +13,8 @@ enum { IS_BOUNDS = 1, IS_AUXILIARY = 2 };
 
 /* Longest list of names in an attribute. */
 #define LIST_BYTES 4096
+/* Places that a new one is compared with. */
+#define PLACES_LOOKED_AT 8u
 
 typedef struct maker {
     const esdm_container *container;
@@ -186,8 +188,8 @@ number_attribute(const esdm_dataset *dataset, const char *name, double otherwise
     return number;
 }
 
-static esdm__cf_packing
-packing_of(const esdm_dataset *dataset)
+esdm__cf_packing
+esdm__cf_packing_of(const esdm_dataset *dataset)
 {
     esdm__cf_packing p = {.scale = number_attribute(dataset, "scale_factor", 1),
                           .offset = number_attribute(dataset, "add_offset", 0)};
@@ -210,7 +212,7 @@ take_first(maker *m, esdm_dataset *named, void *user)
 static bool
 describe(maker *m, esdm_dataset *dataset, esdm__cf_kind kind, esdm__cf_source *ret)
 {
-    esdm__cf_source s = {.kind = kind, .dataset = dataset, .packing = packing_of(dataset)};
+    esdm__cf_source s = {.kind = kind, .dataset = dataset, .packing = esdm__cf_packing_of(dataset)};
     each_named(m, dataset, "bounds", take_first, &s.bounds);
     each_named(m, dataset, "climatology", take_first, &s.bounds);
     if (s.bounds != NULL && (!is_number(s.bounds->type) || s.bounds->rank != dataset->rank + 1))
@@ -250,7 +252,7 @@ source_of(maker *m, esdm_dataset *dataset, esdm__cf_kind kind)
 static void
 offer(maker *m, esdm_dataset *coordinate, void *user)
 {
-    esdm__cf_variable *v = user;
+    esdm__cf_place *p = user;
     esdm__cf_kind kind = ESDM__CF_KINDS;
     for (size_t i = 0; i < m->cf.nsources && kind == ESDM__CF_KINDS; i++) {
         if (m->cf.sources[i].dataset == coordinate)
@@ -258,18 +260,18 @@ offer(maker *m, esdm_dataset *coordinate, void *user)
     }
     if (kind == ESDM__CF_KINDS)
         kind = kind_of(coordinate);
-    if (kind < ESDM__CF_KINDS && v->sources[kind] == SIZE_MAX)
-        v->sources[kind] = source_of(m, coordinate, kind);
+    if (kind < ESDM__CF_KINDS && p->sources[kind] == SIZE_MAX)
+        p->sources[kind] = source_of(m, coordinate, kind);
 }
 
 static const char *
-grid_of(const maker *m, const esdm__cf_variable *v)
+grid_of(const maker *m, const esdm_dataset *dataset, const esdm__cf_place *p)
 {
-    if (v->sources[ESDM__CF_LATITUDE] == SIZE_MAX || v->sources[ESDM__CF_LONGITUDE] == SIZE_MAX)
-        return esdm_attribute_find(&v->dataset->attributes, "mesh", NULL, NULL) ? "unstructured"
-                                                                                : NULL;
-    const esdm_dataset *lat = m->cf.sources[v->sources[ESDM__CF_LATITUDE]].dataset;
-    const esdm_dataset *lon = m->cf.sources[v->sources[ESDM__CF_LONGITUDE]].dataset;
+    if (p->sources[ESDM__CF_LATITUDE] == SIZE_MAX || p->sources[ESDM__CF_LONGITUDE] == SIZE_MAX)
+        return esdm_attribute_find(&dataset->attributes, "mesh", NULL, NULL) ? "unstructured"
+                                                                             : NULL;
+    const esdm_dataset *lat = m->cf.sources[p->sources[ESDM__CF_LATITUDE]].dataset;
+    const esdm_dataset *lon = m->cf.sources[p->sources[ESDM__CF_LONGITUDE]].dataset;
     if (lat->rank >= 2 && lon->rank >= 2)
         return "curvilinear";
     if (lat->rank == 0 && lon->rank == 0)
@@ -279,25 +281,43 @@ grid_of(const maker *m, const esdm__cf_variable *v)
     return "regular";
 }
 
+/* The number of the place: one of the last ones, as neighbours mostly are alike, or a new one. */
+static size_t
+place_of(maker *m, const esdm__cf_place *place)
+{
+    esdm__cf *cf = &m->cf;
+    for (size_t i = cf->nplaces; i > 0 && i + PLACES_LOOKED_AT > cf->nplaces; i--) {
+        if (cf->places[i - 1].grid == place->grid &&
+            memcmp(cf->places[i - 1].sources, place->sources, sizeof place->sources) == 0)
+            return i - 1;
+    }
+    if (!esdm__array_grow(&cf->places, cf->nplaces, sizeof *cf->places)) {
+        m->nomem = true;
+        return 0;
+    }
+    cf->places[cf->nplaces] = *place;
+    return cf->nplaces++;
+}
+
 static void
 add_variable(maker *m, esdm_dataset *dataset, bool alone)
 {
-    esdm__cf_variable *v = &m->cf.variables[m->cf.nvariables++];
-    *v = (esdm__cf_variable){.dataset = dataset};
+    esdm__cf_place place = {.grid = NULL};
     for (size_t k = 0; k < ESDM__CF_KINDS; k++)
-        v->sources[k] = SIZE_MAX;
-    if (alone) {
-        offer(m, dataset, v);
-        return;
-    }
-    for (uint32_t d = 0; d < dataset->rank; d++) {
+        place.sources[k] = SIZE_MAX;
+    if (alone)
+        offer(m, dataset, &place);
+    for (uint32_t d = 0; d < dataset->rank && !alone; d++) {
         esdm_dataset *coordinate = look_up(dataset, dataset->dimensions[d]->name);
         if (coordinate != NULL && coordinate != dataset && coordinate->rank == 1 &&
             coordinate->dimensions[0] == dataset->dimensions[d])
-            offer(m, coordinate, v);
+            offer(m, coordinate, &place);
     }
-    each_named(m, dataset, "coordinates", offer, v);
-    v->grid = grid_of(m, v);
+    if (!alone) {
+        each_named(m, dataset, "coordinates", offer, &place);
+        place.grid = grid_of(m, dataset, &place);
+    }
+    m->cf.variables[m->cf.nvariables++] = (esdm__cf_variable){dataset, place_of(m, &place)};
 }
 
 static bool
@@ -324,8 +344,7 @@ add_all(maker *m)
         if (holds_data(m, i))
             add_variable(m, dataset, false);
         if ((m->marks[i] & IS_BOUNDS) == 0 && is_number(dataset->type))
-            m->cf.values[m->cf.nvalues++] =
-                (esdm__cf_values){.dataset = dataset, .packing = packing_of(dataset)};
+            m->cf.values[m->cf.nvalues++] = dataset;
     }
     for (size_t i = 0; i < count && m->cf.nvariables == 0 && !m->nomem; i++) {
         esdm_dataset *dataset = m->container->datasets.items[i];
@@ -341,7 +360,7 @@ esdm__cf_make(const esdm_container *container, esdm__cf *ret_cf, esdm_error *err
     maker m = {.container = container,
                .marks = calloc(count + 1, 1),
                .cf = {.variables = calloc(count + 1, sizeof(esdm__cf_variable)),
-                      .values = calloc(count + 1, sizeof(esdm__cf_values))}};
+                      .values = calloc(count + 1, sizeof(esdm_dataset *))}};
     m.nomem = m.marks == NULL || m.cf.variables == NULL || m.cf.values == NULL;
     if (!m.nomem) {
         mark_all(&m);
@@ -361,6 +380,7 @@ esdm__cf_clear(esdm__cf *cf)
 {
     free(cf->sources);
     free(cf->variables);
+    free(cf->places);
     free(cf->values);
     *cf = (esdm__cf){0};
 }

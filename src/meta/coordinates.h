@@ -39,30 +39,38 @@ typedef struct esdm__cf_source {
     esdm__time_units time;    /* of times */
 } esdm__cf_source;
 
+/** Where a data variable lies: many have the same coordinates. */
+typedef struct esdm__cf_place {
+    size_t sources[ESDM__CF_KINDS]; /* numbers of the coordinates; SIZE_MAX: none */
+    const char *grid;               /* "regular", "curvilinear", "unstructured", "point"; NULL */
+} esdm__cf_place;
+
 /** A data variable: one that describes no other. */
 typedef struct esdm__cf_variable {
     esdm_dataset *dataset;
-    size_t sources[ESDM__CF_KINDS]; /* numbers of its coordinates; SIZE_MAX: none */
-    const char *grid;               /* "regular", "curvilinear", "unstructured", "point"; NULL */
+    size_t place; /* its number */
 } esdm__cf_variable;
-
-/** A dataset of numbers that are not bounds. */
-typedef struct esdm__cf_values {
-    esdm_dataset *dataset;
-    esdm__cf_packing packing;
-} esdm__cf_values;
 
 typedef struct esdm__cf {
     esdm__cf_source *sources; /* owned; and so are the others */
     size_t nsources;
     esdm__cf_variable *variables; /* data variables; all coordinates where there are none */
     size_t nvariables;
-    esdm__cf_values *values;
+    esdm__cf_place *places;
+    size_t nplaces;
+    esdm_dataset **values; /* those of numbers that are not bounds */
     size_t nvalues;
 } esdm__cf;
 
 /** @return ESDM_ENOMEM. @param ret_cf owned; esdm__cf_clear(). */
 esdm_status esdm__cf_make(const esdm_container *container, esdm__cf *ret_cf, esdm_error *err);
+static inline const esdm__cf_place *
+esdm__cf_place_of(const esdm__cf *cf, const esdm__cf_variable *variable)
+{
+    return &cf->places[variable->place];
+}
+/** What turns the stored numbers of a dataset into values. */
+esdm__cf_packing esdm__cf_packing_of(const esdm_dataset *dataset);
 /** A zeroed one is accepted. */
 void esdm__cf_clear(esdm__cf *cf);
 

@@ -101,9 +101,12 @@ struct esdm_dataset {
     esdm__hints hints;
     esdm_attributes attributes;
     atomic_bool has_data;      /* something was written through this handle or is committed */
+    bool io_was_freed;         /* it had engine state before; under the lock of the container's */
     uint32_t kept;             /* as of attributes */
     _Atomic uint64_t named_at; /* `changes` when another dataset named it; see auxiliary.c */
-    void *io;                  /* engine state of this dataset; see io/ */
+    void *io;                  /* engine state of this dataset while it needs some; see io/ */
+    atomic_uint io_users;      /* calls that use it: it stays as long */
+    atomic_uint object;        /* number for those who observe; 0: not asked yet */
 };
 
 /** Reads in place of the engine, of containers whose data lie in others (virtual/virtual.h). */

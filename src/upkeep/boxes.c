@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/container/dataset_io.h"
 #include "model/accuracy.h"
 
 #define TEXT_BYTES 64u
@@ -39,6 +40,18 @@ choose_step(esdm__boxes *s)
     }
 }
 
+static esdm_status
+load_directory(esdm_dataset *dataset, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    esdm_status status = esdm__dataset_io_get(dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__dataset_load_directory(dataset, io, err);
+    esdm__dataset_io_put(dataset);
+    return status;
+}
+
 esdm_status
 esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any, esdm_error *err)
 {
@@ -54,14 +67,25 @@ esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any, esdm_e
     esdm_status status =
         esdm__type_resolve(dataset->group->container, dataset->type, &s->type, err);
     if (status == ESDM_OK)
-        status = esdm__dataset_io_get(dataset, &s->io, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_load_directory(dataset, s->io, err);
+        status = load_directory(dataset, err);
     if (status != ESDM_OK)
         return status;
     s->each = esdm__typeref_bytes(s->type) + (esdm__typeref_is_variable(s->type) ? TEXT_BYTES : 0);
     choose_step(s);
     return ESDM_OK;
+}
+
+esdm_status
+esdm__boxes_plan(const esdm__boxes *boxes, const esdm__box *box, esdm__plan *ret_plan,
+                 esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    esdm_status status = esdm__dataset_io_get(boxes->dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__read_plan(boxes->dataset, io, box, ret_plan, NULL, err);
+    esdm__dataset_io_put(boxes->dataset);
+    return status;
 }
 
 void

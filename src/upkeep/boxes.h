@@ -12,7 +12,6 @@
 
 typedef struct esdm__boxes {
     esdm_dataset *dataset;
-    esdm__dataset_io *io; /* its directory is loaded */
     esdm__typeref type;
     uint64_t each; /* bytes of an element, about */
     uint64_t length[ESDM_MAX_RANK];
@@ -23,6 +22,9 @@ typedef struct esdm__boxes {
 /** Chooses boxes of whole chunks or rows. @param ret_any false: the dataset has no elements. */
 esdm_status esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any,
                               esdm_error *err);
+/** What serves the box. @param ret_plan zeroed; esdm__plan_clear() in any case. */
+esdm_status esdm__boxes_plan(const esdm__boxes *boxes, const esdm__box *box, esdm__plan *ret_plan,
+                             esdm_error *err);
 /** The first box. */
 void esdm__boxes_first(const esdm__boxes *boxes, esdm__box *ret);
 /** The one after it; false: there is none. */

@@ -95,7 +95,7 @@ look_at(const shape *s, const esdm__box *box, bool *ret_bad, esdm__box *ret_box,
     esdm__plan plan = {0};
     esdm__box hull;
     *ret_bad = false;
-    esdm_status status = esdm__read_plan(s->boxes.dataset, s->boxes.io, box, &plan, NULL, err);
+    esdm_status status = esdm__boxes_plan(&s->boxes, box, &plan, err);
     if (status == ESDM_OK && hull_of(&plan, &hull)) {
         uint64_t chunk_bytes = s->boxes.chunk != NULL
                                    ? esdm__boxes_volume(s->boxes.chunk, box->rank) * s->boxes.each

@@ -85,7 +85,7 @@ pin_box(pinning *p, const esdm__boxes *boxes, const esdm__box *box, void *buffer
 {
     esdm__plan plan = {0};
     esdm__box hull;
-    esdm_status status = esdm__read_plan(boxes->dataset, boxes->io, box, &plan, NULL, err);
+    esdm_status status = esdm__boxes_plan(boxes, box, &plan, err);
     bool dense = status == ESDM_OK && plan.npieces > 0 && fill_hull(&plan, &hull);
     if (dense)
         status = esdm__boxes_store(boxes, &hull, buffer, err);

@@ -126,7 +126,6 @@ esdm__commit_adopt(work *w, const esdm_meta_committed *committed)
         esdm__dataset_io *dataset_io = esdm__commit_io_of(w, i);
         (void) pthread_mutex_lock(&dataset_io->lock);
         esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
-        esdm__dataset_trim_index(w->datasets[i], dataset_io);
         (void) pthread_mutex_unlock(&dataset_io->lock);
         page += w->sets[i].npages;
     }

@@ -115,7 +115,8 @@ static bool
 is_shared(const esdm__cf *cf, esdm__cf_kind kind)
 {
     for (size_t i = 1; i < cf->nvariables; i++) {
-        if (cf->variables[i].sources[kind] != cf->variables[0].sources[kind])
+        if (esdm__cf_place_of(cf, &cf->variables[i])->sources[kind] !=
+            esdm__cf_place_of(cf, &cf->variables[0])->sources[kind])
             return false;
     }
     return true;
@@ -150,7 +151,7 @@ static esdm_status
 put_own(maker *m, const esdm__cf_variable *v, esdm__cf_kind kind, const range *ranges)
 {
     const esdm__cf *cf = m->cf;
-    size_t own = v->sources[kind];
+    size_t own = esdm__cf_place_of(cf, v)->sources[kind];
     uint32_t id = v->dataset->id;
     esdm_status status = ESDM_OK;
     if (own != SIZE_MAX && ranges[own].known)
@@ -220,16 +221,17 @@ put_values(maker *m)
     esdm_status status = ESDM_OK;
     char of[ESDM_NAME_MAX + 2];
     for (size_t i = 0; i < m->cf->nvalues && status == ESDM_OK; i++) {
-        const esdm__cf_values *v = &m->cf->values[i];
+        esdm_dataset *dataset = m->cf->values[i];
         range r = {0};
-        if (is_time(m->cf, v->dataset) || (!m->all && !esdm__extents_is_dirty(m, v->dataset)))
+        if (is_time(m->cf, dataset) || (!m->all && !esdm__extents_is_dirty(m, dataset)))
             continue;
-        status = esdm__range_of(m, v->dataset, false, &r);
+        status = esdm__range_of(m, dataset, false, &r);
         if (status != ESDM_OK || !r.known)
             continue;
-        esdm__range_unpack(&v->packing, &r);
-        (void) snprintf(of, sizeof of, ":%s", v->dataset->name);
-        status = put_range(m, 0, "@", of, v->packing.unit, r);
+        const esdm__cf_packing packing = esdm__cf_packing_of(dataset);
+        esdm__range_unpack(&packing, &r);
+        (void) snprintf(of, sizeof of, ":%s", dataset->name);
+        status = put_range(m, 0, "@", of, packing.unit, r);
     }
     return status;
 }
@@ -242,15 +244,15 @@ put_grids(maker *m)
     bool shared = true;
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < cf->nvariables; i++) {
-        const char *grid = cf->variables[i].grid;
+        const char *grid = esdm__cf_place_of(cf, &cf->variables[i])->grid;
         first = first == NULL ? grid : first;
-        shared &= i == 0 || grid == cf->variables[i - 1].grid;
+        shared &= i == 0 || grid == esdm__cf_place_of(cf, &cf->variables[i - 1])->grid;
     }
     if (first == NULL)
         return ESDM_OK;
     status = put_text(m, 0, "@grid", NULL, first);
     for (size_t i = 0; i < cf->nvariables && status == ESDM_OK && !shared; i++) {
-        const char *grid = cf->variables[i].grid;
+        const char *grid = esdm__cf_place_of(cf, &cf->variables[i])->grid;
         status = put_text(m, cf->variables[i].dataset->id, "@grid", NULL, grid != NULL ? grid : "");
     }
     return status;

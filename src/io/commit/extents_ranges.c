@@ -73,9 +73,9 @@ add_pending(const esdm__fragment *fragment, void *user)
 static bool
 range_of_pending(const maker *m, esdm_dataset *dataset, range *ret)
 {
-    esdm__dataset_io *io = dataset->io;
-    if (io == NULL || !esdm__extents_is_dirty(m, dataset))
+    if (!esdm__extents_is_dirty(m, dataset))
         return false;
+    esdm__dataset_io *io = dataset->io; /* the commit holds its write lock */
     pending p = {.dataset = dataset, .index = io->index};
     esdm__box box;
     box_of(dataset, &box);

@@ -451,7 +451,7 @@ esdm_status
 esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
                       esdm_error *err)
 {
-    esdm__dataset_io *io = dataset->io;
+    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
     esdm_status status = ESDM_OK;
     if (io == NULL)
         return esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
@@ -467,6 +467,7 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
         io->choice_in_regions->made = false;
     atomic_store(&io->regions.looked_at, 0);
     (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
     return status;
 }
 

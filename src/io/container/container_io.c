@@ -216,16 +216,17 @@ esdm__io_revert(esdm_container *container)
     esdm__undo_revert(container);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = dataset->io;
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
         if (io == NULL)
             continue;
         chain = container->session->default_chain;
-        if (dataset->codec != NULL &&
-            esdm__chain_parse_stored(dataset->codec, &chain, NULL) != ESDM_OK)
-            continue; /* which it was before: the codec is gone meanwhile */
-        (void) pthread_mutex_lock(&io->write_lock);
-        io->chain = chain;
-        (void) pthread_mutex_unlock(&io->write_lock);
+        if (dataset->codec == NULL ||
+            esdm__chain_parse_stored(dataset->codec, &chain, NULL) == ESDM_OK) {
+            (void) pthread_mutex_lock(&io->write_lock);
+            io->chain = chain;
+            (void) pthread_mutex_unlock(&io->write_lock);
+        } /* else it is which it was before: the codec is gone meanwhile */
+        esdm__dataset_io_put(dataset);
     }
 }
 
@@ -235,13 +236,14 @@ esdm__io_give_up_failed(esdm_container *container)
     size_t given_up = 0;
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->write_lock);
         given_up += io->failed.count != SIZE_MAX ? io->failed.count : 1;
         esdm__failed_clear(&io->failed);
         (void) pthread_mutex_unlock(&io->write_lock);
+        esdm__dataset_io_put(dataset);
     }
     return given_up;
 }

@@ -83,13 +83,14 @@ note_moved_pack(void *user, const char *pack, const char *from, const char *to, 
     const esdm_container *container = user;
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++) {
-        esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->lock);
         status = esdm__index_move_pack(io->index, pack, from, to, err);
         (void) pthread_mutex_unlock(&io->lock);
+        esdm__dataset_io_put(dataset);
     }
     return status;
 }
@@ -101,13 +102,14 @@ needs_pack(void *user, const char *pack)
     const esdm_container *container = user;
     bool needed = false;
     for (size_t i = 0; i < container->datasets.count && !needed; i++) {
-        esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->lock);
         needed = esdm__index_needs_pack(io->index, pack);
         (void) pthread_mutex_unlock(&io->lock);
+        esdm__dataset_io_put(dataset);
     }
     return needed;
 }
@@ -218,43 +220,9 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     return ESDM_OK;
 }
 
-esdm_status
-esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+static void
+free_io(esdm__dataset_io *io)
 {
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-    if (io == NULL) {
-        esdm__container_io *container_io = esdm__io_of(dataset->group->container);
-        esdm_status status = dataset_io_new(dataset, &io, err);
-        if (status != ESDM_OK)
-            return status;
-        (void) pthread_mutex_lock(&container_io->lock);
-        esdm__dataset_io *other = dataset->io;
-        /* What this handle alone has published, it knows: of this dataset nothing so far. */
-        io->directory_loaded =
-            container_io->record == 0 || (container_io->sole && container_io->comm == NULL);
-        if (other == NULL)
-            __atomic_store_n(&dataset->io, io, __ATOMIC_RELEASE);
-        (void) pthread_mutex_unlock(&container_io->lock);
-        if (other != NULL) { /* another thread was first */
-            esdm__index_free(io->index);
-            free(io);
-            io = other;
-        }
-    }
-    *ret_io = io;
-    return ESDM_OK;
-}
-
-void
-esdm__dataset_io_free(esdm_dataset *dataset)
-{
-    esdm__dataset_io *io = dataset->io;
-    if (io == NULL)
-        return;
-    esdm_session *session = dataset->group->container->session;
-    atomic_fetch_sub(&session->gathered, esdm__gather_bytes(&io->gather));
-    atomic_fetch_sub(&session->indexed, io->index_bytes);
-    atomic_fetch_sub(&session->inlined, io->inline_bytes);
     esdm__gather_clear(&io->gather);
     esdm__epochs_clear(&io->epochs);
     esdm__failed_clear(&io->failed);
@@ -264,12 +232,120 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     free(io->choice_in_regions);
     esdm__region_map_free(io->regions.map);
     esdm__index_free(io->index);
-    esdm__ahead_drop(dataset->group->container->session->ahead, io, 0, UINT64_MAX);
     free(io->steps);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);
     free(io);
+}
+
+/* Makes the state, unless another thread is first. */
+static esdm_status
+make_io(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    esdm__dataset_io *io = NULL;
+    esdm_status status = dataset_io_new(dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&container_io->lock);
+    esdm__dataset_io *other = dataset->io;
+    /* What this handle alone has published, it knows: of this dataset nothing so far. */
+    io->directory_loaded =
+        container_io->record == 0 ||
+        (container_io->sole && container_io->comm == NULL && !dataset->io_was_freed);
+    if (other == NULL)
+        __atomic_store_n(&dataset->io, io, __ATOMIC_SEQ_CST);
+    (void) pthread_mutex_unlock(&container_io->lock);
+    if (other != NULL) {
+        free_io(io);
+        io = other;
+    }
+    *ret_io = io;
+    return ESDM_OK;
+}
+
+static atomic_uint *
+users_of(const esdm_dataset *dataset)
+{
+    return (atomic_uint *) (uintptr_t) &dataset->io_users;
+}
+
+/* One is counted before the pointer is read: who takes the pointer away looks whether others were
+ * counted after that. */
+esdm__dataset_io *
+esdm__dataset_io_find(const esdm_dataset *dataset)
+{
+    (void) atomic_fetch_add(users_of(dataset), 1);
+    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_SEQ_CST);
+    if (io == NULL)
+        esdm__dataset_io_put(dataset);
+    return io;
+}
+
+void
+esdm__dataset_io_put(const esdm_dataset *dataset)
+{
+    (void) atomic_fetch_sub_explicit(users_of(dataset), 1, memory_order_release);
+}
+
+esdm_status
+esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    (void) atomic_fetch_add(&dataset->io_users, 1);
+    *ret_io = __atomic_load_n(&dataset->io, __ATOMIC_SEQ_CST);
+    if (*ret_io != NULL)
+        return ESDM_OK;
+    esdm_status status = make_io(dataset, ret_io, err);
+    if (status != ESDM_OK)
+        esdm__dataset_io_put(dataset);
+    return status;
+}
+
+static void
+uncount(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    esdm_session *session = dataset->group->container->session;
+    atomic_fetch_sub(&session->gathered, esdm__gather_bytes(&io->gather));
+    atomic_fetch_sub(&session->indexed, io->index_bytes);
+    atomic_fetch_sub(&session->inlined, io->inline_bytes);
+    esdm__ahead_drop(session->ahead, io, 0, UINT64_MAX);
+}
+
+void
+esdm__dataset_io_free(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = dataset->io;
+    if (io == NULL)
+        return;
+    uncount(dataset, io);
+    free_io(io);
     dataset->io = NULL;
+}
+
+void
+esdm__dataset_io_release(esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    (void) pthread_mutex_lock(&io->lock);
+    bool idle = io->planning == 0 && esdm__dataset_io_is_idle(dataset, io);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (idle) {
+        (void) pthread_mutex_lock(&container_io->lock);
+        __atomic_store_n(&dataset->io, NULL, __ATOMIC_SEQ_CST);
+        idle = atomic_load(&dataset->io_users) == 1;
+        if (idle) {
+            dataset->io_was_freed = true;
+            container_io->writes += atomic_load(&io->writes);
+        } else {
+            __atomic_store_n(&dataset->io, io, __ATOMIC_SEQ_CST);
+        }
+        (void) pthread_mutex_unlock(&container_io->lock);
+    }
+    (void) pthread_mutex_unlock(&io->write_lock);
+    if (!idle)
+        return;
+    uncount(dataset, io);
+    free_io(io);
 }
 
 void
@@ -367,12 +443,13 @@ esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *c
     esdm_status status = esdm__dataset_set_codec_text(dataset, text, err);
     if (status != ESDM_OK)
         return status;
-    esdm__dataset_io *io = dataset->io;
+    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);
         io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;
         esdm__dataset_io_size(dataset, io);
         (void) pthread_mutex_unlock(&io->write_lock);
+        esdm__dataset_io_put(dataset);
     }
     return ESDM_OK;
 }

@@ -55,8 +55,9 @@ typedef struct esdm__container_io {
     size_t dirty_capacity;
     esdm_meta_length *published; /* lengths as last published or loaded; owned */
     size_t npublished;
-    esdm__opened opened; /* under commit_lock */
-    atomic_size_t hand;  /* dataset whose index gives memory back next */
+    esdm__opened opened;     /* under commit_lock */
+    atomic_size_t hand;      /* dataset whose index gives memory back next */
+    _Atomic uint64_t writes; /* to datasets whose state was freed since */
     uint64_t
         dropped_bytes;  /* stored, that committed pages do not name any more; under commit_lock */
     bool dedups;        /* what is stored already is not stored once more */
@@ -82,7 +83,6 @@ typedef struct esdm__regions {
 
 typedef struct esdm__dataset_io {
     esdm__elements elements;    /* immutable */
-    atomic_uint object;         /* esdm__monitor_object(); 0: not asked yet */
     pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
     esdm__gather gather;
     esdm__epochs epochs;               /* used when ranks share the container */
@@ -94,7 +94,8 @@ typedef struct esdm__dataset_io {
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */
-    uint64_t index_bytes;  /* what of the index the session has counted: pages, directory */
+    uint64_t index_bytes;  /* what the session has counted: pages, directory, and all of this when
+                              it can be freed */
     uint64_t inline_bytes; /* and data of pending fragments */
     uint32_t planning;     /* reads that load pages for a plan: these stay */
     uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
@@ -106,7 +107,7 @@ typedef struct esdm__dataset_io {
     esdm__choice *choice;            /* guarded by write_lock; owned; NULL: none was needed yet */
     esdm__choice *choice_in_regions; /* the same, of fragments that touch a region */
     esdm__regions regions;
-    atomic_uint_fast64_t writes; /* through this handle */
+    atomic_uint_fast64_t writes; /* through this handle, since this was made */
     const bool *allowed;         /* targets, by the site's policies; borrowed; NULL: all */
     bool cheap;                  /* cost counts, not speed */
     uint32_t copies;             /* of new fragments, by the site's policies */
@@ -150,9 +151,23 @@ struct esdm__equals *esdm__container_equals(const esdm_container *container);
 esdm_status esdm__container_shares(esdm_container *container, uint64_t **ret_records,
                                    size_t *ret_count, esdm_error *err);
 
-/** Engine state of a dataset, made at first use (thread-safe). */
+/**
+ * Engine state of a dataset, made when it has none. It stays until esdm__dataset_io_put(), and as
+ * long as its write lock is held or the dataset is dirty; of datasets that nobody uses it is freed
+ * when memory is wanted (index_memory.c). Any thread.
+ */
 esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err);
+/** The same where it has one. NULL: it has none, and so nothing that is not committed; then there
+ *  is nothing to put back. */
+esdm__dataset_io *esdm__dataset_io_find(const esdm_dataset *dataset);
+void esdm__dataset_io_put(const esdm_dataset *dataset);
 void esdm__dataset_io_free(esdm_dataset *dataset);
+/** Whether the state says nothing that the store does not say. Caller holds the write lock and
+ *  `io->lock`. (index_memory.c) */
+bool esdm__dataset_io_is_idle(const esdm_dataset *dataset, const esdm__dataset_io *io);
+/** Frees the state unless it is used or has to be kept. Caller holds its write lock, which is given
+ *  back, and is its one user. */
+void esdm__dataset_io_release(esdm_dataset *dataset, esdm__dataset_io *io);
 /** Sets the sizes of fragments and blocks by what the dataset states. Caller holds the write lock.
  */
 void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
@@ -187,9 +202,10 @@ bool esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_s
 /** Drops loaded pages beyond the dataset's share of memory, and tells the session what its index
  *  takes. With `io->lock` held. */
 void esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io);
-/** When the indexes of the session take more than their bound, those of this container give memory
- *  back, one dataset after the other. No lock is held. (index_memory.c) */
-void esdm__container_trim_indexes(const esdm_container *container);
+/** When indexes and states of the session take more than their bound, those of this container give
+ *  memory back, one dataset after the other. No lock is held. (index_memory.c)
+ *  @param most datasets that are looked at. */
+void esdm__container_trim_indexes(const esdm_container *container, size_t most);
 /** Notes that the order of this dataset's writes among ranks is lost. Caller holds the write lock.
  */
 void esdm__dataset_fail(esdm__dataset_io *io, const esdm_error *why);

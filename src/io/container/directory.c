@@ -74,7 +74,7 @@ typedef struct asked {
     uint64_t generation;
 } asked;
 
-/* Those whose directory is not known. */
+/* Those whose directory is not known. Their states are put back after that. */
 static size_t
 unknown_ones(const esdm_container *container, asked all[TOGETHER_DATASETS])
 {
@@ -82,9 +82,12 @@ unknown_ones(const esdm_container *container, asked all[TOGETHER_DATASETS])
     for (size_t i = 0; i < container->datasets.count && count < TOGETHER_DATASETS; i++) {
         asked *one = &all[count];
         one->dataset = container->datasets.items[i];
-        if (esdm__dataset_io_get(one->dataset, &one->io, NULL) == ESDM_OK &&
-            !directory_is_loaded(one->io, &one->generation))
+        if (esdm__dataset_io_get(one->dataset, &one->io, NULL) != ESDM_OK)
+            continue;
+        if (!directory_is_loaded(one->io, &one->generation))
             count++;
+        else
+            esdm__dataset_io_put(one->dataset);
     }
     return count;
 }
@@ -106,17 +109,18 @@ try_directories(esdm_container *container)
         return;
     size_t count = unknown_ones(container, all);
     esdm__container_position(container, &record, &before);
-    if (count < 2 ||
-        esdm__page_list_load(container_io->session, record, before, 0, &d, NULL) != ESDM_OK)
-        count = 0;
+    bool known = count >= 2 && esdm__page_list_load(container_io->session, record, before, 0, &d,
+                                                    NULL) == ESDM_OK;
     esdm__container_position(container, &record, &after);
-    for (size_t i = 0; i < count && before == after; i++) {
+    for (size_t i = 0; i < count; i++) {
         const asked *one = &all[i];
         (void) pthread_mutex_lock(&one->io->lock);
-        if (!one->io->directory_loaded && one->io->generation == one->generation &&
+        if (known && before == after && !one->io->directory_loaded &&
+            one->io->generation == one->generation &&
             enter_directory(one->io, &d, one->dataset->id, NULL) == ESDM_OK)
             esdm__dataset_trim_index(one->dataset, one->io);
         (void) pthread_mutex_unlock(&one->io->lock);
+        esdm__dataset_io_put(one->dataset);
     }
     esdm__page_list_clear(&d);
 }
@@ -279,6 +283,17 @@ esdm__dataset_release_pages(esdm__page **held, size_t npages)
         esdm__page_unref(held[i]);
 }
 
+/* Also one that is just looked at whether it can be freed. */
+static esdm__dataset_io *
+find_for_sure(const esdm_dataset *dataset)
+{
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    (void) pthread_mutex_lock(&container_io->lock);
+    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+    (void) pthread_mutex_unlock(&container_io->lock);
+    return io;
+}
+
 void
 esdm__container_forget_pages(const esdm_container *container)
 {
@@ -288,12 +303,13 @@ esdm__container_forget_pages(const esdm_container *container)
     (void) pthread_mutex_unlock(&container_io->lock);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        esdm__dataset_io *io = find_for_sure(dataset);
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->lock);
         forget_directory(io);
         esdm__dataset_trim_index(dataset, io);
         (void) pthread_mutex_unlock(&io->lock);
+        esdm__dataset_io_put(dataset);
     }
 }

@@ -38,16 +38,16 @@ describe(const esdm_dataset *dataset, esdm__monitor *monitor, uint32_t object)
 static uint32_t
 object_of(const esdm_dataset *dataset, esdm__monitor *monitor)
 {
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-    uint32_t object = io != NULL ? atomic_load(&io->object) : 0;
+    uint32_t object = atomic_load(&dataset->object);
     if (object != 0)
         return object;
     char *path = esdm__dataset_path(dataset);
     object = esdm__monitor_object(monitor, dataset->group->container->name, path, NULL);
     free(path);
-    if (io != NULL)
-        atomic_store(&io->object, object);
-    if (io != NULL || esdm__monitor_is_new(monitor, object))
+    const bool used = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE) != NULL;
+    if (used)
+        atomic_store((atomic_uint *) (uintptr_t) &dataset->object, object);
+    if (used || esdm__monitor_is_new(monitor, object))
         describe(dataset, monitor, object);
     return object;
 }

@@ -122,17 +122,14 @@ merging_clear(merging *m)
 }
 
 static esdm_status
-merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
+merge_dataset(esdm_dataset *dataset, esdm__dataset_io *io, esdm__page_set *set, esdm_error *err)
 {
-    esdm__dataset_io *io = NULL;
     esdm__merge m = {0};
-    esdm_status status = esdm__dataset_io_get(dataset, &io, err);
-    if (status == ESDM_OK && io->merge_pause > 0) {
+    if (io->merge_pause > 0) {
         io->merge_pause--;
         return ESDM_OK;
     }
-    if (status == ESDM_OK)
-        status = esdm__dataset_load_directory(dataset, io, err);
+    esdm_status status = esdm__dataset_load_directory(dataset, io, err);
     if (status != ESDM_OK)
         return status;
     status = esdm__merge_begin(dataset, io, false, &m, err);
@@ -153,6 +150,7 @@ static esdm_status
 merge_datasets(work *g, esdm_error *err)
 {
     merging *m = &g->merging;
+    esdm__dataset_io *io = NULL;
     size_t npages = 0;
     size_t nmerged = 0;
     if (g->own.io->record == 0)
@@ -164,7 +162,11 @@ merge_datasets(work *g, esdm_error *err)
     for (size_t i = 0; i < m->nsets; i++) {
         if (g->orders.sums[i] == 0)
             continue;
-        esdm_status status = merge_dataset(g->all[i], &m->sets[i], err);
+        esdm_status status = esdm__dataset_io_get(g->all[i], &io, err);
+        if (status != ESDM_OK)
+            return status;
+        status = merge_dataset(g->all[i], io, &m->sets[i], err);
+        esdm__dataset_io_put(g->all[i]);
         if (status != ESDM_OK)
             return status;
         npages += m->sets[i].npages;
@@ -274,13 +276,16 @@ reset_epochs(const esdm__commit_work *w)
         esdm__epochs_clear(&esdm__commit_io_of(w, i)->epochs);
     for (size_t i = 0; i < w->container->datasets.count; i++) {
         esdm_dataset *dataset = w->container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+        if (io == NULL)
+            continue;
         /* Without fragments of this rank; another thread may be writing the first one. */
-        if (io != NULL && !esdm__commit_holds(w, dataset)) {
+        if (!esdm__commit_holds(w, dataset)) {
             (void) pthread_mutex_lock(&io->write_lock);
             io->epochs.count = 0;
             (void) pthread_mutex_unlock(&io->write_lock);
         }
+        esdm__dataset_io_put(dataset);
     }
 }
 

@@ -178,6 +178,8 @@ io_for_meetings(esdm_dataset *dataset)
         return NULL;
     if (io->territory == NULL)
         io->territory = calloc(1, sizeof *io->territory);
+    if (io->territory == NULL)
+        esdm__dataset_io_put(dataset);
     return io->territory != NULL ? io : NULL;
 }
 
@@ -202,5 +204,7 @@ esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspace *space, bo
         status = exchange(&t, empty ? NULL : &box, writing, err);
     if (status == ESDM_OK)
         status = settle(&t, writing, err);
+    if (t.io != NULL)
+        esdm__dataset_io_put(dataset);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }

@@ -145,12 +145,13 @@ esdm__collective_take_settled(esdm_container *container, char *text, size_t byte
 static bool
 is_open(const esdm_dataset *dataset)
 {
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
     if (io == NULL)
         return false;
     (void) pthread_mutex_lock(&io->write_lock);
     bool open = io->epochs.open;
     (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
     return open;
 }
 
@@ -168,6 +169,7 @@ cut_datasets(esdm_container *container, const uint64_t *open, esdm_error *err)
         (void) pthread_mutex_lock(&io->write_lock);
         esdm__dataset_cut(container->datasets.items[i], io);
         (void) pthread_mutex_unlock(&io->write_lock);
+        esdm__dataset_io_put(container->datasets.items[i]);
     }
     return ESDM_OK;
 }

@@ -9,18 +9,13 @@
 #include "io/encode/choose.h"
 #include "io/read/read.h"
 
-/* The loosest bound that a committed fragment has; 0: none. Kept, as comparisons ask for it again
- * and again. */
 static double
-loosest_of(esdm_dataset *dataset)
+loosest_of_io(esdm_dataset *dataset, esdm__dataset_io *io)
 {
-    esdm__dataset_io *io = NULL;
     esdm_accuracy_report report;
     uint64_t record = 0;
     uint64_t snapshot = 0;
     double loosest = 0;
-    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
-        return 0;
     esdm__container_position(dataset->group->container, &record, &snapshot);
     (void) pthread_mutex_lock(&io->write_lock);
     if (io->choice == NULL)
@@ -37,6 +32,19 @@ loosest_of(esdm_dataset *dataset)
         io->choice->loosest_snapshot = snapshot;
     }
     (void) pthread_mutex_unlock(&io->write_lock);
+    return loosest;
+}
+
+/* The loosest bound that a committed fragment has; 0: none. Kept, as comparisons ask for it again
+ * and again. */
+static double
+loosest_of(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = NULL;
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+        return 0;
+    double loosest = loosest_of_io(dataset, io);
+    esdm__dataset_io_put(dataset);
     return loosest;
 }
 

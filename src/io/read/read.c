@@ -12,6 +12,8 @@
 
 /* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
 #define PLAN_FRAGMENTS ((size_t) 32768)
+/* Datasets that a read looks at when memory is wanted. */
+#define TRIMMED_AT_ONCE 256u
 /* Plans that are made anew because packs moved to other targets meanwhile. */
 #define PASSES 100
 /* Strided pieces read at once when they do not meet. */
@@ -153,7 +155,7 @@ esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hu
         (void) pthread_mutex_lock(&io->lock);
         io->planning--;
         (void) pthread_mutex_unlock(&io->lock);
-        esdm__container_trim_indexes(dataset->group->container);
+        esdm__container_trim_indexes(dataset->group->container, TRIMMED_AT_ONCE);
     }
     return status;
 }
@@ -472,7 +474,9 @@ read_stored(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory
         .space = space,
         .memory = {esdm__elements_form(&io->elements, memory_type), buffer, stride},
         .out_of_range = out_of_range};
-    return read_elements(&t, err);
+    status = read_elements(&t, err);
+    esdm__dataset_io_put(dataset);
+    return status;
 }
 
 static esdm_status

@@ -446,6 +446,7 @@ prepare_reading(reducer *r, esdm_error *err)
                                                            : PART_BYTES;
     if (io->block_bytes > r->part_bytes)
         r->part_bytes = io->block_bytes;
+    esdm__dataset_io_put(r->dataset);
     return ESDM_OK;
 }
 

@@ -242,12 +242,15 @@ esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
                                "more than %u stand for missing ones",
                                ESDM__MISSING_MOST);
     esdm_status status = esdm__dataset_io_get(dataset, &g.io, err);
-    if (status == ESDM_OK && atomic_load(&g.io->gathered))
+    if (status != ESDM_OK)
+        return esdm__dataset_prefix(dataset, status, err);
+    if (atomic_load(&g.io->gathered))
         status = flush(dataset, g.io, err);
     if (status == ESDM_OK)
         status = esdm__dataset_load_directory(dataset, g.io, err);
     if (status == ESDM_OK && !esdm__box_is_empty(box))
         status = add_box(&g, box, err);
+    esdm__dataset_io_put(dataset);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
     *ret = g.result;

@@ -217,10 +217,13 @@ plan_box(const streamer *s, const esdm__box *box, esdm__plan *ret_plan, bool *re
     if (s->dataset->group->container->provider != NULL)
         return ESDM_OK;
     esdm_status status = esdm__dataset_io_get(s->dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__dataset_load_directory(s->dataset, io, err);
     if (status == ESDM_OK)
-        status = esdm__dataset_load_directory(s->dataset, io, err);
-    return status == ESDM_OK ? esdm__read_plan(s->dataset, io, box, ret_plan, ret_too_many, err)
-                             : status;
+        status = esdm__read_plan(s->dataset, io, box, ret_plan, ret_too_many, err);
+    esdm__dataset_io_put(s->dataset);
+    return status;
 }
 
 static esdm_status
@@ -266,12 +269,8 @@ choose_bytes(const streamer *s, const esdm__dataset_io *io, bool far)
 }
 
 static esdm_status
-prepare(streamer *s, esdm_error *err)
+prepare_of(streamer *s, const esdm__dataset_io *io, esdm_error *err)
 {
-    esdm__dataset_io *io = NULL;
-    esdm_status status = esdm__dataset_io_get(s->dataset, &io, err);
-    if (status != ESDM_OK)
-        return status;
     if (esdm__elements_vary(&io->elements))
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "elements with texts or arrays of their own are read by "
@@ -284,6 +283,18 @@ prepare(streamer *s, esdm_error *err)
     s->most = choose_bytes(s, io, far) / s->element_bytes;
     s->most = s->most > 0 ? s->most : 1;
     return ESDM_OK;
+}
+
+static esdm_status
+prepare(streamer *s, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    esdm_status status = esdm__dataset_io_get(s->dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    status = prepare_of(s, io, err);
+    esdm__dataset_io_put(s->dataset);
+    return status;
 }
 
 esdm_status

@@ -91,13 +91,14 @@ esdm__io_refer(esdm_dataset *dataset, const esdm__reference *references, size_t 
     for (size_t i = 0; i < n && status == ESDM_OK; i++)
         status = check(dataset, &references[i], err);
     if (status == ESDM_OK)
-        status = esdm__dataset_io_get(dataset, &io, err);
+        status = n > 0 ? esdm__dataset_io_get(dataset, &io, err) : ESDM_OK;
     if (status != ESDM_OK || n == 0)
         return status;
     esdm_error failure = {0};
     (void) pthread_mutex_lock(&io->write_lock);
     status = refer_locked(dataset, io, references, n, &failure);
     (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
     if (status == ESDM_OK)
         atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);
     else if (err != NULL)
@@ -170,6 +171,7 @@ esdm__io_share(esdm_dataset *dataset, const esdm__fragment *fragment, esdm_error
     (void) pthread_mutex_lock(&io->write_lock);
     status = share_locked(dataset, io, fragment, err);
     (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
     if (status == ESDM_OK)
         atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);
     return status;

@@ -72,11 +72,14 @@ relieve_memory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     esdm_error why = {0};
     for (size_t i = 0; i < container->datasets.count; i++) {
         esdm_dataset *other = container->datasets.items[i];
-        esdm__dataset_io *other_io = __atomic_load_n(&other->io, __ATOMIC_ACQUIRE);
-        if (other == dataset || other_io == NULL || !atomic_load(&other_io->gathered))
+        esdm__dataset_io *other_io = other != dataset ? esdm__dataset_io_find(other) : NULL;
+        if (other_io == NULL)
             continue;
-        if (flush_other(other, other_io, &why) == ESDM_OK &&
-            atomic_load(&session->gathered) <= session->gather_limit_bytes / 2)
+        bool relieved = atomic_load(&other_io->gathered) &&
+                        flush_other(other, other_io, &why) == ESDM_OK &&
+                        atomic_load(&session->gathered) <= session->gather_limit_bytes / 2;
+        esdm__dataset_io_put(other);
+        if (relieved)
             return ESDM_OK;
     }
     esdm_error own = {0};
@@ -335,7 +338,9 @@ write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type me
         if (shared)
             esdm__epochs_note(&io->epochs, space);
     }
+    atomic_fetch_add(&io->writes, 1);
     (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
     if (status != ESDM_OK) {
         if (err != NULL)
             *err = failure;
@@ -355,9 +360,6 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     esdm__span_begin(&span, dataset->group->container->session->monitor);
     esdm_status status =
         write_selection(dataset, space, memory_type, buffer, ret_out_of_range, err);
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-    if (io != NULL)
-        atomic_fetch_add(&io->writes, 1);
     if (esdm__span_is_observed(&span))
         esdm__dataset_observed(
             dataset, &span,
