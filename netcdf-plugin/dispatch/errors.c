@@ -85,10 +85,10 @@ esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 }
 
 int
-esdmnc_error_site(const esdm_error *err)
+esdmnc_error_site(const esdm_error *err, bool loud)
 {
     static char told[ESDM_ERROR_MESSAGE_BYTES];
-    if (strcmp(told, err->message) != 0)
+    if (loud && strcmp(told, err->message) != 0)
         esdmnc_say("cannot open the site: %s", err->message);
     (void) snprintf(told, sizeof told, "%s", err->message);
     /* The targets of a site whose catalogue is lost are what exists, not the program's file. */

@@ -304,6 +304,9 @@ int esdmnc_open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container
 /** The session of this process, opened at first use; borrowed. `writing` fails with EACCES when
  *  the site can only be read. */
 int esdmnc_session(bool writing, esdm_session **ret_session);
+/** Collective: opens the sessions of ranks that have none, with one connection to the metadata
+ * store for all. The same code on all ranks. */
+int esdmnc_session_of_ranks(esdmnc_ranks *ranks);
 /** The one that is open; NULL when there is none, or another thread is at it. Never waits. */
 esdm_session *esdmnc_session_now(void);
 /** At exit: stores what the session knows about the site. */
@@ -332,9 +335,9 @@ int esdmnc_error_data(const esdm_error *err, const char *what, const char *name)
 /** esdmnc_error_data() of a read: a conflict is a source that was changed, NC_ECANTREAD. */
 int esdmnc_error_read(const esdm_error *err, const char *name);
 
-/** Why the site cannot be opened; printed once as long as it is the same. Under the session's lock.
- */
-int esdmnc_error_site(const esdm_error *err);
+/** Why the site cannot be opened; printed once as long as it is the same, unless another rank does
+ * (not `loud`). Under the session's lock. */
+int esdmnc_error_site(const esdm_error *err, bool loud);
 /** esdmnc_error(), printed with $ESDM_DEBUG alone. */
 int esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name);
 

@@ -133,7 +133,10 @@ prepare(esdmnc_id id, const char *container, bool writing, esdmnc_ranks *ranks,
         esdm_session **ret_session, esdmnc_file **ret_file)
 {
     *ret_file = NULL;
-    int rc = prepare_alone(id, container, writing, ret_session, ret_file);
+    int rc = ranks != NULL ? esdmnc_session_of_ranks(ranks) : NC_NOERR;
+    if (rc != NC_NOERR) /* on all ranks */
+        return rc;
+    rc = prepare_alone(id, container, writing, ret_session, ret_file);
     if (ranks != NULL)
         rc = esdmnc_ranks_agree(ranks, rc);
     if (rc == NC_NOERR && *ret_file == NULL)

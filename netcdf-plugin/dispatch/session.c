@@ -69,7 +69,7 @@ esdmnc_session(bool writing, esdm_session **ret_session)
             st = open_session(true, &err);
         if (st != ESDM_OK)
             /* A wrong configuration cannot be told by a code, and nothing works without it. */
-            rc = esdmnc_error_site(&err);
+            rc = esdmnc_error_site(&err, true);
     }
     if (rc == NC_NOERR && writing && current_read_only) {
         esdmnc_debug("the site '%s' can only be read", esdm_session_site_name(current));
@@ -79,6 +79,47 @@ esdmnc_session(bool writing, esdm_session **ret_session)
         *ret_session = current;
     pthread_mutex_unlock(&session_lock);
     return rc;
+}
+
+/* What this process has open already; NULL: nothing. */
+static esdm_session *
+session_before(void)
+{
+    pthread_mutex_lock(&session_lock);
+    esdm_session *session = current_generation == esdmnc_session_generation() ? current : NULL;
+    pthread_mutex_unlock(&session_lock);
+    return session;
+}
+
+/* The lock is not held meanwhile: other ranks are waited for. */
+int
+esdmnc_session_of_ranks(esdmnc_ranks *ranks)
+{
+    esdm_error err;
+    esdm_session *before = session_before();
+    esdm_session *session = NULL;
+    esdm_session_options options = {.read_only = false};
+    pthread_once(&handlers_once, install_handlers);
+    esdm_status st = esdm_session_open_collective(&options, ranks, before, &session, &err);
+    options.read_only = st == ESDM_EACCES;
+    if (options.read_only)
+        st = esdm_session_open_collective(&options, ranks, before, &session, &err);
+    pthread_mutex_lock(&session_lock);
+    if (st != ESDM_OK) { /* one rank tells it for all */
+        int rc = esdmnc_error_site(&err, ranks->rank == 0);
+        pthread_mutex_unlock(&session_lock);
+        return rc;
+    }
+    bool other = current != before && current_generation == esdmnc_session_generation();
+    if (session != before && !other) {
+        current = session;
+        current_read_only = options.read_only;
+        current_generation = esdmnc_session_generation();
+    }
+    pthread_mutex_unlock(&session_lock);
+    if (session != before && other) /* another thread was first */
+        esdm_session_close(session);
+    return NC_NOERR;
 }
 
 esdm_session *

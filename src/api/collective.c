@@ -13,14 +13,30 @@
 #include "virtual/virtual.h"
 
 static esdm_status
-check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, esdm_error *err)
+check_rank(const esdm_comm *comm, const void *ret, esdm_error *err)
 {
-    if (session == NULL || comm == NULL || comm->ops == NULL || ret == NULL)
+    if (comm == NULL || comm->ops == NULL || ret == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "session, comm or result is NULL");
     if (comm->size < 1 || comm->rank < 0 || comm->rank >= comm->size)
         return esdm__error_set(err, ESDM_EINVAL, "there is no rank %d of %d", comm->rank,
                                comm->size);
     return ESDM_OK;
+}
+
+static esdm_status
+check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, esdm_error *err)
+{
+    return check_rank(comm, session != NULL ? ret : NULL, err);
+}
+
+esdm_status
+esdm_session_open_collective(const esdm_session_options *options, esdm_comm *comm,
+                             esdm_session *have, esdm_session **ret_session, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    esdm_status status = check_rank(comm, ret_session, err);
+    return status == ESDM_OK ? esdm__collective_session(options, comm, have, ret_session, err)
+                             : status;
 }
 
 static esdm_status

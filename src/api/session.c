@@ -16,7 +16,7 @@ esdm_session_open(const esdm_session_options *options, esdm_session **ret_sessio
 {
     ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, ret_session);
-    return esdm__session_new(options, ret_session, err);
+    return esdm__session_new(options, NULL, ret_session, err);
 }
 
 void

@@ -173,7 +173,7 @@ void
 postgres__unpin(void *self, uint64_t container, uint64_t snapshot)
 {
     postgres__store *store = self;
-    if (postgres__enter(store, NULL) != ESDM_OK) /* a forked child: they are its parent's */
+    if (postgres__enter_known(store, NULL) != ESDM_OK) /* a forked child: they are its parent's */
         return;
     postgres__pins_drop(store, container, snapshot);
     postgres__leave(store);

@@ -46,6 +46,8 @@ typedef struct postgres__store {
     bool has_extents; /* this user may use the table `extent`; as of the last connection */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
+    bool unseen;           /* opened "later", and never connected: `writable` and the like are not
+                              known */
     postgres__link link;
     postgres__pins pins;
     postgres__doubt *doubts;
@@ -69,6 +71,8 @@ esdm_status postgres__site_id(const esdm_plugin_config *config, char ret_id[ESDM
 
 /** Locks the store for a call; ESDM_EINVAL in a forked child. On ESDM_OK postgres__leave(). */
 esdm_status postgres__enter(postgres__store *store, esdm_error *err);
+/** The same without the connection that a store opened "later" makes when it is first asked. */
+esdm_status postgres__enter_known(postgres__store *store, esdm_error *err);
 /** As above; ESDM_EACCES when the store is open for reading only. */
 esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
 /** The same for a commit that need not survive a crash of the server, unless `durable`. */

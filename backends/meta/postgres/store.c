@@ -3,6 +3,7 @@
 /** @file Opening and closing stores; running statements over lost connections. */
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -252,8 +253,44 @@ postgres__query(postgres__store *store, const char *sql, postgres__params *param
 
 /* ---- entering ------------------------------------------------------------------------------- */
 
+/* Looks once more over the connection that is there, or connects. */
+static esdm_status
+attach_once(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    if (store->link.conn != NULL) {
+        esdm_status status = look(store, ret_failure, err);
+        if (status == ESDM_OK || *ret_failure == POSTGRES__REFUSED)
+            return status;
+        postgres__link_close(&store->link);
+    }
+    return postgres__connect(store, ret_failure, err);
+}
+
+/* The first connection of a store, or of its user. */
+static esdm_status
+attach_patiently(postgres__store *store, esdm_error *err)
+{
+    postgres__patience patience = {0};
+    for (;;) {
+        esdm_error why = {0};
+        postgres__failure failure = POSTGRES__LOST;
+        esdm_status status = attach_once(store, &failure, &why);
+        if (status == ESDM_OK)
+            return ESDM_OK;
+        /* Who answers that he is busy or starting will be there soon. */
+        uint64_t limit_ns = store->config->patience_ns;
+        if (failure == POSTGRES__LOST && why.os_errno != 0 && limit_ns > OPEN_PATIENCE_NS)
+            limit_ns = OPEN_PATIENCE_NS;
+        if (!postgres__try_again(&patience, limit_ns, failure)) {
+            if (err != NULL)
+                *err = why;
+            return status;
+        }
+    }
+}
+
 esdm_status
-postgres__enter(postgres__store *store, esdm_error *err)
+postgres__enter_known(postgres__store *store, esdm_error *err)
 {
     if (store->pid != getpid())
         return esdm__error_set(err, ESDM_EINVAL,
@@ -262,6 +299,19 @@ postgres__enter(postgres__store *store, esdm_error *err)
                                store->config->label);
     (void) pthread_mutex_lock(&store->mutex);
     return ESDM_OK;
+}
+
+esdm_status
+postgres__enter(postgres__store *store, esdm_error *err)
+{
+    esdm_status status = postgres__enter_known(store, err);
+    if (status != ESDM_OK || !store->unseen)
+        return status;
+    status = attach_patiently(store, err);
+    store->unseen = status != ESDM_OK;
+    if (status != ESDM_OK)
+        postgres__leave(store);
+    return status;
 }
 
 esdm_status
@@ -405,56 +455,47 @@ take_parked(const esdm_plugin_config *config)
     return NULL;
 }
 
-/* Looks once more over the connection that is there, or connects. */
-static esdm_status
-attach_once(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
-{
-    store->site_id[0] = '\0';
-    if (store->link.conn != NULL) {
-        esdm_status status = look(store, ret_failure, err);
-        if (status == ESDM_OK || *ret_failure == POSTGRES__REFUSED)
-            return status;
-        postgres__link_close(&store->link);
-    }
-    return postgres__connect(store, ret_failure, err);
-}
-
 esdm_status
 postgres__attach(const esdm_plugin_config *config, bool read_only, bool any_state,
                  postgres__store **ret_store, esdm_error *err)
 {
-    postgres__patience patience = {0};
     postgres__store *store = take_parked(config);
     esdm_status status = store == NULL ? new_store(config, &store, err) : ESDM_OK;
     if (status != ESDM_OK)
         return status;
     store->read_only = read_only;
     store->any_state = any_state;
-    for (;;) {
-        esdm_error why = {0};
-        postgres__failure failure = POSTGRES__LOST;
-        status = attach_once(store, &failure, &why);
-        if (status == ESDM_OK) {
-            *ret_store = store;
-            return ESDM_OK;
-        }
-        /* Who answers that he is busy or starting will be there soon. */
-        uint64_t limit_ns = store->config->patience_ns;
-        if (failure == POSTGRES__LOST && why.os_errno != 0 && limit_ns > OPEN_PATIENCE_NS)
-            limit_ns = OPEN_PATIENCE_NS;
-        if (!postgres__try_again(&patience, limit_ns, failure)) {
-            if (err != NULL)
-                *err = why;
-            postgres__close(store);
-            return status;
-        }
-    }
+    store->site_id[0] = '\0';
+    status = attach_patiently(store, err);
+    if (status == ESDM_OK)
+        *ret_store = store;
+    else
+        postgres__close(store);
+    return status;
+}
+
+/* Without a connection: until there is one, the store is taken for what it mostly is. */
+static esdm_status
+open_later(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
+{
+    postgres__store *store = NULL;
+    esdm_status status = new_store(config, &store, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) snprintf(store->site_id, sizeof store->site_id, "%s", config->site_id);
+    store->read_only = read_only;
+    store->writable = !read_only;
+    store->unseen = true;
+    *ret_store = store;
+    return ESDM_OK;
 }
 
 esdm_status
 postgres__open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
 {
     postgres__store *store = NULL;
+    if (config->later && config->site_id != NULL)
+        return open_later(config, read_only, ret_store, err);
     esdm_status status = postgres__attach(config, read_only, false, &store, err);
     if (status != ESDM_OK)
         return status;

@@ -63,7 +63,7 @@ void
 postgres__writer_end(void *self, const char *writer)
 {
     postgres__store *store = self;
-    if (postgres__enter(store, NULL) != ESDM_OK) /* a forked child: it is its parent's */
+    if (postgres__enter_known(store, NULL) != ESDM_OK) /* a forked child: it is its parent's */
         return;
     postgres__pins_drop(store, 0, writer_number(writer));
     postgres__leave(store);

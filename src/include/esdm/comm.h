@@ -85,6 +85,23 @@ ESDM_API esdm_comm *esdm_comm_ref(esdm_comm *comm);
 ESDM_API void esdm_comm_unref(esdm_comm *comm);
 
 /**
+ * Collective esdm_session_open(). Rank 0 alone connects to the metadata store, and tells the others
+ * what they need; one of these connects when it asks for something by itself: opens a container
+ * alone, lists the catalogue, or reads what was committed before it opened the container. All ranks
+ * use the same site (one whose configuration names the metadata store otherwise asks by itself).
+ *
+ * @param options may be NULL; the same on all ranks.
+ * @param comm used during the call alone.
+ * @param have a session of that site that this rank has open, which it then goes on with; NULL:
+ *        none. Ranks may differ in that.
+ * @param ret_session owned, as by esdm_session_open(); or `have`.
+ * @return all ranks succeed, or all fail with the same error.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status
+esdm_session_open_collective(const esdm_session_options *options, esdm_comm *comm,
+                             esdm_session *have, esdm_session **ret_session, esdm_error *err);
+
+/**
  * Collective esdm_container_create(). All ranks give the same name and mode and use the same site;
  * rank 0 looks whether the name is free. All ranks succeed, or all fail with the same error.
  *

@@ -125,6 +125,8 @@ esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esd
                                   .needed = needs_pack,
                                   .user = container};
         memcpy(owner.uuid, io->uuid, sizeof owner.uuid);
+        memcpy(owner.writer, io->writer, sizeof owner.writer);
+        owner.rank = io->writer_rank;
         __atomic_store_n(&io->packs, esdm__pack_set_new(&owner), __ATOMIC_RELEASE);
     }
     *ret_packs = io->packs;

@@ -41,10 +41,13 @@ typedef struct esdm__container_io {
     uint64_t fragments; /* of the container when it was opened */
     uint64_t observed;  /* number of this handle for those who observe; 0: nobody did */
     bool pinned;
-    bool historic; /* opened at an old snapshot */
-    bool replace;  /* first commit may replace */
-    bool doubted;  /* nobody knows whether the first commit took place; under commit_lock */
-    bool sole;     /* it made the container, and nobody else has committed to it since */
+    bool historic;   /* opened at an old snapshot */
+    bool replace;    /* first commit may replace */
+    bool doubted;    /* nobody knows whether the first commit took place; under commit_lock */
+    int writer_rank; /* with `writer` */
+    char writer[ESDM__UUID_BYTES]; /* of the packs of all ranks (collective_writer.c); "": of none
+                                      but this handle's */
+    bool sole; /* it made the container, and nobody else has committed to it since */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
     pthread_mutex_t lock;        /* guards packs, dirty, published, sole, and changes of record and

@@ -237,7 +237,7 @@ esdm__calibrate(const esdm_site_options *options, const esdm_calibrate_options *
                                        .config_json = options->config_json,
                                        .read_only = options->dry_run};
     esdm_session *session = NULL;
-    esdm_status status = esdm__session_new(&open, &session, err);
+    esdm_status status = esdm__session_new(&open, NULL, &session, err);
     if (status != ESDM_OK)
         return status;
     if (!options->dry_run && !session->meta->is_writable(session->store))

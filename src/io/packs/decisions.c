@@ -235,7 +235,9 @@ esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
     (void) pthread_mutex_unlock(&d->lock);
     if (text == NULL)
         return;
-    (void) snprintf(name, sizeof name, "%s/place/%.16s", owner->uuid, owner->writer);
+    int bytes = snprintf(name, sizeof name, "%s/place/%.16s", owner->uuid, owner->writer);
+    if (owner->rank > 0)
+        (void) snprintf(name + bytes, sizeof name - (size_t) bytes, "-%x", (unsigned) owner->rank);
     if (session->meta->fact_put(session->store, name, text, NULL) != ESDM_OK) {
         (void) pthread_mutex_lock(&d->lock);
         d->changed = true; /* the next record has it */

@@ -31,8 +31,12 @@ esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
     esdm__pack *p = calloc(1, sizeof *p);
     if (p == NULL)
         return esdm__error_nomem(err, sizeof *p, "a pack");
-    (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", owner->uuid, owner->writer,
-                    atomic_fetch_add(&session->next_pack, 1u));
+    unsigned number = atomic_fetch_add(&session->next_pack, 1u);
+    if (owner->rank < 0)
+        (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", owner->uuid, owner->writer, number);
+    else
+        (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x-%x", owner->uuid, owner->writer,
+                        (unsigned) owner->rank, number);
     atomic_store(&p->target, target);
     p->allowed = *allowed;
     p->busy = true;

@@ -87,7 +87,9 @@ typedef struct esdm__pack_owner {
     bool durable; /* whatever the site wants: other data go when these are there */
     esdm__write_counters *counters; /* esdm__pack_set_new() sets it */
     char uuid[ESDM__UUID_BYTES];    /* of the container */
-    char writer[ESDM__UUID_BYTES];  /* in the names of the packs; esdm__pack_set_new() sets it */
+    char writer[ESDM__UUID_BYTES]; /* in the names of the packs; "": esdm__pack_set_new() sets it */
+    int rank; /* of those that share the writer: rank 0 says that it lives, and all others are told
+                 when it may have seemed dead; -1: nobody shares it */
 } esdm__pack_owner;
 
 static inline esdm__target *

@@ -13,19 +13,47 @@
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
+esdm__writer_doubt
+esdm__pack_set_take_doubt(esdm__pack_set *packs)
+{
+    esdm__writer_doubt doubt = packs->doubt;
+    packs->doubt = ESDM__WRITER_SEEN;
+    return doubt;
+}
+
+void
+esdm__pack_set_tell_doubt(esdm__pack_set *packs, esdm__writer_doubt doubt)
+{
+    packs->doubt = doubt > packs->doubt ? doubt : packs->doubt;
+}
+
+/* What rank 0 was answered. */
+static esdm_status
+hear(esdm__pack_set *packs, bool *ret_lost, esdm_error *err)
+{
+    esdm__writer_doubt doubt = esdm__pack_set_take_doubt(packs);
+    *ret_lost = doubt == ESDM__WRITER_LOST;
+    if (doubt != ESDM__WRITER_UNANSWERED)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EIO, "rank 0 cannot ask the metadata store");
+}
+
 /* Makes sure that others see the writer; they may not have until now. */
 static esdm_status
 ask(esdm__pack_set *packs, esdm_error *err)
 {
     const esdm_session *session = packs->owner.session;
+    esdm_status status = ESDM_OK;
     bool lost = false;
     (void) pthread_mutex_lock(&packs->lock);
     bool writing = packs->writing;
     (void) pthread_mutex_unlock(&packs->lock);
-    if (!writing || session->meta->writer_check == NULL)
-        return ESDM_OK;
-    esdm_status status =
-        session->meta->writer_check(session->store, packs->owner.writer, &lost, err);
+    if (packs->owner.rank > 0)
+        status = hear(packs, &lost, err);
+    else if (writing && session->meta->writer_check != NULL)
+        status = session->meta->writer_check(session->store, packs->owner.writer, &lost, err);
+    if (lost && packs->owner.rank == 0)
+        esdm__pack_set_tell_doubt(packs, ESDM__WRITER_LOST);
     packs->unsure |= lost;
     packs->look_back |= lost && packs->unanswered;
     return status;
@@ -197,6 +225,8 @@ esdm__pack_set_check_committed(esdm__pack_set *packs, uint64_t container, bool *
     *ret_lost = false;
     esdm_status status = look_after(packs, container, ret_lost, err);
     packs->unanswered = status != ESDM_OK && !*ret_lost;
+    if (packs->unanswered && packs->owner.rank == 0)
+        esdm__pack_set_tell_doubt(packs, ESDM__WRITER_UNANSWERED);
     packs->look_back |= packs->unanswered && packs->unsure;
     return status;
 }

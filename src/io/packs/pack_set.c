@@ -20,7 +20,10 @@ esdm__pack_set_new(const esdm__pack_owner *owner)
         return NULL;
     packs->owner = *owner;
     packs->owner.counters = &packs->counters;
-    esdm__uuid_new(packs->owner.writer);
+    if (owner->writer[0] == '\0') {
+        esdm__uuid_new(packs->owner.writer);
+        packs->owner.rank = -1;
+    }
     packs->process = getpid();
     packs->decisions = esdm__decisions_new();
     (void) pthread_mutex_init(&packs->lock, NULL);
@@ -75,14 +78,14 @@ take_idle(esdm__pack_set *packs, const esdm__target *target, const esdm__mirror_
 
 /* From before the first pack is made until all are ended: else esdm-gc would take those that no
  * commit refers to yet for a dead writer's. */
-static esdm_status
-say_writing(esdm__pack_set *packs, esdm_error *err)
+esdm_status
+esdm__pack_set_say_writing(esdm__pack_set *packs, esdm_error *err)
 {
     const esdm_session *session = packs->owner.session;
     (void) pthread_mutex_lock(&packs->lock);
     bool writing = packs->writing;
     (void) pthread_mutex_unlock(&packs->lock);
-    if (writing || session->meta == NULL)
+    if (writing || session->meta == NULL || packs->owner.rank > 0)
         return ESDM_OK;
     esdm_status status = session->meta->writer_begin(session->store, packs->owner.writer, err);
     if (status != ESDM_OK)
@@ -247,7 +250,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
     double started = esdm__seconds_now();
     esdm__pack *p = take_idle(packs, target, &b->mirrors, &b->allowed);
     if (p == NULL) {
-        esdm_status created = say_writing(packs, err);
+        esdm_status created = esdm__pack_set_say_writing(packs, err);
         if (created == ESDM_OK)
             created = esdm__pack_create(&packs->owner, target, &b->mirrors, &b->allowed, &p, err);
         if (created != ESDM_OK)

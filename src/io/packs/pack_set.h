@@ -80,6 +80,20 @@ esdm_status esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err);
 esdm_status esdm__pack_set_check_committed(esdm__pack_set *packs, uint64_t container,
                                            bool *ret_lost, esdm_error *err);
 bool esdm__pack_set_is_unanswered(const esdm__pack_set *packs);
+/** Says to the metadata store that the writer lives, until the end of the pack set; the first
+ * append does so. */
+esdm_status esdm__pack_set_say_writing(esdm__pack_set *packs, esdm_error *err);
+/** What rank 0 has found out about a writer that ranks share (esdm__pack_owner.rank); the rest is
+ *  for the others. */
+typedef enum esdm__writer_doubt {
+    ESDM__WRITER_SEEN,
+    ESDM__WRITER_UNANSWERED, /**< the store could not be asked after a commit */
+    ESDM__WRITER_LOST        /**< it may have seemed dead */
+} esdm__writer_doubt;
+/** Rank 0: what the checks since the last call have found out. */
+esdm__writer_doubt esdm__pack_set_take_doubt(esdm__pack_set *packs);
+/** Other ranks: for the next check. */
+void esdm__pack_set_tell_doubt(esdm__pack_set *packs, esdm__writer_doubt doubt);
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).

@@ -23,8 +23,9 @@ struct esdm__pack_set {
     esdm__write_counters counters;
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */
-    bool unsure;                /* it may have seemed dead: packs may be gone. Under commit_lock, as
-                                   the next three */
+    esdm__writer_doubt doubt;   /* whether it may have seemed dead: of rank 0 what is to be told, of
+                                   others what they were told. Under commit_lock, as: */
+    bool unsure;                /* it may have seemed dead: packs may be gone */
     bool missing;               /* some pack is gone */
     bool unanswered;            /* whether what was committed is there could not be told */
     bool look_back;             /* it can be told now, and may not be there */

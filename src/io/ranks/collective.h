@@ -17,6 +17,13 @@
 #include "io/commit/overlap.h"
 #include "io/ranks/page_source.h"
 
+/* ---- collective_session.c ----------------------------------------------------------------- */
+
+/** esdm_session_open_collective() */
+esdm_status esdm__collective_session(const esdm_session_options *options, esdm_comm *comm,
+                                     esdm_session *have, esdm_session **ret_session,
+                                     esdm_error *err);
+
 /* ---- collective_open.c -------------------------------------------------------------------- */
 
 esdm_status esdm__collective_create(esdm_session *session, esdm_comm *comm, const char *name,
@@ -30,6 +37,25 @@ esdm_status esdm__collective_refresh(esdm_container *container, esdm_error *err)
 /** ESDM_EIO after messages of a commit failed on a rank: all ranks know, so none of them begins
  *  another collective call. Not collective. */
 esdm_status esdm__collective_check(const esdm_container *container, esdm_error *err);
+
+/* ---- collective_writer.c ------------------------------------------------------------------ */
+
+/** Rank 0: says that the writer of all ranks' packs lives, before the others hear of it. The
+ *  container knows its uuid. Not collective. */
+esdm_status esdm__writer_begin(esdm_container *container, const esdm_comm *comm, esdm_error *err);
+/** All ranks name their packs after rank 0's uuid and writer. */
+esdm_status esdm__writer_share(esdm_container *container, esdm_comm *comm, esdm_error *err);
+/** Rank 0: what was found out about the writer since this was asked last, an esdm__writer_doubt for
+ *  the others; on these it is nothing. Not collective. */
+uint64_t esdm__writer_take_doubt(const esdm__container_io *io);
+/** On other ranks: for their next look. Not collective. */
+void esdm__writer_tell_doubt(const esdm__container_io *io, uint64_t doubt);
+/** Rank 0, where it has nothing to publish itself: asks whether the writer was seen, as those who
+ *  have something did when they settled it. Not collective. */
+esdm_status esdm__writer_check(const esdm__commit_work *work, esdm_error *err);
+/** The other ranks look at their packs, when rank 0 has seen a reason to. */
+esdm_status esdm__writer_check_others(const esdm__container_io *io, uint64_t doubt,
+                                      esdm_error *err);
 
 /* ---- collective_structure.c --------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
  * A commit of several ranks:
  *
  * 1. Every rank turns gathered writes into fragments and makes its packs readable. If one fails,
- *    all do, and nothing has happened.
+ *    all do, and nothing has happened. When rank 0 finds that their writer may have seemed dead,
+ * the others look whether their packs are there.
  * 2. When some rank changed the structure, the structures are compared.
  * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
  *    their index pages.
@@ -41,6 +42,7 @@ enum { COMMAND_AGAIN = 1, COMMAND_END = 2 };
 
 typedef struct news {
     uint64_t command;
+    uint64_t doubt; /* esdm__writer_doubt, after the commit */
     esdm_error failure;
     esdm_meta_committed committed;
     uint64_t snapshot;  /* that the handles move to */
@@ -65,7 +67,7 @@ typedef struct work {
     esdm__orders orders;
     esdm_dataset *const *all; /* datasets of the container, by id; borrowed */
     esdm_meta_committed committed;
-    uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
+    uint64_t *lengths; /* of unlimited dimensions, from [1] on, and rank 0's doubt; owned */
     news *news;        /* owned */
     size_t news_bytes;
     esdm__page_source *source; /* the pages of this rank and of those below it; owned */
@@ -370,6 +372,7 @@ lead(work *g, esdm_status status, esdm_error *err)
         g->news->committed = g->committed;
         g->news->snapshot = g->own.io->snapshot;
         adopt(g);
+        g->news->doubt = esdm__writer_take_doubt(g->own.io);
     } else {
         g->news->failure = *err;
         g->news->failure.status = status;
@@ -422,6 +425,7 @@ follow(work *g, esdm_status status, esdm_error *err)
     for (size_t i = 0; i < w->nlengths; i++)
         w->lengths[i].length = g->news->lengths[i];
     g->committed = g->news->committed;
+    esdm__writer_tell_doubt(g->own.io, g->news->doubt);
     adopt(g);
     return ESDM_OK;
 }
@@ -458,7 +462,7 @@ reserve(work *g, esdm_error *err)
     size_t count = w->container->dimensions.count;
     g->news_bytes = sizeof *g->news + count * sizeof g->news->lengths[0];
     g->news = calloc(1, g->news_bytes);
-    g->lengths = calloc(count + 1, sizeof *g->lengths);
+    g->lengths = calloc(count + 2, sizeof *g->lengths);
     if (g->news == NULL || g->lengths == NULL)
         return esdm__error_nomem(err, g->news_bytes, "a commit");
     esdm_status status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
@@ -476,9 +480,9 @@ static esdm_status
 prepare(work *g, esdm_status status, bool *ret_changed, bool *ret_unanswered, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
-    const esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     if (status == ESDM_OK)
         status = esdm__commit_settle(w, err);
+    const esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     if (status == ESDM_OK)
         status = reserve(g, err);
     uint64_t values[4] = {0, status == ESDM_OK && esdm__commit_has_changes(w),
@@ -497,15 +501,32 @@ static esdm_status
 exchange(work *g, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
+    esdm_status status = esdm__writer_check(w, err);
     for (size_t i = 0; i < w->nlengths; i++)
         g->lengths[i + 1] = w->lengths[i].length;
-    esdm_status status =
-        esdm__orders_exchange(&g->orders, g->comm, ESDM_OK, g->lengths, w->nlengths, err);
+    g->lengths[w->nlengths + 1] =
+        status == ESDM_OK ? esdm__writer_take_doubt(g->own.io) : ESDM__WRITER_SEEN;
+    status = esdm__orders_exchange(&g->orders, g->comm, status, g->lengths, w->nlengths + 1, err);
     for (size_t i = 0; i < w->nlengths && status == ESDM_OK; i++)
         w->lengths[i].length = g->lengths[i + 1];
-    if (status == ESDM_OK)
-        esdm__lengths_apply(w->container, w->lengths, w->nlengths);
-    return status;
+    if (status != ESDM_OK)
+        return status;
+    esdm__lengths_apply(w->container, w->lengths, w->nlengths);
+    return esdm__writer_check_others(w->io, g->lengths[w->nlengths + 1], err);
+}
+
+/* Nothing is to be published, but somebody does not know what became of what was. Rank 0 asks. */
+static void
+check_earlier(work *g)
+{
+    esdm_error why = {0};
+    if (g->comm->rank == 0)
+        check_packs(g, g->own.io->record);
+    uint64_t doubt = esdm__writer_take_doubt(g->own.io);
+    (void) note_unheard(g, g->comm->ops->broadcast(g->comm, &doubt, sizeof doubt, 0, &why), &why);
+    esdm__writer_tell_doubt(g->own.io, doubt);
+    if (g->comm->rank != 0)
+        check_packs(g, g->own.io->record);
 }
 
 /* Step 3, as far as each rank is on its own. */
@@ -569,7 +590,7 @@ commit_locked(work *g, esdm_status status, esdm_error *err)
         return publish_all(g, err);
     if (!unanswered)
         return ESDM_OK;
-    check_packs(g, g->own.io->record);
+    check_earlier(g);
     return conclude(g, err);
 }
 

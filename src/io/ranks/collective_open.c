@@ -81,11 +81,12 @@ esdm__collective_create(esdm_session *session, esdm_comm *comm, const char *name
                                   : esdm__container_begin(session, name, mode, &container, &mine);
     if (mine.status == ESDM_OK)
         mine.status = attach(container, comm, &mine);
+    if (mine.status == ESDM_OK)
+        mine.status = esdm__writer_begin(container, comm, &mine);
     esdm_status status =
         agree_on_arguments(session, comm, name, (uint64_t) mode, mine.status, &mine);
-    if (status == ESDM_OK) /* packs of all ranks belong to one container */
-        status =
-            comm->ops->broadcast(comm, esdm__io_of(container)->uuid, ESDM__UUID_BYTES, 0, &mine);
+    if (status == ESDM_OK)
+        status = esdm__writer_share(container, comm, &mine);
     if (status == ESDM_OK) {
         *ret_container = container;
         return ESDM_OK;
@@ -189,8 +190,12 @@ esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name, 
             mine.status = esdm__container_fill(container, &loaded, mode, snapshot, &mine);
             if (leans(comm, writing))
                 esdm__io_of(container)->pinned = false;
+            if (mine.status == ESDM_OK && writing)
+                mine.status = esdm__writer_begin(container, comm, &mine);
             status = esdm__comm_agree(comm, mine.status, &mine);
         }
+        if (status == ESDM_OK && writing)
+            status = esdm__writer_share(container, comm, &mine);
     }
     free(loaded.document);
     free(loaded.lengths);

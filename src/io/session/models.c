@@ -95,6 +95,20 @@ take_way(way *w, const esdm__target_model *t, const esdm__measured *m)
     w->drift = m->drift;
 }
 
+static void
+take_model(const esdm_session *session, esdm__models *models, const esdm__site_model *model)
+{
+    models->observed_ns = model->observed_ns;
+    for (size_t i = 0; i < models->count; i++) {
+        const esdm__target_model *t = esdm__site_model_find(model, session->targets[i].name);
+        if (t == NULL)
+            continue;
+        take_way(&models->ways[2 * i], t, &t->write);
+        take_way(&models->ways[2 * i + 1], t, &t->read);
+        models->any = models->any || models->ways[2 * i].measured;
+    }
+}
+
 /* With the lock held. */
 static void
 load_once(const esdm_session *session, esdm__models *models)
@@ -105,16 +119,31 @@ load_once(const esdm_session *session, esdm__models *models)
     models->loaded = true;
     if (session->meta == NULL || esdm__models_load(session, &model, NULL) != ESDM_OK)
         return;
-    models->observed_ns = model.observed_ns;
-    for (size_t i = 0; i < models->count; i++) {
-        const esdm__target_model *t = esdm__site_model_find(&model, session->targets[i].name);
-        if (t == NULL)
-            continue;
-        take_way(&models->ways[2 * i], t, &t->write);
-        take_way(&models->ways[2 * i + 1], t, &t->read);
-        models->any = models->any || models->ways[2 * i].measured;
-    }
+    take_model(session, models, &model);
     esdm__site_model_clear(&model);
+}
+
+void
+esdm__models_tell(const esdm_session *session, const char *text, const char *observed)
+{
+    esdm__models *models = session->models;
+    esdm__site_model model = {0};
+    (void) pthread_mutex_lock(&models->lock);
+    models->loaded = true;
+    if (text != NULL && esdm__site_model_decode(text, observed, &model, NULL) == ESDM_OK) {
+        take_model(session, models, &model);
+        esdm__site_model_clear(&model);
+    }
+    (void) pthread_mutex_unlock(&models->lock);
+}
+
+void
+esdm__models_texts(const esdm_session *session, char **ret_model, char **ret_observed)
+{
+    *ret_model = NULL;
+    *ret_observed = NULL;
+    if (session->meta->fact_get(session->store, ESDM__MODEL_FACT, ret_model, NULL) == ESDM_OK)
+        (void) !session->meta->fact_get(session->store, ESDM__OBSERVED_FACT, ret_observed, NULL);
 }
 
 bool
@@ -215,7 +244,7 @@ esdm__models_settle(esdm__models *models, const esdm_session *session)
     for (size_t i = 0; i < 2 * models->count; i++)
         bytes += models->ways[i].bytes;
     bool enough = requests >= WRITE_BACK_REQUESTS || (requests > 0 && bytes >= WRITE_BACK_BYTES);
-    if (enough && !session->read_only && session->store != NULL &&
+    if (enough && !session->read_only && !session->told && session->store != NULL &&
         session->meta->is_writable(session->store) &&
         esdm__now_ns() - models->observed_ns >= WRITE_BACK_NS)
         write_back(models, session);

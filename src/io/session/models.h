@@ -16,6 +16,10 @@ typedef struct esdm__models esdm__models;
 
 /** NULL when out of memory. */
 esdm__models *esdm__models_new(size_t ntargets);
+/** Takes over what another process has read (esdm__models_texts()). Before anybody asks. */
+void esdm__models_tell(const esdm_session *session, const char *model, const char *observed);
+/** What the store has. @param ret_model,ret_observed owned, free(); NULL: there is none. */
+void esdm__models_texts(const esdm_session *session, char **ret_model, char **ret_observed);
 /** Writes back what was observed, if it is worth it. NULL is accepted. */
 void esdm__models_settle(esdm__models *models, const esdm_session *session);
 /** esdm__models_settle(), and the end. NULL is accepted. */

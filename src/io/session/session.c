@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "codec/blocks.h"
 #include "io/session/journaling.h"
@@ -33,27 +34,48 @@
 /* Smaller reads are not worth looking at the clock. */
 #define OBSERVED_READ_BYTES 65536u
 
+uint64_t
+esdm__session_store_configuration(const esdm_session *session)
+{
+    const esdm__site_target *store = &session->site->metadata;
+    return esdm__checksum(store->json, strlen(store->json)) ^
+           esdm__checksum(store->plugin, strlen(store->plugin)) << 1;
+}
+
+static bool
+was_told(const esdm_session *session, const esdm__store_told *told)
+{
+    const esdm__site *site = session->site;
+    return told != NULL && told->configuration == esdm__session_store_configuration(session) &&
+           (site->stated_id[0] == '\0' || strcmp(site->stated_id, told->site_id) == 0);
+}
+
 static esdm_status
-open_store(esdm_session *session, esdm_error *err)
+open_store(esdm_session *session, const esdm__store_told *told, esdm_error *err)
 {
     esdm__site *site = session->site;
     const esdm_plugin *plugin = NULL;
     esdm_status status = esdm__plugin_find(ESDM_PLUGIN_META, site->metadata.plugin, &plugin, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "%s", site->metadata.path);
-    status = esdm__site_resolve(site, err);
+    session->told = was_told(session, told);
+    if (session->told)
+        memcpy(site->id, told->site_id, sizeof site->id);
+    else
+        status = esdm__site_resolve(site, err);
     if (status != ESDM_OK)
         return status;
     esdm_plugin_config config;
     esdm__site_plugin_config(site, &site->metadata, &config);
+    config.later = session->told;
     session->meta = (const esdm_meta_plugin *) plugin;
     return session->meta->open(&config, session->read_only, &session->store, err);
 }
 
 static esdm_status
-open_parts(esdm_session *session, esdm_error *err)
+open_parts(esdm_session *session, const esdm__store_told *told, esdm_error *err)
 {
-    esdm_status status = open_store(session, err);
+    esdm_status status = open_store(session, told, err);
     /* The default site has one target, which may have to be made yet. */
     return status == ESDM_OK ? esdm__targets_open(session, session->site->embedded, err) : status;
 }
@@ -112,16 +134,16 @@ make_default_site(esdm_session *session, esdm_error *err)
 /* The embedded default site is made when it is not there yet. Another process may be in the middle
  * of that: the store comes before the targets. */
 static esdm_status
-open_plugins(esdm_session *session, esdm_error *err)
+open_plugins(esdm_session *session, const esdm__store_told *told, esdm_error *err)
 {
     esdm_error why = {0};
-    esdm_status status = open_parts(session, &why);
+    esdm_status status = open_parts(session, told, &why);
     if (status == ESDM_ENOENT && session->site->embedded && !session->read_only) {
         bool empty = is_empty(session);
         close_parts(session);
         status = empty ? make_default_site(session, &why) : ESDM_OK;
         if (status == ESDM_OK)
-            status = open_parts(session, &why);
+            status = open_parts(session, NULL, &why);
     }
     if (status != ESDM_OK && err != NULL)
         *err = why;
@@ -272,7 +294,7 @@ archive_block_bytes(const esdm__site_engine *engine, uint32_t threads)
 }
 
 static esdm_status
-init_engine(esdm_session *session, esdm_error *err)
+init_engine(esdm_session *session, const esdm__store_told *told, esdm_error *err)
 {
     const esdm__site_engine *engine = &session->site->engine;
     esdm_status status = esdm__chain_parse(engine->codec, &session->default_chain, err);
@@ -286,6 +308,8 @@ init_engine(esdm_session *session, esdm_error *err)
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
     session->models = esdm__models_new(session->ntargets);
     session->fragment_bytes = engine->fragment_bytes;
+    if (session->models != NULL && session->told)
+        esdm__models_tell(session, told->model, told->observed);
     if (session->models != NULL)
         ask_models(session);
     session->streams = threads + waiting_tasks(session);
@@ -344,7 +368,8 @@ open_monitor(esdm_session *session, esdm_error *err)
 }
 
 esdm_status
-esdm__session_new(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
+esdm__session_new(const esdm_session_options *options, const esdm__store_told *told,
+                  esdm_session **ret_session, esdm_error *err)
 {
     static const esdm_session_options none = {0};
     if (options == NULL)
@@ -362,9 +387,9 @@ esdm__session_new(const esdm_session_options *options, esdm_session **ret_sessio
     if (status == ESDM_OK)
         status = open_monitor(session, err);
     if (status == ESDM_OK)
-        status = open_plugins(session, err);
+        status = open_plugins(session, told, err);
     if (status == ESDM_OK)
-        status = init_engine(session, err);
+        status = init_engine(session, told, err);
     if (status != ESDM_OK) {
         esdm__session_free(session);
         return status;

@@ -30,6 +30,14 @@ typedef struct esdm__source_state {
     void (*free)(struct esdm__source_state *state);
 } esdm__source_state;
 
+/** What another process has asked of the metadata store, so that this one need not connect. */
+typedef struct esdm__store_told {
+    char site_id[ESDM__UUID_BYTES];
+    uint64_t configuration; /* esdm__session_store_configuration() there */
+    const char *model;      /* texts of io/session/models.h; NULL: none; borrowed */
+    const char *observed;
+} esdm__store_told;
+
 struct esdm_session {
     esdm__site *site;
     const esdm_meta_plugin *meta;
@@ -61,6 +69,7 @@ struct esdm_session {
     char node[256];                                            /* name of this node */
     char writer[192];                                          /* see esdm__session_writer() */
     bool read_only;
+    bool told;                 /* by another process, which has asked the store */
     atomic_bool serves_others; /* who reads is not the user of this process */
     char *made_site;           /* folder of the default site, when opening this made it */
     atomic_uint replaced;      /* containers that were replaced or removed */
@@ -79,8 +88,12 @@ struct esdm_session {
     uint64_t archive_block_bytes;  /* blocks of mode archive: as large as memory allows */
 };
 
-esdm_status esdm__session_new(const esdm_session_options *options, esdm_session **ret_session,
-                              esdm_error *err);
+/** @param told NULL: nothing is. Where the configuration of the store is another one, it does not
+ *  count. */
+esdm_status esdm__session_new(const esdm_session_options *options, const esdm__store_told *told,
+                              esdm_session **ret_session, esdm_error *err);
+/** Tells configurations of metadata stores apart. */
+uint64_t esdm__session_store_configuration(const esdm_session *session);
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);

@@ -72,6 +72,9 @@ typedef struct esdm_plugin_config {
     bool migrating;        /**< for metadata stores: esdm_site_migrate() opens them in any state */
     bool durable; /**< "durability": "system": what a call changed survives power loss when it
                        returns, also where the call has no such argument of its own */
+    bool later;   /**< for metadata stores: `site_id` is known to be right and nobody may ask
+                     anything:   open() need not reach a server, the first call can. Since interface
+                     8;   a   plug-in that does not know it opens at once */
 } esdm_plugin_config;
 
 /** One line for each step done, or that would be done. */
