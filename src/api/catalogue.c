@@ -4,6 +4,7 @@
 
 #include "api/branches.h"
 #include "api/catalogue.h"
+#include "api/coarse.h"
 #include "api/digest.h"
 #include "api/lines.h"
 #include "api/moment.h"
@@ -93,7 +94,8 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
             *ret_info = esdm__info_of(NULL, &record);
         return status;
     }
-    if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
+    if (status == ESDM_ENOENT &&
+        (esdm__digest_is_asked(normal, plain) || esdm__coarse_is_said(normal, plain) != NULL))
         return esdm_container_stat(session, plain, ret_info, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
         status = esdm__moment_find(session, normal, &moment, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/branches.h"
+#include "api/coarse.h"
 #include "api/digest.h"
 #include "api/moment.h"
 #include "api/regions.h"
@@ -168,6 +169,27 @@ open_with_digest(esdm_session *session, const char *name, esdm_open_mode mode, u
     return status;
 }
 
+/* "?accuracy=…" was said behind the name. */
+static esdm_status
+open_coarse(esdm_session *session, const char *name, const char *accuracy, esdm_open_mode mode,
+            uint64_t snapshot, esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container;
+    if (mode == ESDM_OPEN_WRITE)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s?accuracy=%s' is for reading: write to '%s' itself", name,
+                               accuracy, name);
+    esdm_status status = esdm_container_open(session, name, mode, snapshot, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__coarse_apply(container, accuracy, err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm_container_discard(container);
+    return status;
+}
+
 esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
@@ -191,6 +213,9 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
         return open_view(session, normal, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);
+    const char *accuracy = status == ESDM_ENOENT ? esdm__coarse_is_said(normal, plain) : NULL;
+    if (accuracy != NULL)
+        return open_coarse(session, plain, accuracy, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
         status = open_moment(session, normal, mode, snapshot, &container, &why);
     if (status == ESDM_OK)

@@ -110,6 +110,11 @@ note_digest(esdm_session *session, const noted *place, const char *digest)
 static esdm_status
 check_clean(const esdm_container *container, esdm_error *err)
 {
+    if (container->coarse)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "container '%s' is read less accurately than it is stored: a digest "
+                               "is of what is stored",
+                               container->name);
     return esdm_container_is_dirty(container)
                ? esdm__error_set(err, ESDM_EINVAL,
                                  "container '%s' has changes that are not committed: commit them, "

@@ -7,9 +7,10 @@
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
 #include "codec/chain.h"
+#include "codec/layers.h"
 #include "esdm/float_env.h"
 
-#define BLOB_NEWEST   ESDM__BLOB_VERSION_SHAPED
+#define BLOB_NEWEST   ESDM__BLOB_VERSION_LAYERS
 #define BLOB_LOG2_MIN 9u
 #define LENGTH_BYTES  ESDM__BLOB_LENGTH_BYTES
 
@@ -85,24 +86,42 @@ parse_chain(const uint8_t *head, esdm__codec_by_id find, esdm__chain *ret_chain,
     return ESDM_OK;
 }
 
+/* Whether an entry of a block may be. */
+static bool
+entry_fits(const esdm__blob_view *view, uint32_t layer, uint64_t raw, uint32_t stored,
+           uint32_t flags)
+{
+    if (layer > 0)
+        return flags == 0 && stored >= ESDM__LAYER_HEAD_BYTES &&
+               stored <= esdm__layer_bound((size_t) raw);
+    if (flags == ESDM__BLOB_FLAG_RAW)
+        return stored == raw;
+    return flags == 0 && view->chain.count > 0 && stored > 0 && stored < raw;
+}
+
+static const uint8_t *
+entry_of(const esdm__blob_view *view, uint32_t layer, uint32_t block)
+{
+    return view->table + ((size_t) layer * view->blocks + block) * ESDM__BLOB_ENTRY_BYTES;
+}
+
 static esdm_status
 check_table(const esdm__blob_view *view, esdm_error *err)
 {
     uint64_t sum = 0;
-    for (uint32_t b = 0; b < view->blocks; b++) {
-        const uint8_t *entry = view->table + (size_t) b * ESDM__BLOB_ENTRY_BYTES;
-        uint64_t raw = esdm__blob_raw_bytes(view, b, 1);
-        uint32_t stored = get_u32(entry);
-        uint32_t flags = get_u32(entry + 4);
-        bool fits = flags == ESDM__BLOB_FLAG_RAW
-                        ? stored == raw
-                        : flags == 0 && view->chain.count > 0 && stored > 0 && stored < raw;
-        if (!fits)
-            return esdm__error_set(err, ESDM_ECORRUPT,
-                                   "fragment head is damaged: block %u has %u of %llu bytes, "
-                                   "flags %u",
-                                   b, stored, (unsigned long long) raw, flags);
-        sum += stored; /* at most 2^32 blocks of 2^32 bytes */
+    for (uint32_t layer = 0; layer < view->layers; layer++) {
+        for (uint32_t b = 0; b < view->blocks; b++) {
+            const uint8_t *entry = entry_of(view, layer, b);
+            uint64_t raw = esdm__blob_raw_bytes(view, b, 1);
+            uint32_t stored = get_u32(entry);
+            uint32_t flags = get_u32(entry + 4);
+            if (!entry_fits(view, layer, raw, stored, flags))
+                return esdm__error_set(err, ESDM_ECORRUPT,
+                                       "fragment head is damaged: block %u has %u of %llu bytes, "
+                                       "flags %u",
+                                       b, stored, (unsigned long long) raw, flags);
+            sum += stored; /* at most 2^34 blocks of 2^25 bytes */
+        }
     }
     return sum == view->payload_bytes ? ESDM_OK : corrupt(err, "the blocks do not add up");
 }
@@ -128,7 +147,24 @@ parse_accuracy(const uint8_t *at, esdm__blob_accuracy *ret, esdm_error *err)
     return get_u64(at + 80) == 0 ? ESDM_OK : corrupt(err, "a field has an impossible value");
 }
 
-/* The second header of version 3. */
+/* What follows in the second header of version 4. */
+static esdm_status
+parse_layers(const uint8_t *at, esdm__blob_view *view, esdm_error *err)
+{
+    view->layers = get_u32(at);
+    view->range = get_f64(at + 8);
+    if (view->layers < 2 || view->layers > ESDM__BLOB_LAYERS_MAX || get_u32(at + 4) != 0 ||
+        !(view->range > 0) || view->chain.count != 1)
+        return corrupt(err, "its layers make no sense");
+    for (uint32_t i = 0; i + 1 < view->layers; i++) {
+        view->errors[i] = get_f64(at + 16 + (size_t) i * 8);
+        if (!(view->errors[i] >= 0))
+            return corrupt(err, "its layers make no sense");
+    }
+    return ESDM_OK;
+}
+
+/* The second header of versions 3 and 4. */
 static esdm_status
 parse_second(const uint8_t *head, size_t head_bytes, esdm__blob_view *view, esdm_error *err)
 {
@@ -141,15 +177,20 @@ parse_second(const uint8_t *head, size_t head_bytes, esdm__blob_view *view, esdm
     uint32_t flags = get_u16(at + 2);
     uint32_t shape_end = ESDM__BLOB_SHAPE_BYTES + rank * 8;
     view->lossy = (flags & ESDM__BLOB_LOSSY) != 0;
-    if (rank > ESDM_MAX_RANK || flags > ESDM__BLOB_LOSSY || get_u32(at + 4) != 0 ||
-        bytes != shape_end + (view->lossy ? ESDM__BLOB_ACCURACY_BYTES : 0))
+    uint32_t layers_at = shape_end + (view->lossy ? ESDM__BLOB_ACCURACY_BYTES : 0);
+    bool layered = get_u16(head + 8) == ESDM__BLOB_VERSION_LAYERS;
+    uint32_t known = ESDM__BLOB_LOSSY | (layered ? ESDM__BLOB_LAYERED : 0);
+    if (rank > ESDM_MAX_RANK || (flags & ~known) != 0 || get_u32(at + 4) != 0 ||
+        layered != ((flags & ESDM__BLOB_LAYERED) != 0) ||
+        bytes != layers_at + (layered ? ESDM__BLOB_LAYERS_BYTES : 0))
         return corrupt(err, "its second header has an impossible value");
     memcpy(shape, at + ESDM__BLOB_SHAPE_BYTES, (size_t) rank * 8);
     if (!esdm__blocks_shaped(rank, shape, at[1], get_u64(at + 8), view->element_bytes,
                              view->raw_bytes, &view->geometry))
         return corrupt(err, "the shape of its blocks does not fit the fragment");
     view->table = at + bytes;
-    return view->lossy ? parse_accuracy(at + shape_end, &view->accuracy, err) : ESDM_OK;
+    esdm_status st = view->lossy ? parse_accuracy(at + shape_end, &view->accuracy, err) : ESDM_OK;
+    return st == ESDM_OK && layered ? parse_layers(at + layers_at, view, err) : st;
 }
 
 /* Where the blocks are. */
@@ -158,7 +199,7 @@ parse_geometry(const uint8_t *head, size_t head_bytes, esdm__blob_view *view, es
 {
     if (view->raw_bytes == 0 || view->element_bytes == 0 || get_u32(head + 28) != 0)
         return corrupt(err, "a field has an impossible value");
-    if (get_u16(head + 8) == ESDM__BLOB_VERSION_SHAPED) {
+    if (get_u16(head + 8) >= ESDM__BLOB_VERSION_SHAPED) {
         esdm_status st = view->block_log2 == 0 && view->chain.count > 0
                              ? parse_second(head, head_bytes, view, err)
                              : corrupt(err, "a field has an impossible value");
@@ -174,7 +215,7 @@ parse_geometry(const uint8_t *head, size_t head_bytes, esdm__blob_view *view, es
             return corrupt(err, "its length does not fit the number of blocks");
         esdm__blocks_plain(view->raw_bytes, (uint32_t) blocks, view->block_log2, &view->geometry);
     }
-    uint64_t table = (uint64_t) view->geometry.blocks * ESDM__BLOB_ENTRY_BYTES;
+    uint64_t table = (uint64_t) view->geometry.blocks * ESDM__BLOB_ENTRY_BYTES * view->layers;
     if (view->geometry.blocks != view->blocks ||
         (uint64_t) (view->table - head) + table != head_bytes)
         return corrupt(err, "its length does not fit the number of blocks");
@@ -198,6 +239,7 @@ esdm__blob_parse(const void *head, size_t head_bytes, esdm__codec_by_id find,
         .dataset = get_u32(bytes + 48),
         .type = (int32_t) get_u32(bytes + 12),
         .element_bytes = get_u32(bytes + 20),
+        .layers = 1,
     };
     view.chain.count = bytes[10];
     st = parse_geometry(bytes, head_bytes, &view, err);
@@ -205,14 +247,57 @@ esdm__blob_parse(const void *head, size_t head_bytes, esdm__codec_by_id find,
         st = parse_chain(bytes, find, &view.chain, err);
     if (st == ESDM_OK)
         st = check_table(&view, err);
-    if (st == ESDM_OK)
-        *ret_view = view;
-    return st;
+    if (st != ESDM_OK)
+        return st;
+    view.use = view.layers;
+    view.errors[view.layers - 1] = view.lossy ? view.accuracy.facts.largest_error : 0;
+    *ret_view = view;
+    return ESDM_OK;
 }
 
 void
-esdm__blob_range(const esdm__blob_view *view, uint32_t first, uint32_t count, uint64_t *ret_offset,
-                 uint64_t *ret_bytes)
+esdm__blob_look(const void *head, size_t head_bytes, const esdm__chain *chain,
+                esdm__blob_view *ret_view)
+{
+    const uint8_t *bytes = head;
+    *ret_view = (esdm__blob_view){.raw_bytes = get_u64(bytes + 32),
+                                  .payload_bytes = get_u64(bytes + 40),
+                                  .blocks = get_u32(bytes + 52),
+                                  .type = (int32_t) get_u32(bytes + 12),
+                                  .element_bytes = get_u32(bytes + 20),
+                                  .layers = 1,
+                                  .use = 1,
+                                  .chain = *chain};
+    (void) parse_geometry(bytes, head_bytes, ret_view, NULL);
+}
+
+void
+esdm__blob_use(esdm__blob_view *view, double absolute, double share)
+{
+    double bound = share * view->range;
+    bound = bound > absolute ? bound : absolute;
+    for (view->use = 1; view->use < view->layers; view->use++) {
+        if (view->errors[view->use - 1] <= bound)
+            break;
+    }
+}
+
+uint64_t
+esdm__blob_stored_bytes(const esdm__blob_view *view, uint32_t first, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t layer = 0; layer < view->use; layer++) {
+        uint64_t offset;
+        uint64_t bytes;
+        esdm__blob_range(view, layer, first, count, &offset, &bytes);
+        sum += bytes;
+    }
+    return sum;
+}
+
+void
+esdm__blob_range(const esdm__blob_view *view, uint32_t layer, uint32_t first, uint32_t count,
+                 uint64_t *ret_offset, uint64_t *ret_bytes)
 {
     if (view->chain.count == 0) {
         *ret_offset = esdm__blocks_start(&view->geometry, first);
@@ -221,10 +306,11 @@ esdm__blob_range(const esdm__blob_view *view, uint32_t first, uint32_t count, ui
     }
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    for (uint32_t b = 0; b < first; b++)
-        offset += get_u32(view->table + (size_t) b * ESDM__BLOB_ENTRY_BYTES);
-    for (uint32_t b = first; b < first + count; b++)
-        bytes += get_u32(view->table + (size_t) b * ESDM__BLOB_ENTRY_BYTES);
+    size_t from = (size_t) layer * view->blocks + first;
+    for (size_t i = 0; i < from; i++)
+        offset += get_u32(view->table + i * ESDM__BLOB_ENTRY_BYTES);
+    for (size_t i = from; i < from + count; i++)
+        bytes += get_u32(view->table + i * ESDM__BLOB_ENTRY_BYTES);
     *ret_offset = offset;
     *ret_bytes = bytes;
 }
@@ -320,6 +406,50 @@ decode_blocks(const esdm__blob_view *view, uint32_t first, uint32_t count, const
     return ESDM_OK;
 }
 
+/* What makes the numbers of the layers before more accurate. */
+static esdm_status
+decode_layer(const esdm__blob_view *view, uint32_t layer, uint32_t first, uint32_t count,
+             const uint8_t **stored, uint8_t *raw, esdm_error *err)
+{
+    for (uint32_t b = first; b < first + count; b++) {
+        uint64_t shape[ESDM_MAX_RANK];
+        const uint8_t *entry = entry_of(view, layer, b);
+        size_t stored_bytes = get_u32(entry);
+        size_t raw_bytes = (size_t) esdm__blob_raw_bytes(view, b, 1);
+        if (esdm__checksum(*stored, stored_bytes) != get_u64(entry + 8))
+            return esdm__error_set(err, ESDM_ECORRUPT,
+                                   "layer %u of block %u of %u is damaged: its checksum is wrong",
+                                   layer, b, view->blocks);
+        esdm__blocks_shape(&view->geometry, b, shape);
+        const esdm_codec_input input = {.element_bytes = view->element_bytes,
+                                        .type = view->type,
+                                        .rank = view->geometry.rank,
+                                        .shape = view->geometry.rank > 0 ? shape : NULL};
+        esdm_status st = esdm__layer_decode(&input, view->chain.codecs[0], *stored, stored_bytes,
+                                            raw, raw_bytes, err);
+        if (st != ESDM_OK)
+            return esdm__error_prefix(err, st, "layer %u of block %u of %u", layer, b,
+                                      view->blocks);
+        *stored += stored_bytes;
+        raw += raw_bytes;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+decode_layers(const esdm__blob_view *view, uint32_t first, uint32_t count, const uint8_t *stored,
+              uint8_t *raw, esdm_error *err)
+{
+    uint64_t offset;
+    uint64_t bytes;
+    esdm_status st = ESDM_OK;
+    esdm__blob_range(view, 0, first, count, &offset, &bytes);
+    stored += bytes;
+    for (uint32_t layer = 1; layer < view->use && st == ESDM_OK; layer++)
+        st = decode_layer(view, layer, first, count, &stored, raw, err);
+    return st;
+}
+
 /* A codec of numbers has, of each, a code, the size of its error, and whether it is one. */
 uint64_t
 esdm__blob_decode_bytes(const esdm__blob_view *view)
@@ -327,7 +457,7 @@ esdm__blob_decode_bytes(const esdm__blob_view *view)
     uint64_t raw = esdm__blob_raw_bytes(view, 0, 1);
     uint64_t code = view->element_bytes > 4 ? 8 : 4;
     uint64_t numbers = view->element_bytes > 0 ? raw / view->element_bytes : 0;
-    uint64_t bytes = view->chain.count > 1 ? 2 * raw : 0;
+    uint64_t bytes = view->chain.count > 1 ? 2 * raw : view->use > 1 ? numbers * 8 : 0;
     for (uint32_t i = 0; i < view->chain.count; i++) {
         if ((view->chain.codecs[i]->flags & ESDM_CODEC_SHAPED) != 0)
             return bytes + numbers * (2 * code + 1);
@@ -342,9 +472,7 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     if (first > view->blocks || count > view->blocks - first)
         return esdm__error_set(err, ESDM_EINVAL, "blocks %u+%u of %u do not exist", first, count,
                                view->blocks);
-    uint64_t offset;
-    uint64_t bytes;
-    esdm__blob_range(view, first, count, &offset, &bytes);
+    uint64_t bytes = esdm__blob_stored_bytes(view, first, count);
     if (bytes != stored_bytes || esdm__blob_raw_bytes(view, first, count) != raw_bytes)
         return esdm__error_set(err, ESDM_EINVAL, "buffers of %zu and %zu bytes do not fit blocks",
                                stored_bytes, raw_bytes);
@@ -366,6 +494,8 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     esdm_float_env_enter_all(&program);
     if (st == ESDM_OK)
         st = decode_blocks(view, first, count, stored, raw, stage, most, err);
+    if (st == ESDM_OK && view->use > 1)
+        st = decode_layers(view, first, count, stored, raw, err);
     esdm_float_env_leave_all(&program);
     esdm__scratch_free(stage[0]);
     esdm__scratch_free(stage[1]);

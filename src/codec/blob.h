@@ -38,6 +38,16 @@
  *
  * Blocks are boxes, each with `extent` indices of `axis` (codec/blocks.h). Lengths between codecs
  * of a chain are as above; a codec that rounds (ESDM_CODEC_ROUNDS) is left out when decoding.
+ *
+ * Version 4 is as version 3, in layers: more of them make numbers more accurate. Flag bit 1 is set,
+ * and behind the rest of the second header stand
+ *
+ *     +0  layers         u32  2…4       +8   range of the numbers that may be off  f64
+ *     +4  reserved = 0   u32            +16  largest error with the first 1…3 layers  f64 × 3
+ *
+ * The table has entries for the blocks of the first layer, then for those of the second one, and so
+ * on; the payload has the same order. Blocks of the first layer are as above, by the one codec of
+ * the chain, what others hold codec/layers.h says.
  * Pure functions, safe on hostile input.
  */
 
@@ -52,6 +62,7 @@
 #define ESDM__BLOB_RAW_LOG2     12u /* uncompressed: 4 KiB, a point read is cheap */
 #define ESDM__BLOB_CODED_LOG2   16u /* compressed: 64 KiB */
 #define ESDM__CHAIN_MAX         4u
+#define ESDM__BLOB_LAYERS_MAX   4u
 
 /** Codecs in order of encoding; borrowed from the registry. Empty: stored as it is. */
 typedef struct esdm__chain {
@@ -108,6 +119,9 @@ typedef struct esdm__blob_numbers {
     const uint64_t *shape;
     const void *raw;                     /* borrowed until the blob is cleared */
     const esdm_codec_accuracy *accuracy; /* NULL: lossless. Its sum_bound is not looked at: */
+    const esdm_codec_accuracy *coarse;   /* NULL: one layer. Else in layers, where the chain is one
+                                            codec for that: which numbers keep their bits in all of
+                                            them; its bounds are not looked at */
     double conserved;                    /* as in esdm__blob_accuracy */
     double noise; /* the root of the mean square of errors of each block, at most, over the numbers
                      that may be off; > 0; INFINITY, or 0: not asked */
@@ -137,7 +151,11 @@ typedef struct esdm__blob_view {
     uint32_t element_bytes;
     esdm__chain chain;
     esdm__blocks geometry;
-    bool lossy; /* `accuracy` says what values became */
+    uint32_t layers; /* 1, or more of version 4, */
+    uint32_t use;    /* of which so many are to be read: all, unless the caller takes fewer */
+    double range;    /* of the numbers that may be off, of version 4 */
+    double errors[ESDM__BLOB_LAYERS_MAX]; /* largest one with so many layers and one */
+    bool lossy;                           /* `accuracy` says what values became */
     esdm__blob_accuracy accuracy;
 } esdm__blob_view;
 
@@ -150,12 +168,17 @@ esdm_status esdm__blob_parse(const void *head, size_t head_bytes, esdm__codec_by
 void esdm__blob_hash(const void *head, size_t head_bytes, uint64_t ret_hash[2]);
 /** Whether two heads of the same length say the same but for that number. */
 bool esdm__blob_head_equals(const void *a, const void *b, size_t head_bytes);
-/** Where blocks first … first+count-1 lie: offset from the start of the payload. */
-void esdm__blob_range(const esdm__blob_view *view, uint32_t first, uint32_t count,
+/** Takes as few layers as keep |x' - x| <= max(absolute, share * range), or all of them. */
+void esdm__blob_use(esdm__blob_view *view, double absolute, double share);
+/** Where blocks first … first+count-1 of a layer lie: offset from the start of the payload. */
+void esdm__blob_range(const esdm__blob_view *view, uint32_t layer, uint32_t first, uint32_t count,
                       uint64_t *ret_offset, uint64_t *ret_bytes);
+/** Bytes of these blocks in the layers that are used. */
+uint64_t esdm__blob_stored_bytes(const esdm__blob_view *view, uint32_t first, uint32_t count);
 /**
  * Verifies and decodes blocks first … first+count-1.
- * @param stored their stored bytes (esdm__blob_range), `stored_bytes` long.
+ * @param stored their stored bytes (esdm__blob_range), of one layer that is used behind the other,
+ *        `stored_bytes` long. Of all blocks and layers that is the payload.
  * @param raw receives the raw bytes of these blocks; may equal `stored` when the chain is empty
  *        (then only verified). @param raw_bytes capacity, must equal their raw length.
  */

@@ -12,6 +12,7 @@
 #define ESDM__BLOB_VERSION_PLAIN   1u
 #define ESDM__BLOB_VERSION_NULLS   2u /* plain, with texts that are NULL */
 #define ESDM__BLOB_VERSION_SHAPED  3u
+#define ESDM__BLOB_VERSION_LAYERS  4u /* shaped, in layers */
 #define ESDM__BLOB_FLAG_RAW        1u
 #define ESDM__BLOB_CHECKSUM_OFFSET 56u
 #define ESDM__BLOB_LENGTH_BYTES    4u /* of an intermediate result, before the block */
@@ -19,7 +20,9 @@
 /* The second header of version 3. */
 #define ESDM__BLOB_SHAPE_BYTES    16u
 #define ESDM__BLOB_ACCURACY_BYTES 88u
+#define ESDM__BLOB_LAYERS_BYTES   (16u + (ESDM__BLOB_LAYERS_MAX - 1) * 8) /* of version 4 */
 #define ESDM__BLOB_LOSSY          1u
+#define ESDM__BLOB_LAYERED        2u
 
 static inline void
 put_u16(uint8_t *to, uint16_t value)
@@ -87,5 +90,15 @@ head_checksum(const uint8_t *head, size_t head_bytes)
             esdm__checksum(head + ESDM__BLOB_HEADER_BYTES, head_bytes - ESDM__BLOB_HEADER_BYTES));
     return esdm__checksum(bytes, sizeof bytes);
 }
+
+/** The second header but for layers (blob_encode.c). @param a NULL: no number is off. */
+void esdm__blob_put_second(uint8_t *to, const esdm__blocks *blocks, const esdm__blob_accuracy *a);
+/** The view of a head that this process has made, with its chain (blob.c). */
+void esdm__blob_look(const void *head, size_t head_bytes, const esdm__chain *chain,
+                     esdm__blob_view *ret_view);
+/** Encodes in layers. *ret_done false: one layer is enough (blob_layers.c). */
+esdm_status esdm__blob_encode_layers(const esdm__blob_numbers *numbers, esdm__blob *ret_blob,
+                                     esdm__blob_accuracy *ret_accuracy, bool *ret_done,
+                                     esdm_error *err);
 
 #endif

@@ -328,8 +328,8 @@ write_header(const esdm__blob *blob, const head_facts *f)
     put_u64(head + ESDM__BLOB_CHECKSUM_OFFSET, head_checksum(head, blob->head_bytes));
 }
 
-static void
-write_second(uint8_t *to, const esdm__blocks *blocks, const esdm__blob_accuracy *a)
+void
+esdm__blob_put_second(uint8_t *to, const esdm__blocks *blocks, const esdm__blob_accuracy *a)
 {
     to[0] = (uint8_t) blocks->rank;
     to[1] = (uint8_t) blocks->axis;
@@ -495,7 +495,7 @@ encode_shaped(encoder *enc, const head_facts *f, const void *raw, bool lossy, es
                        &blob->payload_bytes, err);
     if (st != ESDM_OK)
         return st;
-    write_second(second, f->blocks, lossy ? &enc->accuracy : NULL);
+    esdm__blob_put_second(second, f->blocks, lossy ? &enc->accuracy : NULL);
     write_header(blob, f);
     return ESDM_OK;
 }
@@ -561,7 +561,12 @@ esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blo
     if (lossy || sized || (flags & ESDM_CODEC_SHAPED) != 0) {
         esdm_float_env program;
         esdm_float_env_enter_all(&program);
-        esdm_status st = encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);
+        bool layered = false;
+        esdm_status st = ESDM_OK;
+        if (numbers->coarse != NULL)
+            st = esdm__blob_encode_layers(numbers, ret_blob, ret_accuracy, &layered, err);
+        if (st == ESDM_OK && !layered)
+            st = encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);
         esdm_float_env_leave_all(&program);
         return st;
     }

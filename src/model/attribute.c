@@ -275,6 +275,26 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
     return ESDM_OK;
 }
 
+static void
+take_out(esdm_attributes *list, esdm__attribute_entry *entry)
+{
+    size_t index = (size_t) (entry - list->items);
+    esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
+    esdm__names_shift(&list->names, (uint32_t) index);
+    free(entry->name);
+    free_values(list, entry);
+    list->count--;
+    memmove(entry, entry + 1, (list->count - index) * sizeof *entry);
+}
+
+void
+esdm__attribute_drop(esdm_attributes *list, const char *name)
+{
+    esdm__attribute_entry *entry = find_entry(list, name, esdm__names_hash(name));
+    if (entry != NULL)
+        take_out(list, entry);
+}
+
 esdm_status
 esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
 {
@@ -290,13 +310,7 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
     st = esdm__undo_keep_attributes(list, err);
     if (st != ESDM_OK)
         return st;
-    size_t index = (size_t) (entry - list->items);
-    esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
-    esdm__names_shift(&list->names, (uint32_t) index);
-    free(entry->name);
-    free_values(list, entry);
-    list->count--;
-    memmove(entry, entry + 1, (list->count - index) * sizeof *entry);
+    take_out(list, entry);
     esdm__container_changed(list->container);
     return ESDM_OK;
 }

@@ -86,6 +86,19 @@ struct esdm_dimension {
     _Atomic uint64_t length; /* grows by atomic maximum from many writers */
 };
 
+/** How accurate numbers need be where fragments are stored in layers (codec/blob.h): off by no more
+ *  than the larger one, in units of the stored numbers. Both 0: as they are stored. */
+typedef struct esdm__coarse {
+    double absolute;
+    double share; /* of the range of the numbers of a fragment */
+} esdm__coarse;
+
+static inline bool
+esdm__coarse_is_asked(const esdm__coarse *coarse)
+{
+    return coarse != NULL && (coarse->absolute > 0 || coarse->share > 0);
+}
+
 struct esdm_dataset {
     esdm_group *group;
     char *name;
@@ -97,6 +110,7 @@ struct esdm_dataset {
     uint64_t *chunk;             /* owned; NULL when not stated */
     char *codec;                 /* owned; NULL when not stated */
     esdm_accuracy *accuracy;     /* owned; NULL when not stated */
+    esdm__coarse coarse;         /* of reads of this handle; set when it is opened */
     void *fill;                  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm_attributes attributes;
@@ -123,6 +137,7 @@ struct esdm_container {
     char *name;
     char *said; /* what a former container was called to open it; NULL: by its name */
     bool writable;
+    bool coarse; /* numbers are read less accurately than they are stored: NAME?accuracy=1% */
     esdm_conversion conversion;
     bool structure_dirty;
     _Atomic uint64_t changes;  /* of the structure in memory, counted from 1 */
@@ -235,6 +250,8 @@ esdm_status esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, 
 esdm_status esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type,
                                 uint64_t count, const void *values, bool *ret_changed,
                                 esdm_error *err);
+/** Takes an attribute out, if there is one, and marks nothing: for handles that only read. */
+void esdm__attribute_drop(esdm_attributes *list, const char *name);
 /** Frees what esdm__*_new() made, after the container has forgotten it. */
 void esdm__group_free(esdm_group *group);
 void esdm__dimension_free(esdm_dimension *dimension);

@@ -19,7 +19,7 @@ decode_blocks(const esdm__blob_view *view, const uint8_t *payload, size_t payloa
 {
     for (uint32_t b = 0; b < view->blocks && b < 64; b++) {
         uint64_t offset, bytes;
-        esdm__blob_range(view, b, 1, &offset, &bytes);
+        esdm__blob_range(view, 0, b, 1, &offset, &bytes);
         uint64_t raw_bytes = esdm__blob_raw_bytes(view, b, 1);
         if (raw_bytes > RAW_MAX || offset > payload_bytes || bytes > payload_bytes - offset)
             return;

@@ -113,9 +113,14 @@ static esdm_status
 find_header(esdm_vfile *file, esdm_error *err)
 {
     esdm_error why = {0};
+    /* Attributes tell of the accuracy with which a name asks to be read. */
+    const char *asked = strchr(file->end.name, '?');
+    g_autofree char *sum =
+        asked != NULL ? g_compute_checksum_for_string(G_CHECKSUM_SHA256, asked, -1) : NULL;
     g_autofree char *name =
-        g_strdup_printf("%s-%" G_GUINT64_FORMAT "-%s.vfile", esdm_vfile_uuid(file),
-                        (guint64) esdm_vfile_snapshot(file), formats[file->format]);
+        g_strdup_printf("%s-%" G_GUINT64_FORMAT "%s%.16s-%s.vfile", esdm_vfile_uuid(file),
+                        (guint64) esdm_vfile_snapshot(file), sum != NULL ? "-" : "",
+                        sum != NULL ? sum : "", formats[file->format]);
     g_autofree char *path = vf_cache_path(name, err);
     if (path == NULL)
         return ESDM_EACCES;

@@ -39,7 +39,7 @@ load(esdm_session *session, side *s)
         return false;
     for (size_t i = 0;; i++) {
         esdm_error why = {0};
-        esdm_status status = esdm__fetch_direct(session, fragment, sources.targets[i], 0,
+        esdm_status status = esdm__fetch_direct(session, fragment, sources.targets[i], NULL, 0,
                                                 fragment->raw_bytes, s->owned, &why);
         if (!esdm__sources_go_on(&sources, i, status))
             return status == ESDM_OK;

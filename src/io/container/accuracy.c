@@ -448,6 +448,23 @@ esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy
 }
 
 esdm_status
+esdm__accuracy_tolerance(const esdm_dataset *dataset, const char *text, esdm_accuracy *ret_stated,
+                         double *ret_stored, esdm_error *err)
+{
+    char units[128];
+    bounds b;
+    esdm_accuracy_init(ret_stated);
+    esdm_status status = esdm_accuracy_set(ret_stated, "absolute_tolerance", text,
+                                           units_of(dataset, units, sizeof units), err);
+    if (status != ESDM_OK)
+        return status;
+    compile_bounds(ret_stated, &b);
+    status = unpack(dataset, ret_stated, &b, err);
+    *ret_stored = b.absolute;
+    return status;
+}
+
+esdm_status
 esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
                       esdm_error *err)
 {

@@ -57,6 +57,11 @@ const esdm__region_map *esdm__accuracy_map(const esdm__accuracy *accuracy, esdm_
 /** The regions that the box touches, a bit for each: all of them where the map is NULL. */
 uint32_t esdm__accuracy_touched(const esdm__accuracy *accuracy, const esdm__region_map *map,
                                 const esdm__box *box);
+/** An absolute tolerance as a text, with or without units: *ret_stated states it, in the dataset's
+ *  units; *ret_stored is it in those of the stored numbers. ESDM_EINVAL: what is wrong with it. */
+esdm_status esdm__accuracy_tolerance(const esdm_dataset *dataset, const char *text,
+                                     esdm_accuracy *ret_stated, double *ret_stored,
+                                     esdm_error *err);
 /** Whether the dataset can have that accuracy: ESDM_EINVAL, or ESDM_ENOTSUP for speeds of a site
  *  that are not known. */
 esdm_status esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy,

@@ -28,7 +28,7 @@
 
 /* ---- candidates --------------------------------------------------------------------------- */
 
-enum { SPEED = 1, BALANCED = 2, ARCHIVE = 4, ENERGY = 8, ALL = 15 };
+enum { SPEED = 1, BALANCED = 2, ARCHIVE = 4, ENERGY = 8, PROGRESSIVE = 16 };
 
 typedef struct candidate {
     const char *chain;
@@ -53,7 +53,7 @@ static const candidate candidates[] = {
     {"zstd", ESDM_EFFORT_FAST, false, BALANCED | ENERGY, false, 500, 1800},
     {"zstd", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 10, 1500},
     {"field", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY, false, 600, 1700},
-    {"field", ESDM_EFFORT_BALANCED, false, BALANCED, false, 300, 900},
+    {"field", ESDM_EFFORT_BALANCED, false, BALANCED | PROGRESSIVE, false, 300, 900},
     {"field", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 60, 170},
     {"none", ESDM_EFFORT_FAST, true, SPEED | ENERGY, false, 20000, 20000},
     {"shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 600, 2200},
@@ -62,7 +62,7 @@ static const candidate candidates[] = {
     {"bitround+shuffle+zstd", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, true, 12, 2000},
     {"bitround+zstd", ESDM_EFFORT_BALANCED, true, BALANCED | ARCHIVE, false, 200, 1800},
     {"field", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, false, 1500, 3500},
-    {"field", ESDM_EFFORT_BALANCED, true, BALANCED, false, 600, 1300},
+    {"field", ESDM_EFFORT_BALANCED, true, BALANCED | PROGRESSIVE, false, 600, 1300},
     {"field", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, false, 30, 170},
 };
 #define NCANDIDATES (sizeof candidates / sizeof candidates[0])
@@ -82,6 +82,8 @@ prices_of(esdm_accuracy_mode mode, bool lossy)
         return (prices){SPEED, 1e9, 0.5};
     case ESDM_MODE_ARCHIVE: /* bytes decide, also of data that become a hundredth */
         return (prices){ARCHIVE, 1e3, 0.1};
+    case ESDM_MODE_PROGRESSIVE: /* there is one codec that layers can be made with */
+        return (prices){PROGRESSIVE, 30e6, 1};
     case ESDM_MODE_ENERGY:
         return (prices){ENERGY, 1e9, 1};
     default: /* what one of many cores has of a computing centre's storage; with a tolerance most

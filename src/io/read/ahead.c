@@ -63,9 +63,11 @@ raw_bytes_of(const esdm_dataspace *space, const esdm__piece *piece, uint64_t ele
 }
 
 bool
-esdm__ask_for_pieces(esdm_session *session, const esdm_dataspace *space, const esdm__piece *pieces,
-                     size_t count, uint64_t element_bytes, const void *owner, uint64_t turn)
+esdm__ask_for_pieces(const esdm_dataset *dataset, const esdm_dataspace *space,
+                     const esdm__piece *pieces, size_t count, uint64_t element_bytes,
+                     const void *owner, uint64_t turn)
 {
+    esdm_session *session = dataset->group->container->session;
     const esdm__fragment *first = pieces[0].fragment;
     const esdm__fragment *last = pieces[count - 1].fragment;
     esdm__target *target = far_target_of(session, first);
@@ -80,7 +82,7 @@ esdm__ask_for_pieces(esdm_session *session, const esdm_dataspace *space, const e
         ranges[0].bytes = last->position + last->stored_bytes - first->position;
         nranges = 1;
     } else if (raw_bytes_of(space, &pieces[0], element_bytes, &from, &to)) {
-        nranges = esdm__fetch_ranges(session, first, target, from, to, ranges);
+        nranges = esdm__fetch_ranges(session, first, target, &dataset->coarse, from, to, ranges);
     }
     bool good = true;
     for (size_t i = 0; i < nranges && good; i++) {
@@ -189,8 +191,7 @@ ask_for_space(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     bool good = esdm__read_plan(dataset, io, &hull, &plan, &too_many, NULL) == ESDM_OK && !too_many;
     uint64_t bytes = esdm__elements_vary(&io->elements) ? 0 : io->elements.bytes;
     for (size_t i = 0; i < plan.npieces && good; i++)
-        good = esdm__ask_for_pieces(dataset->group->container->session, space, &plan.pieces[i], 1,
-                                    bytes, io, turn);
+        good = esdm__ask_for_pieces(dataset, space, &plan.pieces[i], 1, bytes, io, turn);
     esdm__plan_clear(&plan);
     return good;
 }

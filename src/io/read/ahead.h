@@ -16,7 +16,7 @@ esdm__can_ask_ahead(const esdm_dataset *dataset)
 /** Asks for what reading `count` pieces takes, which are read together when they are several: small
  *  neighbours in one pack. @param element_bytes of the stored form; 0: elements of different
  *  lengths. @return false: there is no room for more. */
-bool esdm__ask_for_pieces(esdm_session *session, const esdm_dataspace *space,
+bool esdm__ask_for_pieces(const esdm_dataset *dataset, const esdm_dataspace *space,
                           const esdm__piece *pieces, size_t count, uint64_t element_bytes,
                           const void *owner, uint64_t turn);
 

@@ -55,11 +55,9 @@ new_buffer(const blob *b, uint64_t bytes)
 static void
 take_room(blob *b, uint32_t first, uint32_t count, uint64_t more)
 {
-    uint64_t offset;
-    uint64_t stored;
     if (b->raw || b->taken > 0)
         return;
-    esdm__blob_range(&b->view, first, count, &offset, &stored);
+    uint64_t stored = esdm__blob_stored_bytes(&b->view, first, count);
     b->taken = esdm__room_take(b->room, more + stored + esdm__blob_decode_bytes(&b->view));
 }
 
@@ -103,7 +101,7 @@ read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
 }
 
 static esdm_status
-load_head(blob *b, esdm_error *err)
+load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
 {
     size_t bytes = b->fragment->head_bytes;
     b->head = malloc(bytes);
@@ -126,12 +124,15 @@ load_head(blob *b, esdm_error *err)
     if (bytes <= LARGEST_CACHED_HEAD)
         esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
     b->geometry = b->view.geometry;
+    if (esdm__coarse_is_asked(coarse))
+        esdm__blob_use(&b->view, coarse->absolute, coarse->share);
+    b->key.layers = b->view.use < b->view.layers ? b->view.use : 0;
     return ESDM_OK;
 }
 
 static esdm_status
-blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target, blob *b,
-          esdm_error *err)
+blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+          const esdm__coarse *coarse, blob *b, esdm_error *err)
 {
     *b = (blob){.session = session, .fragment = fragment, .target = target};
     b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
@@ -139,7 +140,7 @@ blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *t
     b->raw = esdm__fragment_is_raw(fragment);
     if (b->raw)
         return esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &b->geometry, err);
-    return load_head(b, err);
+    return load_head(b, coarse, err);
 }
 
 /* Neighbouring blocks that are to be read. */
@@ -195,9 +196,10 @@ read_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uin
                : status;
 }
 
+/* Ranges of a run are as many as there are layers to be read; their bytes follow each other. */
 static esdm_status
-decode_runs(const blob *b, const block_run *runs, size_t nruns, const esdm_range *ranges,
-            uint64_t stored, esdm_error *err)
+decode_runs(const blob *b, const block_run *runs, size_t nruns, const uint8_t *stored,
+            uint64_t total, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     esdm__span span;
@@ -205,44 +207,69 @@ decode_runs(const blob *b, const block_run *runs, size_t nruns, const esdm_range
     esdm__span_begin(&span, b->session->monitor);
     for (size_t i = 0; i < nruns && status == ESDM_OK; i++) {
         uint64_t bytes = esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count);
-        status = esdm__blob_decode(&b->view, runs[i].first, runs[i].count, ranges[i].buffer,
-                                   (size_t) ranges[i].bytes, runs[i].out, (size_t) bytes, err);
+        uint64_t taken = esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
+        status = esdm__blob_decode(&b->view, runs[i].first, runs[i].count, stored, (size_t) taken,
+                                   runs[i].out, (size_t) bytes, err);
         raw += bytes;
+        stored += taken;
     }
     if (esdm__span_is_observed(&span))
         esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
                                                    .bytes = raw,
-                                                   .stored_bytes = stored,
+                                                   .stored_bytes = total,
                                                    .pieces = (uint32_t) nruns,
                                                    .status = status});
     return status;
 }
 
+static int
+compare_positions(const void *a, const void *b)
+{
+    const esdm_range *x = a;
+    const esdm_range *y = b;
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+/* Of layers those that follow each other are one range; targets want ranges in their order. */
+static size_t
+list_ranges(const blob *b, const block_run *runs, size_t nruns, uint8_t *stored, esdm_range *ranges)
+{
+    const uint64_t payload = b->fragment->position + b->fragment->head_bytes;
+    size_t n = 0;
+    for (size_t i = 0; i < nruns; i++) {
+        for (uint32_t layer = 0; layer < b->view.use; layer++) {
+            uint64_t offset = 0;
+            uint64_t bytes = 0;
+            esdm__blob_range(&b->view, layer, runs[i].first, runs[i].count, &offset, &bytes);
+            esdm_range *last = n > 0 ? &ranges[n - 1] : NULL;
+            if (layer > 0 && last->position + last->bytes == payload + offset)
+                last->bytes += bytes;
+            else
+                ranges[n++] = (esdm_range){payload + offset, bytes, stored};
+            stored += bytes;
+        }
+    }
+    if (b->view.use > 1 && nruns > 1)
+        qsort(ranges, n, sizeof *ranges, compare_positions);
+    return n;
+}
+
 static esdm_status
 read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
-    const esdm__fragment *f = b->fragment;
     uint64_t total = 0;
-    for (size_t i = 0; i < nruns; i++) {
-        uint64_t offset = 0;
-        esdm__blob_range(&b->view, runs[i].first, runs[i].count, &offset, &ranges[i].bytes);
-        ranges[i].position = f->position + f->head_bytes + offset;
-        total += ranges[i].bytes;
-    }
+    for (size_t i = 0; i < nruns; i++)
+        total += esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
     uint8_t *stored = new_buffer(b, total);
     if (stored == NULL)
         return esdm__error_nomem(err, (size_t) total, "encoded blocks");
     bool direct = b->taken == 0; /* into the caller's memory */
     if (direct)
         b->taken = esdm__room_take(b->room, total + esdm__blob_decode_bytes(&b->view));
-    uint8_t *at = stored;
-    for (size_t i = 0; i < nruns; i++) {
-        ranges[i].buffer = at;
-        at += ranges[i].bytes;
-    }
-    esdm_status status = read_ranges(b, ranges, nruns, err);
+    size_t n = list_ranges(b, runs, nruns, stored, ranges);
+    esdm_status status = read_ranges(b, ranges, n, err);
     if (status == ESDM_OK)
-        status = decode_runs(b, runs, nruns, ranges, total, err);
+        status = decode_runs(b, runs, nruns, stored, total, err);
     esdm__scratch_free(stored);
     if (direct)
         give_room(b);
@@ -254,9 +281,10 @@ static esdm_status
 read_runs(blob *b, const block_run *runs, size_t nruns, esdm_error *err)
 {
     esdm_range few[16];
-    esdm_range *ranges = 2 * nruns <= 16 ? few : malloc(2 * nruns * sizeof *ranges);
+    size_t most = nruns * (b->raw || b->view.use < 2 ? 2 : b->view.use);
+    esdm_range *ranges = most <= 16 ? few : malloc(most * sizeof *ranges);
     if (ranges == NULL)
-        return esdm__error_nomem(err, 2 * nruns * sizeof *ranges, "ranges");
+        return esdm__error_nomem(err, most * sizeof *ranges, "ranges");
     esdm_status status = b->raw ? read_raw_runs(b, runs, nruns, ranges, err)
                                 : read_coded_runs(b, runs, nruns, ranges, err);
     if (ranges != few)
@@ -431,7 +459,7 @@ esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target 
 {
     blob b;
     esdm__fetched fetched = {0};
-    esdm_status status = blob_open(session, fragment, target, &b, err);
+    esdm_status status = blob_open(session, fragment, target, want->coarse, &b, err);
     if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT,
                                  "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
@@ -540,10 +568,11 @@ fetch_span(blob *b, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
 
 esdm_status
 esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
-                   uint64_t from, uint64_t to, void *data, esdm_error *err)
+                   const esdm__coarse *coarse, uint64_t from, uint64_t to, void *data,
+                   esdm_error *err)
 {
     blob b;
-    esdm_status status = blob_open(session, fragment, target, &b, err);
+    esdm_status status = blob_open(session, fragment, target, coarse, &b, err);
     if (status == ESDM_OK && to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
     if (status == ESDM_OK)
@@ -553,24 +582,16 @@ esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, esdm__
 }
 
 esdm_status
-esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment, bool *ret_lossy,
-                     esdm__blob_accuracy *ret_accuracy, esdm_error *err)
+esdm__fetch_head(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                 const esdm__coarse *coarse, uint8_t **ret_head, esdm__blob_view *ret_view,
+                 esdm_error *err)
 {
     blob b;
-    esdm__sources sources;
-    esdm_status status = esdm__sources_of(session, fragment->pack, &sources, err);
-    if (status != ESDM_OK)
-        return status;
-    for (size_t i = 0;; i++) {
-        status = blob_open(session, fragment, sources.targets[i], &b, err);
-        if (!esdm__sources_go_on(&sources, i, status))
-            break;
-        blob_close(&b);
-    }
-    if (status == ESDM_OK) {
-        *ret_lossy = !b.raw && b.view.lossy;
-        if (*ret_lossy)
-            *ret_accuracy = b.view.accuracy;
+    esdm_status status = blob_open(session, fragment, target, coarse, &b, err);
+    if (status == ESDM_OK && !b.raw) {
+        *ret_head = b.head;
+        *ret_view = b.view;
+        b.head = NULL;
     }
     blob_close(&b);
     return status;

@@ -10,6 +10,7 @@
 
 #include "codec/blob.h"
 #include "io/packs/sources.h"
+#include "model/container.h"
 
 /** Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
 #define ESDM__CACHE_BLOCKS 32u
@@ -23,6 +24,7 @@ typedef struct esdm__want {
     /** Rows inside: `rows` runs of `row_bytes`, see esdm__want_row; NULL: everything between. */
     bool (*next_row)(void *user, uint64_t *ret_from, uint64_t *ret_to);
     void *user;
+    const esdm__coarse *coarse; /* NULL: as they are stored */
 } esdm__want;
 
 /** Bytes of a fragment. A thread has one at a time, a zeroed one is empty. */
@@ -41,16 +43,18 @@ void esdm__fetched_clear(esdm__fetched *fetched);
 esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
                         const esdm__want *want, esdm__fetched *ret_fetched, esdm_error *err);
 
-/** Fetches raw bytes [from, to), from < to, straight into `data`. */
+/** Fetches raw bytes [from, to), from < to, straight into `data`. @param coarse NULL: as they are
+ *  stored. */
 esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
-                               esdm__target *target, uint64_t from, uint64_t to, void *data,
-                               esdm_error *err);
+                               esdm__target *target, const esdm__coarse *coarse, uint64_t from,
+                               uint64_t to, void *data, esdm_error *err);
 
 /** Ranges of its pack that fetching raw bytes [from, to) of a fragment will most likely read first;
  *  for who asks for them ahead. @param ret room for two. @return how many; 0: none, as the cache
  * has what is wanted, or nobody can tell. (fetch_ahead.c) */
 size_t esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
-                          const esdm__target *target, uint64_t from, uint64_t to, esdm_range *ret);
+                          const esdm__target *target, const esdm__coarse *coarse, uint64_t from,
+                          uint64_t to, esdm_range *ret);
 
 /** Reads a whole blob, and verifies its head and all its data. @param ret_blob owned, free(). */
 esdm_status esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment,
@@ -63,11 +67,12 @@ esdm_status esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t
 esdm_status esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment,
                                const uint8_t *blob, esdm__fetched *ret_fetched, esdm_error *err);
 
-/** What became of the numbers of a fragment in a pack; *ret_lossy false: nothing. Reads its head.
- */
-esdm_status esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment,
-                                 bool *ret_lossy, esdm__blob_accuracy *ret_accuracy,
-                                 esdm_error *err);
+/** The head of a fragment in a pack, as it is read: from the cache, or one of its targets.
+ *  @param ret_head owned, free(); *ret_view borrows it. Both are not set where the payload is the
+ *  raw data. */
+esdm_status esdm__fetch_head(esdm_session *session, const esdm__fragment *fragment,
+                             esdm__target *target, const esdm__coarse *coarse, uint8_t **ret_head,
+                             esdm__blob_view *ret_view, esdm_error *err);
 
 /** Whether the payload is the raw data. */
 bool esdm__fragment_is_raw(const esdm__fragment *fragment);

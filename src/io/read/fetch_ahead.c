@@ -19,6 +19,7 @@ typedef struct part {
     uint64_t bytes;
     uint32_t first;
     uint32_t last;
+    uint32_t layers; /* as in the key of the cache */
 } part;
 
 static size_t
@@ -31,7 +32,7 @@ one(esdm_range *ret, uint64_t position, uint64_t bytes)
 /* Of coded blocks, when the cache has the head. */
 static bool
 locate_coded(esdm_session *session, const esdm__fragment *fragment, esdm__cache_key key,
-             uint64_t from, uint64_t to, part *ret)
+             const esdm__coarse *coarse, uint64_t from, uint64_t to, part *ret)
 {
     size_t bytes = fragment->head_bytes;
     uint8_t *head = malloc(bytes);
@@ -44,7 +45,18 @@ locate_coded(esdm_session *session, const esdm__fragment *fragment, esdm__cache_
         ret->geometry = view.geometry;
         ret->first = esdm__blocks_at(&view.geometry, from);
         ret->last = esdm__blocks_at(&view.geometry, to - 1);
-        esdm__blob_range(&view, ret->first, ret->last - ret->first + 1, &ret->offset, &ret->bytes);
+        if (esdm__coarse_is_asked(coarse))
+            esdm__blob_use(&view, coarse->absolute, coarse->share);
+        ret->layers = view.use < view.layers ? view.use : 0;
+        esdm__blob_range(&view, 0, ret->first, ret->last - ret->first + 1, &ret->offset,
+                         &ret->bytes);
+        if (view.use > 1) { /* all between the first layer and the last one */
+            uint64_t end;
+            uint64_t more;
+            esdm__blob_range(&view, view.use - 1, ret->first, ret->last - ret->first + 1, &end,
+                             &more);
+            ret->bytes = end + more - ret->offset;
+        }
     }
     free(head);
     return known;
@@ -58,6 +70,7 @@ locate_raw(const esdm__fragment *fragment, uint64_t from, uint64_t to, part *ret
         return false;
     ret->first = esdm__blocks_at(&ret->geometry, from);
     ret->last = esdm__blocks_at(&ret->geometry, to - 1);
+    ret->layers = 0;
     ret->offset = esdm__blocks_start(&ret->geometry, ret->first);
     ret->bytes = esdm__blocks_start(&ret->geometry, ret->last + 1) - ret->offset;
     return true;
@@ -66,6 +79,7 @@ locate_raw(const esdm__fragment *fragment, uint64_t from, uint64_t to, part *ret
 static bool
 is_cached(esdm_session *session, esdm__cache_key key, const part *p)
 {
+    key.layers = p->layers;
     key.block = p->first;
     if (p->last - p->first >= ESDM__CACHE_BLOCKS || !esdm__cache_has(session->cache, &key))
         return false;
@@ -91,7 +105,8 @@ raw_ranges(const esdm__fragment *fragment, const part *p, esdm_range *ret)
 
 size_t
 esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
-                   const esdm__target *target, uint64_t from, uint64_t to, esdm_range *ret)
+                   const esdm__target *target, const esdm__coarse *coarse, uint64_t from,
+                   uint64_t to, esdm_range *ret)
 {
     esdm__cache_key key =
         esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
@@ -101,12 +116,13 @@ esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
     if (from >= to || fragment->stored_bytes <= fragment->head_bytes)
         return 0;
     bool located = raw ? locate_raw(fragment, from, to, &p)
-                       : locate_coded(session, fragment, key, from, to, &p);
+                       : locate_coded(session, fragment, key, coarse, from, to, &p);
     if (located && is_cached(session, key, &p))
         return 0;
     if (located && !raw)
         return one(ret, fragment->position + fragment->head_bytes + p.offset, p.bytes);
-    if (small || (!located && to - from >= fragment->raw_bytes / WHOLE_SHARE))
+    bool coded = !raw && esdm__coarse_is_asked(coarse); /* all of it would be too much */
+    if (small || (!located && !coded && to - from >= fragment->raw_bytes / WHOLE_SHARE))
         return one(ret, fragment->position, fragment->stored_bytes);
     if (!raw)
         return one(ret, fragment->position, fragment->head_bytes);

@@ -227,15 +227,18 @@ fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, cons
     uint64_t element = r->elements->bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
+    const esdm__coarse *coarse = &r->transfer->dataset->coarse;
     /* Where each call waits for a network the parts of edge blocks must not take one each. */
     bool by_one_call =
         target->read_bytes > 0 && to - from < fragment->raw_bytes && to - from <= BY_ONE_CALL_BYTES;
     if (can_go_direct(r, g) && !by_one_call)
-        return esdm__fetch_direct(r->session, fragment, target, from, to, target_of(r, g), err);
+        return esdm__fetch_direct(r->session, fragment, target, coarse, from, to, target_of(r, g),
+                                  err);
 
     row_walk walk;
     walk_init(&walk, g, element);
-    esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
+    esdm__want want = {
+        .from = from, .to = to, .next_row = next_row, .user = &walk, .coarse = coarse};
     if (esdm__elements_vary(r->elements))
         want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
     return esdm__fetch(r->session, fragment, target, &want, ret, err);
@@ -469,7 +472,7 @@ ask_ahead(reader *r)
             continue;
         const esdm__read_job *job = &r->jobs[i];
         if (i >= atomic_load(&r->begun) &&
-            !esdm__ask_for_pieces(r->session, r->transfer->space, &r->pieces[job->first],
+            !esdm__ask_for_pieces(r->transfer->dataset, r->transfer->space, &r->pieces[job->first],
                                   r->together ? 1 : job->count, bytes, r, i))
             return; /* this one reads for itself */
         i = atomic_load(&r->asked);

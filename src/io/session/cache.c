@@ -69,13 +69,14 @@ esdm__cache_key_of(const char *target, const char *pack, uint64_t position)
 static entry **
 bucket_of(esdm__cache *cache, const esdm__cache_key *key)
 {
-    return &cache->buckets[(key->low + key->block * UINT64_C(0x9e3779b97f4a7c15)) & (BUCKETS - 1)];
+    uint64_t part = key->block + ((uint64_t) key->layers << 32);
+    return &cache->buckets[(key->low + part * UINT64_C(0x9e3779b97f4a7c15)) & (BUCKETS - 1)];
 }
 
 static bool
 same_key(const esdm__cache_key *a, const esdm__cache_key *b)
 {
-    return a->low == b->low && a->high == b->high && a->block == b->block;
+    return a->low == b->low && a->high == b->high && a->block == b->block && a->layers == b->layers;
 }
 
 static entry *

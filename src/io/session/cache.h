@@ -14,11 +14,13 @@
 
 typedef struct esdm__cache esdm__cache;
 
-/** Identity of a block: 128-bit hash of target, pack, position of the blob; and the block. */
+/** Identity of a block: 128-bit hash of target, pack, position of the blob; the block; and of how
+ *  many of its layers it was decoded. */
 typedef struct esdm__cache_key {
     uint64_t low;
     uint64_t high;
     uint32_t block;
+    uint32_t layers; /* 0: all of them */
 } esdm__cache_key;
 
 /** @param limit_bytes of block data; 0 keeps nothing. NULL when out of memory. */

@@ -168,6 +168,7 @@ way_of(const round *r, const slot *s)
 static esdm__blob_numbers
 numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *accuracy)
 {
+    const bool layers = r->accuracy->stated && r->accuracy->mode == ESDM_MODE_PROGRESSIVE;
     const esdm__elements *e = r->elements;
     const esdm__box *part = &s->part;
     const way *w = way_of(r, s);
@@ -182,6 +183,7 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
                                 .shape = part->n,
                                 .raw = raw,
                                 .accuracy = lossy ? accuracy : NULL,
+                                .coarse = layers ? &r->accuracy->codec : NULL,
                                 .conserved = r->accuracy->conserved,
                                 .noise = noise,
                                 .effort = w->effort,

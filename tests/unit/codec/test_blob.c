@@ -190,7 +190,7 @@ check_round_trip(const esdm__chain *chain, size_t bytes)
     for (uint32_t first = 0; first < view.blocks; first++) {
         uint32_t count = first == 0 ? view.blocks : 1;
         uint64_t offset, stored;
-        esdm__blob_range(&view, first, count, &offset, &stored);
+        esdm__blob_range(&view, 0, first, count, &offset, &stored);
         size_t part = esdm__blob_raw_bytes(&view, first, count);
         uint8_t *out = malloc(part);
         assert_int_equal(
@@ -411,9 +411,9 @@ test_blob__unknown_codecs_and_newer_versions_say_what_to_do(void **state)
     assert_non_null(strstr(err.message, "esdm-codec-zfp.so"));
     assert_non_null(strstr(err.message, "libzfp 1.0 is installed"));
     esdm__blob_clear(&foreign);
-    blob.head[8] = 4;
+    blob.head[8] = 5;
     assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, NULL, &view, &err), ESDM_ENOTSUP);
-    assert_non_null(strstr(err.message, "format 4 is newer"));
+    assert_non_null(strstr(err.message, "format 5 is newer"));
     esdm__blob_clear(&blob);
 }
 

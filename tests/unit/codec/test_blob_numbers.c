@@ -153,7 +153,7 @@ decode_all(const esdm__blob *blob, const esdm__blob_view *view, uint8_t *back)
         uint32_t count = b < view->blocks ? 1 : view->blocks;
         uint64_t offset;
         uint64_t bytes;
-        esdm__blob_range(view, first, count, &offset, &bytes);
+        esdm__blob_range(view, 0, first, count, &offset, &bytes);
         uint8_t *stored = malloc((size_t) bytes);
         assert_non_null(stored);
         memcpy(stored, (const uint8_t *) blob->payload + offset, (size_t) bytes);

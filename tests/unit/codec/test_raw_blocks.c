@@ -31,7 +31,7 @@ check_blob(size_t raw_bytes)
     assert_int_equal(esdm__blocks_start(&blocks, blocks.blocks), raw_bytes);
     for (uint32_t b = 0; b < blocks.blocks; b++) {
         uint64_t offset, bytes;
-        esdm__blob_range(&view, b, 1, &offset, &bytes);
+        esdm__blob_range(&view, 0, b, 1, &offset, &bytes);
         assert_int_equal(esdm__blocks_start(&blocks, b), offset);
         assert_int_equal(esdm__blocks_start(&blocks, b + 1), offset + bytes);
         assert_int_equal(esdm__blocks_at(&blocks, offset), b);

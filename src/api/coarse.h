@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_API_COARSE_H
+#define ESDM_API_COARSE_H
+
+/** @file Names that ask for less accurate numbers: NAME?accuracy=1%. */
+
+#include "esdm/container.h"
+
+/** @param ret_name room for ESDM_CONTAINER_NAME_MAX + 1: what stands before the "?accuracy=".
+ *  @return what stands behind it, in `name`; NULL: nothing is asked for. */
+const char *esdm__coarse_is_said(const char *name, char *ret_name);
+/**
+ * Makes reads of a container that was opened to read take only what the accuracy needs, and tells
+ * readers of it by attributes of this handle.
+ * @param text as in esdm_container_open(). @return ESDM_EINVAL naming what is wrong with it;
+ *  ESDM_ENOTSUP of virtual containers.
+ */
+esdm_status esdm__coarse_apply(esdm_container *container, const char *text, esdm_error *err);
+
+#endif

@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Data in layers: `NAME?accuracy=1%` reads a part of the bytes, and numbers that are no further off, through
+libnetcdf, the tools and the programs that people use; what is stored without layers is read as it is."""
+
+import json
+import pathlib
+import subprocess
+
+from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_data,
+                      need_program, run, skip, tool)
+
+PYTHON = "/usr/bin/python3"
+FIELDS = ("era5_u", "rap_pres", "merra_q", "cesm_TS", "cesm_PRECT", "pop_SST")
+SCRIPT = pathlib.Path(__file__).parent / "progressive_fields.py"
+
+
+def field(name):
+    if subprocess.run([PYTHON, "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        skip("Debian's python3-netcdf4 is not installed")
+    return need_data("fields") / f"{name}.nc"
+
+
+def copy(file, container, accuracy):
+    run([tool("esdm-cp"), "--accuracy", accuracy, file, f"esdm://{container}"])
+
+
+def largest(file, container, variable, share, *row):
+    done = client([PYTHON, SCRIPT, file, f"esdm://{container}", variable, share, *row])
+    return float(done.stdout)
+
+
+def fetched(site, container, command=None):
+    """Bytes that the targets are asked for when all of it is read."""
+    told = site.file("told.json")
+    told.unlink(missing_ok=True)
+    command = command or [tool("esdm-cp"), "-f", f"esdm://{container}", site.file("out.nc")]
+    run(command, env=dict(environment(), ESDM_MONITOR=f"stats:{told}"))
+    return sum(s["bytes"] for s in json.loads(told.read_text())["spans"] if s["kind"] == "fetch")
+
+
+def stat(container, variable):
+    shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", container]).stdout)
+    return next(d for d in shown["containers"][0]["root"]["datasets"] if d["name"] == variable)
+
+
+def test_real_fields_in_a_quarter_of_the_bytes():
+    with Site() as site:
+        for name in by_size(("era5_u", "rap_pres", "merra_q"), FIELDS, FIELDS):
+            file = field(name)
+            for mode in ("balanced", "progressive"):
+                copy(file, f"{mode}/{name}.nc", f"{name}: range=0.0001; mode={mode}")
+            stored = f"progressive/{name}.nc"
+            coarse = fetched(site, f"{stored}?accuracy=1%")
+            finer = fetched(site, f"{stored}?accuracy=0.1%")
+            full = fetched(site, stored)
+            balanced = fetched(site, f"balanced/{name}.nc")
+            print(name, balanced, coarse, finer, full)
+            expect(4 * coarse <= full and finer < full, (coarse, finer, full))
+            expect(3 * coarse <= balanced, (coarse, balanced))
+            at_1 = largest(file, f"{stored}?accuracy=1%", name, 0.01)
+            at_01 = largest(file, f"{stored}?accuracy=0.1%", name, 0.001)
+            at_all = largest(file, stored, name, 0.0001)
+            expect(at_all < at_01 < at_1 and at_1 > 0.001, (at_1, at_01, at_all))
+            told = stat(f"{stored}?accuracy=1%", name)["accuracy"]
+            expect(0 < told["largest_error"] <= told["absolute"], told)
+            # Without layers all is read, and nothing is said that is not so.
+            expect(fetched(site, f"balanced/{name}.nc?accuracy=1%") ==
+                   balanced, "without layers")
+            largest(file, f"balanced/{name}.nc?accuracy=1%", name, 0.0001)
+        run([tool("esdm-fsck"), "--data"])
+
+
+def test_parts_and_both_in_one_process():
+    """Rows by stride; and a reader of all does not get blocks of the other, whoever comes first."""
+    with Site() as site:
+        file = field("cesm_TS")
+        copy(file, "ts.nc", "cesm_TS: mode=progressive")
+        expect(largest(file, "ts.nc?accuracy=1%", "cesm_TS", 0.01, 77) > 0.0001, "a row")
+        expect(largest(file, "ts.nc", "cesm_TS", 0, 77) == 0, "nothing is lost")
+        program = ("import netCDF4, sys\n"
+                   "names = sys.argv[2:]\n"
+                   "want = netCDF4.Dataset(sys.argv[1])['cesm_TS'][3, 17:19]\n"
+                   "for name in names:\n"
+                   "    got = netCDF4.Dataset(name)['cesm_TS'][3, 17:19]\n"
+                   "    print(float(abs(want - got).max()))\n")
+        names = [f"esdm://ts.nc{q}" for q in ("?accuracy=1%", "", "?accuracy=0.5K", "",
+                                              "?accuracy=1%")]
+        lines = client([PYTHON, "-c", program, file, *names]).stdout.split()
+        coarse, exact, half, again, last = map(float, lines)
+        expect(exact == 0 == again and 0.05 < coarse == last and 0 < half <= 0.5, lines)
+
+
+def test_units_variables_and_what_is_told():
+    need_program("ncdump", "ncks")
+    with Site() as site:
+        file = field("cesm_TS")
+        copy(file, "ts.nc", "cesm_TS: abs=0.01 K; mode=progressive")
+        header = client(["ncdump", "-h", "esdm://ts.nc?accuracy=cesm_TS:500mK"]).stdout
+        expect('esdm_stored_accuracy = "absolute_tolerance=0.5 asked for; stored with '
+               'absolute_tolerance=0.01; mode=progressive"' in header and
+               "quantization_maximum_absolute_error = 0.5 ;" in header, header)
+        expect("absolute_error = 0.01 ;" in client(["ncdump", "-h", "esdm://ts.nc"]).stdout, "as ever")
+        for door in ("ts.nc@1?accuracy=0.5K", "ts.nc?accuracy=cesm_TS:0.5", "ts.nc?accuracy=3%,0.5K"):
+            told = stat(door, "cesm_TS")["accuracy"]
+            expect(told["absolute"] == 0.5 and 0.01 < told["largest_error"] <= 0.5, (door, told))
+        client(["ncks", "esdm://ts.nc?accuracy=0.5K", site.file("plain.nc")])
+        run([tool("esdm-cp"), "esdm://ts.nc?accuracy=0.5K", "esdm://small.nc"])
+        for text, word in (("", "a number greater than 0"), ("0.5", "is not said"), ("1Pa", "such units"),
+                           ("ta:1%", "no such variable"), ("-1%", "greater than 0"), ("100%", "100 %"),
+                           ("1%,", "a number"), ("nan%", "a number"), ("cesm_TS:1m", "units")):
+            expect_error(run([tool("esdm-stat"), f"ts.nc?accuracy={text}"], check=False), word)
+        expect_error(run([tool("esdm-stat"), "no.nc?accuracy=1%"], check=False), "no container")
+        expect_error(run([tool("esdm-stat"), "--digest", "ts.nc?accuracy=1%"], check=False), "a digest is of what is stored")
+
+
+main(test_real_fields_in_a_quarter_of_the_bytes, test_parts_and_both_in_one_process,
+     test_units_variables_and_what_is_told)
