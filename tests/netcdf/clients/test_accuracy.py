@@ -97,7 +97,7 @@ WRONG = [
     ("t:esdm_lossless_up_to = 1. ;", ["esdm_lossless_up_to", "may be off by"]),
     ("t:esdm_lossless_from = 1. ;", ["esdm_lossless_from", "may be off by"]),
     ("t:esdm_exact_values = 1. ;", ["esdm_exact_values", "may be off by"]),
-    ("t:esdm_mode = \"best\" ;", ["esdm_mode", "archive or energy"]),
+    ("t:esdm_mode = \"best\" ;", ["esdm_mode", "energy or progressive"]),
     ("t:esdm_compression_speed = \"2 network\" ;", ["compression_speed", "not known"])]
 
 
@@ -200,7 +200,7 @@ def test_esdm_cp():
         for option, text in [("t: rel=2", "promises nothing"), ("t: digits=18", "from 1 to 17"),
                              ("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
                              ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"), ("t: abs=0,01 K", "numbers have a point"),
-                             ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy"),
+                             ("t: abs=1 m", "units 'm'"), ("t: mode=best", "energy or progressive"),
                              ("t: max=1", "significant_digits (digits)")]:
             expect_error(run([tool("esdm-cp"), "--accuracy", option, file, "esdm://no.nc"],
                              check=False), text)
