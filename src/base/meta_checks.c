@@ -47,12 +47,12 @@ esdm__newer_pages_meet(const esdm_meta_commit *commit, uint64_t newest, esdm_err
                            (unsigned long long) commit->container);
 }
 
-esdm_status
-esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
+static esdm_status
+check_conditions(const esdm_meta_condition *conditions, size_t count, size_t most, esdm_error *err)
 {
-    if (count == 0 || count > ESDM__CONDITIONS_MAX)
-        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %d comparisons, not %zu",
-                               ESDM__CONDITIONS_MAX, count);
+    if (count == 0 || count > most)
+        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %zu comparisons, not %zu", most,
+                               count);
     for (size_t i = 0; i < count; i++) {
         if (conditions[i].attribute == NULL ||
             (conditions[i].text == NULL &&
@@ -61,6 +61,42 @@ esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm
                                    i + 1);
     }
     return ESDM_OK;
+}
+
+esdm_status
+esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
+{
+    return check_conditions(conditions, count, ESDM__CONDITIONS_MAX, err);
+}
+
+/* Whether the nodes from `at` on, as many as the first one says, are one part; of bounded depth. */
+static bool
+is_part(const esdm_meta_expression *e, size_t at, size_t end, int depth)
+{
+    const esdm_meta_node *node = &e->nodes[at];
+    if (node->size == 0 || node->size > end - at || depth > ESDM_META_EXPRESSION_DEPTH_MAX)
+        return false;
+    if (node->kind == ESDM_META_HOLDS || node->kind == ESDM_META_FAILS)
+        return node->size == 1 && node->condition < e->nconditions;
+    end = at + node->size;
+    for (at++; at < end; at += e->nodes[at].size) {
+        if (!is_part(e, at, end, depth + 1))
+            return false;
+    }
+    return node->kind == ESDM_META_ALL || node->kind == ESDM_META_ANY;
+}
+
+esdm_status
+esdm__check_expression(const esdm_meta_expression *expression, esdm_error *err)
+{
+    size_t count = expression->nnodes;
+    esdm_status status = check_conditions(
+        expression->conditions, expression->nconditions,
+        count > 0 ? ESDM_META_EXPRESSION_CONDITIONS_MAX : ESDM__CONDITIONS_MAX, err);
+    if (status == ESDM_OK && count > 0 &&
+        (!is_part(expression, 0, count, 0) || expression->nodes[0].size != count))
+        status = esdm__error_set(err, ESDM_EINVAL, "the nodes of a query do not join all of it");
+    return status;
 }
 
 esdm_status

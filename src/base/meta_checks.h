@@ -24,6 +24,9 @@ bool esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, con
 esdm_status esdm__check_conditions(const esdm_meta_condition *conditions, size_t count,
                                    esdm_error *err);
 
+/** The same for an expression, and for nodes that do not join all others one way. */
+esdm_status esdm__check_expression(const esdm_meta_expression *expression, esdm_error *err);
+
 /** ESDM_EINVAL for an extent that has another kind of name, or no value. */
 esdm_status esdm__check_extents(const esdm_meta_extent *extents, size_t count, esdm_error *err);
 

@@ -160,10 +160,14 @@ count_all(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
           const char *const *names, size_t nnames, counting *c, esdm_error *err)
 {
     esdm_error why = {0};
-    esdm_status status = ESDM_ENOTSUP;
-    if (meta->facets != NULL && esdm__query_is_plain(query))
-        status = meta->facets(store, query->conditions, query->nconditions, names, nnames,
-                              add_counts, c, &why);
+    esdm_meta_expression e;
+    esdm_meta_node *nodes = NULL;
+    esdm_status status = esdm__query_expression(query, &e, &nodes, &why);
+    if (status == ESDM_OK)
+        status = nodes != NULL && meta->facets != NULL
+                     ? meta->facets(store, &e, names, nnames, add_counts, c, &why)
+                     : ESDM_ENOTSUP;
+    free(nodes);
     if (status == ESDM_ENOTSUP) {
         clear_tables(c);
         status = esdm__query_rows(meta, store, query, names, nnames, add_row, c, &why);

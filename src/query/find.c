@@ -2,9 +2,9 @@
 
 /**
  * @file
- * Answers of queries. A store answers comparisons that all hold, from its index. Terms are asked
- * one after the other; of what a term finds is taken away what meets one of the comparisons that
- * must fail, too.
+ * Answers of queries. A store answers them at once, from its index. Where it cannot (regular
+ * expressions, a store that takes lists of comparisons alone) terms are asked one after the other;
+ * of what a term finds is taken away what meets one of the comparisons that must fail, too.
  */
 
 #include <stdlib.h>
@@ -262,44 +262,47 @@ ask_term(const search *s, const esdm__query_term *term, found_list *all)
     return status;
 }
 
+/* Whether all comparisons must hold, each once. */
 static bool
-is_plain(const esdm__query *query, const esdm__query_terms *terms)
+is_plain(const esdm_meta_expression *e)
 {
-    for (size_t i = 0; i < query->nconditions; i++) {
-        if (query->regexes[i] != NULL)
+    size_t holds = 0;
+    for (size_t i = 0; i < e->nnodes; i++) {
+        if (e->nodes[i].kind != ESDM_META_ALL && e->nodes[i].kind != ESDM_META_HOLDS)
             return false;
+        holds += e->nodes[i].kind == ESDM_META_HOLDS;
     }
-    return terms->count == 1 && terms->items[0].fails == 0 &&
-           terms->items[0].holds == query->nconditions;
+    return holds == e->nconditions && holds <= ESDM__CONDITIONS_MAX;
 }
 
-bool
-esdm__query_is_plain(const esdm__query *query)
+/* One question to the store. ESDM_ENOTSUP: it takes no such questions. */
+static esdm_status
+ask_at_once(const search *s, esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
-    esdm__query_terms terms = {0};
-    if (esdm__query_terms_make(query, &terms, NULL) != ESDM_OK)
-        return false;
-    bool plain = is_plain(query, &terms);
-    esdm__query_terms_clear(&terms);
-    return plain;
+    esdm_meta_expression e;
+    esdm_meta_node *nodes = NULL;
+    esdm_status status = esdm__query_expression(s->query, &e, &nodes, err);
+    if (status == ESDM_OK && nodes == NULL)
+        return ESDM_ENOTSUP;
+    if (status == ESDM_OK && is_plain(&e))
+        status = s->meta->find(s->store, e.conditions, e.nconditions, visit, user, err);
+    else if (status == ESDM_OK && s->meta->find_expression != NULL)
+        status = s->meta->find_expression(s->store, &e, visit, user, err);
+    else if (status == ESDM_OK)
+        status = ESDM_ENOTSUP;
+    free(nodes);
+    return status;
 }
 
-esdm_status
-esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
-                 esdm_meta_match_visitor visit, void *user, esdm_error *err)
+/* One question for each term. */
+static esdm_status
+ask_all(const search *s, esdm_meta_match_visitor visit, void *user)
 {
-    search s = {.meta = meta, .store = store, .query = query, .err = err};
     esdm__query_terms terms = {0};
     found_list all = {0};
-    esdm_status status = esdm__query_terms_make(query, &terms, err);
-    if (status != ESDM_OK)
-        return status;
-    if (is_plain(query, &terms)) {
-        esdm__query_terms_clear(&terms);
-        return meta->find(store, query->conditions, query->nconditions, visit, user, err);
-    }
+    esdm_status status = esdm__query_terms_make(s->query, &terms, s->err);
     for (size_t i = 0; i < terms.count && status == ESDM_OK; i++)
-        status = ask_term(&s, &terms.items[i], &all);
+        status = ask_term(s, &terms.items[i], &all);
     if (status == ESDM_OK) {
         sort_list(&all);
         for (size_t i = 0; i < all.count; i++) {
@@ -309,5 +312,19 @@ esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *q
     }
     clear_list(&all);
     esdm__query_terms_clear(&terms);
+    return status;
+}
+
+esdm_status
+esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                 esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    search s = {.meta = meta, .store = store, .query = query, .err = err};
+    esdm_error why = {0};
+    esdm_status status = ask_at_once(&s, visit, user, &why);
+    if (status == ESDM_ENOTSUP)
+        return ask_all(&s, visit, user);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
     return status;
 }

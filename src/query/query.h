@@ -116,6 +116,14 @@ esdm_status esdm__query_terms_make(const esdm__query *query, esdm__query_terms *
                                    esdm_error *err);
 void esdm__query_terms_clear(esdm__query_terms *terms);
 
+/**
+ * The query as a store is asked it at once: nodes of one kind joined, "not" moved to comparisons.
+ * *ret_nodes: owned, free(), the expression's; NULL: it has regular expressions, which no store
+ * knows, or is too long or too deep.
+ */
+esdm_status esdm__query_expression(const esdm__query *query, esdm_meta_expression *ret_expression,
+                                   esdm_meta_node **ret_nodes, esdm_error *err);
+
 /** What the store has that meets the query, by byte order of containers and datasets, each once. */
 esdm_status esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                              esdm_meta_match_visitor visit, void *user, esdm_error *err);
@@ -145,9 +153,6 @@ esdm_status esdm__query_values(const esdm_meta_plugin *meta, void *store,
 esdm_status esdm__query_facets(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                                const char *const *names, size_t nnames,
                                esdm_meta_facet_visitor visit, void *user, esdm_error *err);
-/** Whether a query is one list of comparisons that all hold, as the store answers it. */
-bool esdm__query_is_plain(const esdm__query *query);
-
 /** The conditions whose attributes nothing has. */
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                                 bool (*visit)(const esdm_meta_condition *condition, size_t column,

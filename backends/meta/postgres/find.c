@@ -7,11 +7,12 @@
  * A dataset meets a condition by its own attribute or, lacking it, by the container's; a condition
  * on the container (variable "") is met by the container's alone. At least one condition must be
  * met by the dataset's own attribute. A container is found when its own attributes meet every
- * condition.
+ * condition. Of alternatives one must be met that way (base/meta_tree.h).
  *
  * The search begins in the index over `attributes`. For several conditions that is in the
- * containers of which some object meets the *start*, the condition that the fewest objects can
- * meet: whatever the server knows of the table, it would else read the datasets of all conditions.
+ * containers of which some object meets a *start*, the condition, or alternatives, that the fewest
+ * objects can meet: whatever the server knows of the table, it would else read the datasets of all
+ * conditions.
  *
  * Extents (names that begin with '@') are rows of a table of their own. A dataset has its own, or
  * lacking it the container's; none is found by an extent alone.
@@ -26,7 +27,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/meta_checks.h"
+#include "base/meta_tree.h"
 #include "find.h"
 #include "glob.h"
 #include "postgres.h"
@@ -297,11 +298,10 @@ put_variable(query *q, size_t i)
                                    q->bound[i].variable);
 }
 
-/* Whether condition i holds for the dataset o of the container whose own attributes are r. */
+/* Condition i for the dataset o of the container whose own attributes are r. */
 static void
 put_holds(query *q, size_t i)
 {
-    postgres__find_put(q, " AND ");
     if (postgres__find_is_extent(&q->conditions[i])) {
         bool container = is_for_container(&q->conditions[i]);
         postgres__find_put(q, "(");
@@ -331,19 +331,118 @@ put_holds(query *q, size_t i)
     postgres__find_put(q, ")))");
 }
 
-/* Containers of which some object meets the start. */
+/* ---- what must hold ------------------------------------------------------------------------- */
+
 static void
-put_start(query *q, size_t start)
+put_text(const char *text, void *user)
 {
-    postgres__find_put(q, "WITH s AS MATERIALIZED (SELECT DISTINCT ");
-    if (postgres__find_is_extent(&q->conditions[start])) {
-        postgres__find_put(q, "x.container FROM {S}.extent x WHERE ");
-        put_extent(q, start);
-    } else {
-        postgres__find_put(q, "a.container FROM {S}.object a WHERE ");
-        put_own(q, start, "a");
+    postgres__find_put(user, text);
+}
+
+/* An object without attributes has no row: nothing is true of it. */
+static void
+put_of_dataset(size_t i, bool holds, void *user)
+{
+    postgres__find_put(user, "(");
+    put_holds(user, i);
+    postgres__find_put(user, holds ? ")" : ") IS NOT TRUE");
+}
+
+static void
+put_by_itself(size_t i, bool holds, void *user)
+{
+    (void) holds;
+    postgres__find_put(user, "(");
+    put_variable(user, i);
+    put_own(user, i, "o");
+    postgres__find_put(user, ")");
+}
+
+static bool
+can_be_by_itself(size_t i, bool holds, void *user)
+{
+    return holds && finds_datasets(user, i);
+}
+
+static void
+put_of_container(size_t i, bool holds, void *user)
+{
+    const query *q = user;
+    if (q->bound[i].variable != 0) { /* a container is none */
+        postgres__find_put(user, holds ? "false" : "true");
+        return;
     }
-    postgres__find_put(q, ") ");
+    postgres__find_put(user, "(");
+    if (postgres__find_is_extent(&q->conditions[i]))
+        put_has_extent(user, i, GLOBAL_EXTENT, false);
+    else
+        put_own(user, i, "o");
+    postgres__find_put(user, holds ? ")" : ") IS NOT TRUE");
+}
+
+static bool
+can_be_of_container(size_t i, bool holds, void *user)
+{
+    const query *q = user;
+    return !holds || q->bound[i].variable == 0;
+}
+
+static void
+put_expression(query *q, bool datasets)
+{
+    const esdm_meta_expression *e = &q->expression;
+    const esdm__tree_writer writer = {put_text, datasets ? put_of_dataset : put_of_container, q};
+    const esdm__tree_writer own = {put_text, put_by_itself, q};
+    if (datasets)
+        esdm__tree_put_own(e, 0, &writer, &own, can_be_by_itself);
+    else
+        esdm__tree_put(e, 0, &writer);
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+/* Alternatives for the object `alias`: it meets a start by itself. @return whether there are any
+ * that are no extents. */
+static bool
+put_starts(query *q, const char *before, const char *alias, bool containers)
+{
+    const char *joint = before;
+    for (size_t i = 0; i < q->nstarts; i++) {
+        size_t start = q->starts[i];
+        if (postgres__find_is_extent(&q->conditions[start]) ||
+            (containers && q->bound[start].variable != 0))
+            continue;
+        postgres__find_put(q, joint);
+        put_own(q, start, alias);
+        joint = " OR ";
+    }
+    if (joint != before)
+        postgres__find_put(q, ")");
+    return joint != before;
+}
+
+/* Containers that meet a start, of which some object does unless `containers`. */
+static void
+put_start_containers(query *q, bool containers)
+{
+    bool any = put_starts(q,
+                          containers ? "SELECT a.container FROM {S}.object a WHERE a.dataset = 0 "
+                                       "AND ("
+                                     : "SELECT DISTINCT a.container FROM {S}.object a WHERE (",
+                          "a", containers);
+    for (size_t i = 0; i < q->nstarts; i++) {
+        size_t start = q->starts[i];
+        if (!postgres__find_is_extent(&q->conditions[start]) ||
+            (containers && q->bound[start].variable != 0))
+            continue;
+        postgres__find_put(q, any ? " UNION " : "");
+        postgres__find_put(q, "SELECT DISTINCT x.container FROM {S}.extent x WHERE ");
+        postgres__find_put(q, containers ? "x.dataset = 0 AND " : "");
+        put_extent(q, start);
+        any = true;
+    }
+    if (!any)
+        postgres__find_put(q, "SELECT 0::bigint AS container WHERE false");
 }
 
 /* "SELECT name, path", or the numbers of container and dataset. */
@@ -362,28 +461,21 @@ static const char from_start[] =
     "CROSS JOIN LATERAL (SELECT * FROM {S}.container x WHERE x.container = s.container OFFSET 0) c "
     "CROSS JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container OFFSET 0) o "
     "LEFT JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container "
-    "AND x.dataset = 0 OFFSET 0) r ON true WHERE c.name IS NOT NULL AND o.dataset <> 0 AND (";
+    "AND x.dataset = 0 OFFSET 0) r ON true WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ";
 
-/* Datasets that meet some condition by themselves, and all conditions. */
+/* Datasets that meet some condition by themselves, and what it stands with. */
 static void
 put_datasets(query *q)
 {
-    const char *joint = "";
+    postgres__find_put(q, "WITH s AS MATERIALIZED (");
+    put_start_containers(q, false);
+    postgres__find_put(q, ") ");
     put_columns(q, "o.path", "o.dataset");
     postgres__find_put(q, from_start);
-    for (size_t i = 0; i < q->nconditions; i++) {
-        if (!finds_datasets(q, i))
-            continue;
-        postgres__find_put(q, joint);
-        put_own(q, i, "o");
-        joint = " OR ";
-    }
-    postgres__find_put(q, ")");
-    for (size_t i = 0; i < q->nconditions; i++)
-        put_holds(q, i);
+    put_expression(q, true);
 }
 
-/* Datasets that meet the one condition by themselves. */
+/* Datasets that meet one of some alternatives by themselves. */
 static void
 put_own_datasets(query *q)
 {
@@ -391,41 +483,44 @@ put_own_datasets(query *q)
     postgres__find_put(
         q, " FROM {S}.object o JOIN {S}.container c "
            "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ");
-    put_variable(q, 0);
-    put_own(q, 0, "o");
+    put_expression(q, true);
 }
 
-/* Containers whose own attributes meet all conditions. */
+/* Containers whose own attributes meet the expression. */
 static void
-put_containers(query *q, size_t start)
+put_containers(query *q)
 {
-    bool by_extent = postgres__find_is_extent(&q->conditions[start]);
-    if (by_extent) {
+    bool extents = false;
+    for (size_t i = 0; i < q->nstarts; i++)
+        extents |= postgres__find_is_extent(&q->conditions[q->starts[i]]);
+    if (extents || !q->covered) {
         /* A container without attributes has no row in `object`. */
         put_columns(q, "NULL::text COLLATE \"C\"", "0::bigint");
-        postgres__find_put(q, " FROM (SELECT DISTINCT "
-                              "x.container FROM {S}.extent x WHERE x.dataset = 0 AND ");
-        put_extent(q, start);
-        postgres__find_put(
-            q, " OFFSET 0) e CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
-               "WHERE y.container = e.container OFFSET 0) c "
-               "LEFT JOIN LATERAL (SELECT * FROM {S}.object y WHERE y.container = e.container "
-               "AND y.dataset = 0 OFFSET 0) o ON true WHERE c.name IS NOT NULL");
+        postgres__find_put(q, " FROM ");
+        if (q->covered) {
+            postgres__find_put(q, "(SELECT DISTINCT u.container FROM (");
+            put_start_containers(q, true);
+            postgres__find_put(q,
+                               ") u OFFSET 0) e CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
+                               "WHERE y.container = e.container OFFSET 0) c LEFT JOIN LATERAL "
+                               "(SELECT * FROM {S}.object y WHERE y.container = e.container "
+                               "AND y.dataset = 0 OFFSET 0) o ON true");
+        } else {
+            postgres__find_put(q, "{S}.container c LEFT JOIN {S}.object o "
+                                  "ON o.container = c.container AND o.dataset = 0");
+        }
+        postgres__find_put(q, " WHERE c.name IS NOT NULL");
     } else {
         put_columns(q, "o.path", "o.dataset");
         postgres__find_put(
             q, " FROM {S}.object o JOIN {S}.container c "
                "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset = 0");
+        /* What the index is to be asked, where it stands deeper in the expression. */
+        if (!esdm__tree_is_flat(&q->expression, false) && !esdm__tree_is_flat(&q->expression, true))
+            (void) put_starts(q, " AND (", "o", true);
     }
-    for (size_t i = 0; i < q->nconditions; i++) {
-        if (by_extent && i == start)
-            continue;
-        postgres__find_put(q, " AND ");
-        if (postgres__find_is_extent(&q->conditions[i]))
-            put_has_extent(q, i, GLOBAL_EXTENT, false);
-        else
-            put_own(q, i, "o");
-    }
+    postgres__find_put(q, " AND ");
+    put_expression(q, false);
 }
 
 /* The operator's own sign is the placeholder of postgres__find_put_pattern(). */
@@ -440,25 +535,20 @@ postgres__find_end_text(query *q)
 }
 
 void
-postgres__find_put_query(query *q, size_t start)
+postgres__find_put_query(query *q)
 {
-    bool datasets = false;
-    bool containers = true;
+    bool datasets = esdm__tree_is(&q->expression, 0, true, can_be_by_itself, q);
+    bool containers = esdm__tree_is(&q->expression, 0, false, can_be_of_container, q);
+    bool alternatives = esdm__tree_is_flat(&q->expression, true);
     q->sql.bytes = 0;
-    for (size_t i = 0; i < q->nconditions; i++) {
-        datasets |= finds_datasets(q, i);
-        containers &= q->bound[i].variable == 0;
-    }
-    if (datasets && q->nconditions > 1) {
-        put_start(q, start);
+    if (datasets && !alternatives)
         put_datasets(q);
-    } else if (datasets) {
+    else if (datasets)
         put_own_datasets(q);
-    }
     if (datasets && containers)
         postgres__find_put(q, " UNION ALL ");
     if (containers)
-        put_containers(q, start);
+        put_containers(q);
     else if (!datasets && q->numbers)
         postgres__find_put(q,
                            "SELECT NULL::bigint AS container, NULL::bigint AS dataset WHERE false");
@@ -477,6 +567,10 @@ postgres__find_put_counts(query *q, uint64_t limit)
     q->sql.bytes = 0;
     for (size_t i = 0; i < q->nconditions; i++) {
         postgres__find_put(q, i == 0 ? "SELECT " : ", ");
+        if (!q->holds[i]) {
+            postgres__find_put(q, "0::bigint");
+            continue;
+        }
         if (postgres__find_is_extent(&q->conditions[i])) {
             postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.extent x WHERE ");
             put_extent(q, i);

@@ -23,8 +23,14 @@ typedef struct postgres__find_query {
     postgres__params params;
     const esdm_meta_condition *conditions;
     size_t nconditions;
-    bool numbers; /* of containers and datasets are asked for, not names and paths */
-    postgres__find_bound bound[ESDM__CONDITIONS_MAX];
+    esdm_meta_expression expression; /* of these; has nodes */
+    esdm_meta_node *nodes;           /* owned; NULL: they are the caller's */
+    bool *holds;                     /* of each condition: it must hold somewhere; owned */
+    size_t *starts;                  /* conditions by which candidates are found; owned */
+    size_t nstarts;
+    bool covered;                /* they find all; else containers come from the list of all */
+    bool numbers;                /* of containers and datasets are asked for, not names and paths */
+    postgres__find_bound *bound; /* of each condition; owned */
 } postgres__find_query;
 
 static inline bool
@@ -40,9 +46,10 @@ void postgres__find_put(postgres__find_query *q, const char *text);
 /** The same; @ stands for the alias and # for the number of a parameter. */
 void postgres__find_put_pattern(postgres__find_query *q, const char *pattern, const char *alias,
                                 int parameter);
-/** The query. @param start condition by which candidates are found. */
-void postgres__find_put_query(postgres__find_query *q, size_t start);
-/** How many objects can meet each condition, up to a limit: what the index says. */
+/** The query, with the starts that were chosen. */
+void postgres__find_put_query(postgres__find_query *q);
+/** How many objects can meet each condition that must hold somewhere, up to a limit: what the index
+ *  says; 0 for the others. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
 /** Ends the text. */
 void postgres__find_end_text(postgres__find_query *q);

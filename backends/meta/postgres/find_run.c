@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/meta_checks.h"
+#include "base/meta_tree.h"
 #include "find.h"
 
 typedef postgres__find_query query;
@@ -31,53 +32,69 @@ ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
     return status;
 }
 
+/* Conditions by which to begin: those that the fewest objects can meet. */
 static esdm_status
-choose_start(postgres__store *store, query *q, size_t *ret_start, esdm_error *err)
+choose_starts(postgres__store *store, query *q, esdm_error *err)
 {
+    uint64_t sum = 0;
     esdm_status status = ESDM_OK;
-    *ret_start = 0;
-    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST; limit *= COUNT_GROWTH) {
-        uint64_t least = limit;
+    uint64_t *counts = calloc(q->nconditions, sizeof *counts);
+    if (counts == NULL)
+        return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
+    bool counted = esdm__tree_has_choice(&q->expression);
+    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && counted; limit *= COUNT_GROWTH) {
         PGresult *result = NULL;
+        bool more = false;
         postgres__find_put_counts(q, limit);
         status = ask(store, q, &result, err);
         for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
-            uint64_t count = postgres__u64(result, 0, (int) i);
-            if (count < least) {
-                least = count;
-                *ret_start = i;
-            }
+            counts[i] = postgres__u64(result, 0, (int) i);
+            more |= counts[i] >= limit;
         }
         PQclear(result);
-        if (status != ESDM_OK || least < limit)
+        (void) esdm__tree_cover(&q->expression, counts, NULL, &q->nstarts, &sum);
+        if (status != ESDM_OK || sum < limit || !more)
             break;
     }
+    q->covered = esdm__tree_cover(&q->expression, counts, q->starts, &q->nstarts, &sum);
+    for (size_t i = 0; i < q->nconditions && !q->covered; i++) { /* by what datasets are found */
+        if (q->holds[i])
+            q->starts[q->nstarts++] = i;
+    }
+    free(counts);
     return status;
 }
 
-/* Binds the conditions, and chooses where to begin. @param ret_query owned, end_query(). */
+/* A list of comparisons as nodes. */
 static esdm_status
-begin_query(postgres__store *store, const esdm_meta_condition *conditions, size_t nconditions,
-            query **ret_query, size_t *ret_start, esdm_error *err)
+make_nodes(query *q, esdm_error *err)
 {
-    *ret_start = 0;
-    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
-    query *q = status == ESDM_OK ? calloc(1, sizeof *q) : NULL;
-    *ret_query = q;
-    if (status != ESDM_OK)
-        return status;
-    if (q == NULL)
-        return esdm__error_nomem(err, sizeof *q, "a query");
-    q->conditions = conditions;
-    q->nconditions = nconditions;
-    esdm__buffer_init(&q->sql);
-    for (size_t i = 0; i < nconditions; i++) {
+    size_t count = q->nconditions + 1;
+    q->nodes = calloc(count, sizeof *q->nodes);
+    if (q->nodes == NULL)
+        return esdm__error_nomem(err, count * sizeof *q->nodes, "a query");
+    q->nodes[0] = (esdm_meta_node){ESDM_META_ALL, 0, (uint32_t) count};
+    for (size_t i = 1; i < count; i++)
+        q->nodes[i] = (esdm_meta_node){ESDM_META_HOLDS, (uint32_t) i - 1, 1};
+    bool one = q->nconditions == 1;
+    q->expression.nodes = one ? q->nodes + 1 : q->nodes;
+    q->expression.nnodes = one ? 1 : count;
+    return ESDM_OK;
+}
+
+static esdm_status
+bind_all(postgres__store *store, query *q, esdm_error *err)
+{
+    esdm_status status = q->expression.nnodes == 0 ? make_nodes(q, err) : ESDM_OK;
+    for (size_t i = 0; i < q->expression.nnodes && status == ESDM_OK; i++) {
+        if (q->expression.nodes[i].kind == ESDM_META_HOLDS)
+            q->holds[q->expression.nodes[i].condition] = true;
+    }
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
         postgres__find_bind(q, i);
-        if (postgres__find_is_extent(&conditions[i]) && status == ESDM_OK)
+        if (postgres__find_is_extent(&q->conditions[i]))
             status = postgres__need_extents(store, err);
     }
-    if (nconditions > 1 && status == ESDM_OK)
-        status = choose_start(store, q, ret_start, err);
     return status;
 }
 
@@ -88,20 +105,50 @@ end_query(query *q)
         return;
     esdm__buffer_clear(&q->sql);
     postgres__params_clear(&q->params);
+    free(q->nodes);
+    free(q->holds);
+    free(q->starts);
+    free(q->bound);
     free(q);
 }
 
+/* Binds the conditions, and chooses where to begin. @param ret_query owned, end_query(). */
+static esdm_status
+begin_query(postgres__store *store, const esdm_meta_expression *expression, query **ret_query,
+            esdm_error *err)
+{
+    size_t count = expression->nconditions;
+    *ret_query = NULL;
+    esdm_status status = esdm__check_expression(expression, err);
+    if (status != ESDM_OK)
+        return status;
+    query *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return esdm__error_nomem(err, sizeof *q, "a query");
+    *ret_query = q;
+    q->conditions = expression->conditions;
+    q->nconditions = count;
+    q->expression = *expression;
+    q->holds = calloc(count, sizeof *q->holds);
+    q->starts = calloc(count, sizeof *q->starts);
+    q->bound = calloc(count, sizeof *q->bound);
+    esdm__buffer_init(&q->sql);
+    if (q->holds == NULL || q->starts == NULL || q->bound == NULL)
+        return esdm__error_nomem(err, count * sizeof *q->bound, "a query");
+    status = bind_all(store, q, err);
+    return status == ESDM_OK ? choose_starts(store, q, err) : status;
+}
+
 esdm_status
-postgres__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
-               esdm_meta_match_visitor visit, void *user, esdm_error *err)
+postgres__find_expression(void *self, const esdm_meta_expression *expression,
+                          esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
     postgres__store *store = self;
     PGresult *result = NULL;
     query *q = NULL;
-    size_t start = 0;
-    esdm_status status = begin_query(store, conditions, nconditions, &q, &start, err);
+    esdm_status status = begin_query(store, expression, &q, err);
     if (status == ESDM_OK) {
-        postgres__find_put_query(q, start);
+        postgres__find_put_query(q);
         postgres__find_end_text(q);
         status = ask(store, q, &result, err);
     }
@@ -115,9 +162,17 @@ postgres__find(void *self, const esdm_meta_condition *conditions, size_t ncondit
     return status;
 }
 
+esdm_status
+postgres__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
+               esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    const esdm_meta_expression all = {.conditions = conditions, .nconditions = nconditions};
+    return postgres__find_expression(self, &all, visit, user, err);
+}
+
 /* Rows: 0, NULL, how many datasets are found; number of the name, value (NULL: several), count. */
 static void
-put_facets(query *q, size_t start, const char *const *names, size_t nnames)
+put_facets(query *q, const char *const *names, size_t nnames)
 {
     postgres__array_begin(&q->params, POSTGRES__TEXTS);
     for (size_t i = 0; i < nnames; i++) {
@@ -129,7 +184,7 @@ put_facets(query *q, size_t start, const char *const *names, size_t nnames)
         esdm__buffer_clear(&text);
     }
     postgres__array_end(&q->params);
-    postgres__find_put_query(q, start);
+    postgres__find_put_query(q);
     esdm__buffer found = q->sql;
     esdm__buffer_init(&q->sql);
     postgres__find_put(q, "WITH m AS MATERIALIZED (");
@@ -151,18 +206,16 @@ put_facets(query *q, size_t start, const char *const *names, size_t nnames)
 }
 
 esdm_status
-postgres__facets(void *self, const esdm_meta_condition *conditions, size_t nconditions,
-                 const char *const *names, size_t nnames, esdm_meta_facet_visitor visit, void *user,
-                 esdm_error *err)
+postgres__facets(void *self, const esdm_meta_expression *expression, const char *const *names,
+                 size_t nnames, esdm_meta_facet_visitor visit, void *user, esdm_error *err)
 {
     postgres__store *store = self;
     PGresult *result = NULL;
     query *q = NULL;
-    size_t start = 0;
-    esdm_status status = begin_query(store, conditions, nconditions, &q, &start, err);
+    esdm_status status = begin_query(store, expression, &q, err);
     if (status == ESDM_OK) {
         q->numbers = true;
-        put_facets(q, start, names, nnames);
+        put_facets(q, names, nnames);
         status = ask(store, q, &result, err);
     }
     end_query(q);

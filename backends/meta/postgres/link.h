@@ -48,7 +48,7 @@ esdm_status postgres__expand(const postgres__config *config, const char *text, c
 
 /* ---- params.c ------------------------------------------------------------------------------- */
 
-#define POSTGRES__PARAMS 300
+#define POSTGRES__PARAMS 1300
 
 /** Parameters of a statement in the server's binary format. Zero-initialise. */
 typedef struct postgres__params {

@@ -59,6 +59,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .prune = postgres__prune,
     .writer_check = postgres__writer_check,
     .facets = postgres__facets,
+    .find_expression = postgres__find_expression,
     .view_set = postgres__view_set,
     .view_level = postgres__view_level,
     .clone = postgres__clone,

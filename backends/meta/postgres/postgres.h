@@ -207,9 +207,11 @@ esdm_status postgres__values(void *store, const char *const *containers, size_t 
                              const char *const *names, size_t nnames, bool datasets,
                              esdm_meta_value_visitor visit, void *user, esdm_error *err);
 
-esdm_status postgres__facets(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+esdm_status postgres__facets(void *store, const esdm_meta_expression *expression,
                              const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
                              void *user, esdm_error *err);
+esdm_status postgres__find_expression(void *store, const esdm_meta_expression *expression,
+                                      esdm_meta_match_visitor visit, void *user, esdm_error *err);
 
 /* ---- views.c -------------------------------------------------------------------------------- */
 

@@ -202,11 +202,10 @@ count_pending(counting *c, const char *name, esdm_error *err)
 }
 
 static esdm_status
-count_all(counting *c, const esdm_meta_condition *conditions, size_t nconditions,
-          const char *const *names, size_t nnames, esdm_error *err)
+count_all(counting *c, const esdm_meta_expression *expression, const char *const *names,
+          size_t nnames, esdm_error *err)
 {
-    esdm_status status =
-        sqlite__find_rows(c->link, conditions, nconditions, true, note_found, c, err);
+    esdm_status status = sqlite__find_rows(c->link, expression, true, note_found, c, err);
     for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
          i++) {
         c->name = i;
@@ -225,20 +224,19 @@ count_all(counting *c, const esdm_meta_condition *conditions, size_t nconditions
 }
 
 esdm_status
-sqlite__facets(void *self, const esdm_meta_condition *conditions, size_t nconditions,
-               const char *const *names, size_t nnames, esdm_meta_facet_visitor visit, void *user,
-               esdm_error *err)
+sqlite__facets(void *self, const esdm_meta_expression *expression, const char *const *names,
+               size_t nnames, esdm_meta_facet_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
     counting c = {.link = &store->reader, .visit = visit, .user = user, .more = true};
-    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
+    esdm_status status = esdm__check_expression(expression, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
     status = sqlite__run(c.link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        status = count_all(&c, conditions, nconditions, names, nnames, err);
+        status = count_all(&c, expression, names, nnames, err);
         /* Nothing but the temporary table has changed: that is to be empty again. */
         (void) !sqlite__run(c.link, SQLITE__ROLLBACK, NULL, "");
     }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/meta_checks.h"
+#include "base/meta_tree.h"
 #include "find.h"
 #include "store.h"
 
@@ -24,16 +25,15 @@ static const char pending_table[] =
 
 /* Brings the lists of containers that are not in the index into a temporary table. */
 static esdm_status
-load_pending(sqlite__link *link, bool *ret_any, esdm_error *err)
+load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_error *err)
 {
     sqlite3_stmt *pending = NULL;
     sqlite3_stmt *insert = NULL;
-    uint64_t indexed = 0;
     bool row = false;
     *ret_any = false;
-    esdm_status status = sqlite__attributes_indexed(link, &indexed, err);
+    esdm_status status = sqlite__attributes_indexed(link, ret_indexed, err);
     if (status == ESDM_OK)
-        status = sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", indexed);
+        status = sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", *ret_indexed);
     if (status == ESDM_OK)
         status = sqlite__step(link, pending, &row, err);
     if (status != ESDM_OK || !row)
@@ -138,40 +138,53 @@ count_entries(sqlite__link *link, sqlite__query *q, size_t i, int64_t limit, int
     return status;
 }
 
-/* The condition that looks at the fewest entries. All are counted as far as the smallest goes, so
+/* The conditions that look at the fewest entries. All are counted as far as the smallest goes, so
  * that finding it costs no more than a few times what it saves. */
 static esdm_status
-choose_start(sqlite__link *link, sqlite__query *q, size_t *ret_start, esdm_error *err)
+choose_starts(sqlite__link *link, sqlite__query *q, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    *ret_start = 0;
-    if (q->nconditions == 1)
-        return ESDM_OK;
-    for (int64_t limit = COUNT_FIRST; limit < COUNT_LAST; limit *= COUNT_GROWTH) {
-        int64_t least = limit;
-        for (size_t i = 0; i < q->nconditions && least > 0 && status == ESDM_OK; i++) {
-            int64_t count = 0;
+    bool choice = esdm__tree_has_choice(&q->expression), more = choice;
+    uint64_t sum = 0;
+    uint64_t *counts = calloc(q->nconditions, sizeof *counts);
+    if (counts == NULL)
+        return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
+    int64_t last = 0;
+    for (int64_t limit = COUNT_FIRST; limit < COUNT_LAST && more; limit *= COUNT_GROWTH) {
+        more = false;
+        for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+            int64_t count = (int64_t) counts[i];
+            if (!q->holds[i] || count < last) /* is known */
+                continue;
             status = count_entries(link, q, i, limit, &count, err);
-            if (count < least) {
-                least = count;
-                *ret_start = i;
-            }
+            counts[i] = (uint64_t) count;
+            more |= count >= limit;
         }
-        if (status != ESDM_OK || least < limit)
-            break;
+        last = limit;
+        sqlite__query_begin(q, counts, &sum);
+        more &= status == ESDM_OK && sum >= (uint64_t) limit;
     }
+    if (!choice)
+        sqlite__query_begin(q, counts, &sum);
+    free(counts);
     return status;
 }
 
 static esdm_status
-run_query(sqlite__link *link, const sqlite__query *q, sqlite__row_visitor visit, void *user,
-          esdm_error *err)
+run_query(sqlite__link *link, const sqlite__query *q, uint64_t indexed, sqlite__row_visitor visit,
+          void *user, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
     esdm_status status = prepare(link, q, &statement, err);
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++)
         status = bind_condition(link, statement, q, i, err);
+    if (status == ESDM_OK) {
+        int at = (int) (q->nconditions * SQLITE__FIND_PARAMETERS) + 1;
+        int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) indexed);
+        if (code != SQLITE_OK && code != SQLITE_RANGE) /* nothing may ask for it */
+            status = sqlite__error(link, code, err);
+    }
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row && visit(statement, user))
@@ -204,25 +217,25 @@ look_for_datasets(sqlite__link *link, sqlite__query *q, esdm_error *err)
 }
 
 esdm_status
-sqlite__find_rows(sqlite__link *link, const esdm_meta_condition *conditions, size_t nconditions,
-                  bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err)
+sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bool numbers,
+                  sqlite__row_visitor visit, void *user, esdm_error *err)
 {
     sqlite__query q;
     bool any_pending = false;
-    size_t start = 0;
-    esdm_status status = sqlite__query_init(&q, conditions, nconditions, err);
+    uint64_t indexed = 0;
+    esdm_status status = sqlite__query_init(&q, expression, err);
     q.numbers = numbers;
     if (status == ESDM_OK)
         status = sqlite__exec(link, pending_table, err);
     if (status == ESDM_OK)
-        status = load_pending(link, &any_pending, err);
+        status = load_pending(link, &any_pending, &indexed, err);
     if (status == ESDM_OK)
         status = look_for_datasets(link, &q, err);
     if (status == ESDM_OK)
-        status = choose_start(link, &q, &start, err);
+        status = choose_starts(link, &q, err);
     if (status == ESDM_OK) {
-        sqlite__query_put(&q, start, any_pending);
-        status = run_query(link, &q, visit, user, err);
+        sqlite__query_put(&q, any_pending);
+        status = run_query(link, &q, indexed, visit, user, err);
     }
     sqlite__query_clear(&q);
     return status;
@@ -241,23 +254,31 @@ visit_match(sqlite3_stmt *row, void *user)
 }
 
 esdm_status
-sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
-             esdm_meta_match_visitor visit, void *user, esdm_error *err)
+sqlite__find_expression(void *self, const esdm_meta_expression *expression,
+                        esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
     sqlite__link *link = &store->reader;
     matching m = {visit, user};
-    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
+    esdm_status status = esdm__check_expression(expression, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
     status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        status = sqlite__find_rows(link, conditions, nconditions, false, visit_match, &m, err);
+        status = sqlite__find_rows(link, expression, false, visit_match, &m, err);
         /* Nothing but the temporary table has changed: that is to be empty again. */
         (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
     }
     sqlite__end_read(store);
     return status;
+}
+
+esdm_status
+sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
+             esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    const esdm_meta_expression all = {.conditions = conditions, .nconditions = nconditions};
+    return sqlite__find_expression(self, &all, visit, user, err);
 }

@@ -38,25 +38,79 @@ typedef struct sqlite__query {
     const char *table; /* that the part being written reads */
     const esdm_meta_condition *conditions;
     size_t nconditions;
-    sqlite__find_range *ranges; /* of each condition; owned */
+    esdm_meta_expression expression; /* of these; has nodes */
+    esdm_meta_node *nodes;           /* owned; NULL: they are the caller's */
+    sqlite__find_range *ranges;      /* of each condition; owned */
+    bool *holds;                     /* of each: it must hold somewhere; owned */
+    size_t *starts;                  /* conditions by which candidates are found; owned */
+    size_t nstarts;
+    bool covered;  /* they find all; else containers come from the list of all */
+    size_t parts;  /* of the list that is being written */
+    size_t proven; /* the condition that candidates meet anyhow; SIZE_MAX: none */
 } sqlite__query;
 
-esdm_status sqlite__query_init(sqlite__query *q, const esdm_meta_condition *conditions,
-                               size_t nconditions, esdm_error *err);
+/** The expression is the caller's. */
+esdm_status sqlite__query_init(sqlite__query *q, const esdm_meta_expression *expression,
+                               esdm_error *err);
 void sqlite__query_clear(sqlite__query *q);
+/** Chooses the starts by how many entries each condition has. @param ret_sum of those. */
+void sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret_sum);
 /** Text that counts entries of the index at which condition i has to look, up to the limit
  *  ?1 + parameters of all conditions. */
 void sqlite__query_put_count(sqlite__query *q, size_t i);
-/** Text of the query itself. @param start condition by which candidates are found. */
-void sqlite__query_put(sqlite__query *q, size_t start, bool with_pending);
+/** Text of the query itself. @param with_pending there are containers with larger numbers than
+ *  ?1 + parameters of all conditions, whose attributes are in temp.pending. */
+void sqlite__query_put(sqlite__query *q, bool with_pending);
+
+/* ---- parts of the text (find_text.c) ---- */
+
+/** A part of the index (name, value) and what is to be asked there; NULL: nothing. */
+typedef struct sqlite__find_arm {
+    const char *range;
+    const char *rest;
+} sqlite__find_arm;
+
+enum { SQLITE__FIND_ARMS = 2 };
+
+/** Attributes `a` of the dataset o, and of its container. */
+#define SQLITE__FIND_OWN    "a.container = o.container AND a.dataset = o.dataset"
+#define SQLITE__FIND_GLOBAL "a.container = o.container AND a.dataset = 0"
+
+void sqlite__find_put(sqlite__query *q, const char *text);
+/** Writes a text in which @ stands for the alias and $a $n $t $v $f $u for parameters. */
+void sqlite__find_put_pattern(sqlite__query *q, size_t condition, const char *alias,
+                              const char *pattern);
+bool sqlite__find_is_extent(const sqlite__query *q, size_t i);
+/** The values of an attribute that meet the condition are those of all arms together. */
+size_t sqlite__find_arms_of(const sqlite__query *q, size_t i,
+                            sqlite__find_arm arms[SQLITE__FIND_ARMS]);
+/** " AND range AND rest" */
+void sqlite__find_put_arm(sqlite__query *q, size_t i, const char *alias,
+                          const sqlite__find_arm *one, bool with_rest);
+/** " AND (value meets condition i)". The unary + keeps SQLite from searching all objects by
+ *  value. */
+void sqlite__find_put_value(sqlite__query *q, size_t i, const char *alias);
+/** Whether a dataset that meets the condition by itself may be found by that. */
+bool sqlite__find_finds_datasets(const sqlite__query *q, size_t i);
+/** The table that has the rows of condition i. */
+const char *sqlite__find_table_of(const sqlite__query *q, size_t i);
+/** The temporary table has few rows, and no index over values. */
+void sqlite__find_put_by_value(sqlite__query *q, size_t i);
+/** EXISTS over one object's attributes: `of` restricts to the object. */
+void sqlite__find_put_exists(sqlite__query *q, size_t i, const char *of, bool with_value);
+void sqlite__find_put_variable(sqlite__query *q, size_t i, const char *alias);
+/** Whether condition i holds for the dataset o. */
+void sqlite__find_put_holds(sqlite__query *q, size_t i);
+/** Entries of the index that meet the start. */
+void sqlite__find_put_start(sqlite__query *q, const char *before, size_t start,
+                            const sqlite__find_arm *one, const char *which);
 
 /** A row of what was found: name and path, NULL for containers, or the numbers of both. */
 typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
-/** Visits what meets all conditions, in order. Within a transaction that is rolled back: containers
+/** Visits what meets the expression, in order. Within a transaction that is rolled back: containers
  *  that wait to be entered are in temp.pending until then. */
-esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_condition *conditions,
-                              size_t nconditions, bool numbers, sqlite__row_visitor visit,
-                              void *user, esdm_error *err);
+esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression,
+                              bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err);
 
 static inline bool
 sqlite__names_variable(const esdm_meta_condition *condition)

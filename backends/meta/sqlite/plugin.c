@@ -56,6 +56,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .backup = sqlite__backup,
     .restore = sqlite__restore,
     .facets = sqlite__facets,
+    .find_expression = sqlite__find_expression,
     .view_set = sqlite__view_set,
     .view_level = sqlite__view_level,
     .clone = sqlite__clone,

@@ -303,9 +303,11 @@ esdm_status sqlite__extent_names(void *store, const char *prefix, esdm_meta_name
 esdm_status sqlite__values(void *store, const char *const *containers, size_t ncontainers,
                            const char *const *names, size_t nnames, bool datasets,
                            esdm_meta_value_visitor visit, void *user, esdm_error *err);
-esdm_status sqlite__facets(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+esdm_status sqlite__facets(void *store, const esdm_meta_expression *expression,
                            const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
                            void *user, esdm_error *err);
+esdm_status sqlite__find_expression(void *store, const esdm_meta_expression *expression,
+                                    esdm_meta_match_visitor visit, void *user, esdm_error *err);
 esdm_status sqlite__view_set(void *store, const esdm_meta_view *views, size_t nviews, bool anew,
                              esdm_error *err);
 esdm_status sqlite__view_level(void *store, const esdm_meta_view *view, const char *const *path,

@@ -55,6 +55,7 @@ GROUP(apart);
 GROUP(name);
 GROUP(snapshot);
 GROUP(query);
+GROUP(expression);
 GROUP(process);
 GROUP(migration);
 GROUP(fact);

@@ -258,6 +258,7 @@ main(void)
     RUN(name);
     RUN(snapshot);
     RUN(query);
+    RUN(expression);
     RUN(process);
     RUN(migration);
     RUN(fact);

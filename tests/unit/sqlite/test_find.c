@@ -335,9 +335,13 @@ test_find__no_operator_goes_through_a_table(void **state)
         (void) snprintf(what, sizeof what, "%s:%s, operator %d, %s, %zu",
                         two[0].variable != NULL ? two[0].variable : "*", two[0].attribute,
                         (int) two[0].op, number ? "number" : "text", count);
-        assert_int_equal(sqlite__query_init(&q, two, count, &err), ESDM_OK);
+        assert_int_equal(sqlite__query_init(&q, &(esdm_meta_expression){two, count, NULL, 0}, &err),
+                         ESDM_OK);
         for (size_t start = 0; start < count; start++) {
-            sqlite__query_put(&q, start, false);
+            q.covered = true;
+            q.starts[0] = start;
+            q.nstarts = 1;
+            sqlite__query_put(&q, false);
             bool datasets_alone = two[0].attribute[0] == '@' && two[0].variable != NULL &&
                                   two[0].variable[0] != '\0' && count == 1;
             if (!datasets_alone) /* nothing is found by these alone */
@@ -355,6 +359,89 @@ test_find__no_operator_goes_through_a_table(void **state)
     check_plan(f, sqlite__texts[SQLITE__VIEW_FIND], "a place of a view");
 }
 
+/* The plan of a tree of comparisons that `kinds` says: "&" all of what follows, "|" any, "." the
+ * next comparison, "!" not the next one; ")" ends a part. */
+static void
+check_tree(fixture *f, const esdm_meta_condition *conditions, size_t count, const char *kinds,
+           bool all_containers)
+{
+    esdm_meta_node nodes[32] = {{0}};
+    size_t open[8], depth = 0, n = 0, condition = 0;
+    uint64_t counts[16], sum = 0;
+    esdm_error err = {0};
+    sqlite__query q;
+    for (const char *k = kinds; *k != '\0'; k++) {
+        if (*k == ')') {
+            depth--;
+            nodes[open[depth]].size = (uint32_t) (n - open[depth]);
+            continue;
+        }
+        bool leaf = *k == '.' || *k == '!';
+        nodes[n] = (esdm_meta_node){.kind = *k == '&'   ? ESDM_META_ALL
+                                            : *k == '|' ? ESDM_META_ANY
+                                            : *k == '.' ? ESDM_META_HOLDS
+                                                        : ESDM_META_FAILS,
+                                    .condition = leaf ? (uint32_t) condition : 0,
+                                    .size = 1};
+        condition += leaf;
+        if (!leaf)
+            open[depth++] = n;
+        n++;
+    }
+    const esdm_meta_expression e = {conditions, count, nodes, n};
+    assert_int_equal(condition, count);
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(sqlite__query_init(&q, &e, &err), ESDM_OK);
+        for (size_t i = 0; i < count; i++)
+            counts[i] = turn == 0 ? i : count - i;
+        sqlite__query_begin(&q, counts, &sum);
+        assert_int_equal(q.covered, !all_containers);
+        sqlite__query_put(&q, false);
+        if (!all_containers)
+            check_plan(f, (const char *) q.sql.data, kinds);
+        sqlite__query_clear(&q);
+    }
+    f->found = 0;
+    f->steps = 0;
+    assert_int_equal(sqlite__find_expression(f->store, &e, count_match, &f->found, &err), ESDM_OK);
+    sqlite3_progress_handler(f->store->reader.db, 1, count_step, &f->steps);
+    f->found = 0;
+    assert_int_equal(sqlite__find_expression(f->store, &e, count_match, &f->found, &err), ESDM_OK);
+    sqlite3_progress_handler(f->store->reader.db, 0, NULL, NULL);
+}
+
+/* Alternatives and what must fail cost what they find, in one statement. */
+static void
+test_find__expressions_cost_what_they_find(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_condition c[] = {TEXT("tracking", EQ, "id-777"), TEXT("tracking", EQ, "id-9"),
+                                     TEXT("project", EQ, "CMIP6"),   TEXT("model", EQ, "model-77"),
+                                     TEXT("units", EQ, "K"),         TEXT("units", EQ, "1 mm")};
+    check_tree(f, c, 2, "|..)", false);
+    assert_int_equal(f->found, 2);
+    assert_true(f->steps < 2000);
+    check_tree(f, c, 3, "&|..).)", false);
+    assert_int_equal(f->found, 2);
+    assert_true(f->steps < 10000);
+    check_tree(f, c, 6, "&|..)&.|.|..))))", false);
+    assert_int_equal(f->found, 3); /* one that is of the model, and variables with the unit */
+    assert_true(f->steps < 20000);
+    const esdm_meta_condition not_those[] = {TEXT("model", EQ, "model-77"),
+                                             TEXT("tracking", EQ, "id-777"),
+                                             TEXT("project", EQ, "CMIP5")};
+    check_tree(f, not_those, 3, "&.!!)", false);
+    assert_int_equal(f->found, 9);
+    assert_true(f->steps < 10000);
+    const esdm_meta_condition ranges[] = {NUMBER("@time_min", LT, 5), NUMBER("@time_max", GE, 12),
+                                          NUMBER("@time_max", GE, 20008),
+                                          TEXT("project", EQ, "CMIP6"), TEXT("units", EQ, "K")};
+    check_tree(f, ranges, 5, "&|&..).)|..))", false);
+    assert_int_equal(f->found, 6 + 6); /* and their variables */
+    assert_true(f->steps < 20000);
+    check_tree(f, ranges, 2, "|.!)", true);
+}
+
 int
 main(void)
 {
@@ -364,6 +451,7 @@ main(void)
         cmocka_unit_test(test_find__ranges_cost_what_they_find),
         cmocka_unit_test(test_find__names_and_values_cost_what_they_tell),
         cmocka_unit_test(test_find__no_operator_goes_through_a_table),
+        cmocka_unit_test(test_find__expressions_cost_what_they_find),
         cmocka_unit_test(test_find__statistics_change_nothing),
     };
     return cmocka_run_group_tests_name("find", tests, setup, teardown);

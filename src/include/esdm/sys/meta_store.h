@@ -283,15 +283,24 @@ typedef struct esdm_meta_plugin {
                              void *user, esdm_error *err);
 
     /**
-     * How many of the containers for which all conditions hold have each value of some attributes.
-     * A value may be told several times, whose counts are to be added. Since interface 8; optional.
-     * ESDM_ENOTSUP when the conditions find datasets as well, or a container has several values of
-     * an attribute: who asks then goes through what find() finds; what was told before does not
-     * count.
+     * How many of the containers that meet an expression (as of find_expression()) have each value
+     * of some attributes. A value may be told several times, whose counts are to be added. Since
+     * interface 8; optional. ESDM_ENOTSUP when the expression finds datasets as well, or a
+     * container has several values of an attribute: who asks then goes through what is found; what
+     * was told before does not count.
      */
-    esdm_status (*facets)(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+    esdm_status (*facets)(void *store, const esdm_meta_expression *expression,
                           const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
                           void *user, esdm_error *err);
+
+    /**
+     * Each object that meets an expression, once: what find() finds for one of the lists of
+     * comparisons that must hold together once all is multiplied out, less what find() finds for
+     * that list with one that must fail. For a list without any that must hold: all containers,
+     * less those. One question to the store. Since interface 8; optional.
+     */
+    esdm_status (*find_expression)(void *store, const esdm_meta_expression *expression,
+                                   esdm_meta_match_visitor visit, void *user, esdm_error *err);
 
     /* ---- views; since interface 8. Optional, both or none ---- */
 

@@ -212,6 +212,31 @@ typedef struct esdm_meta_condition {
     const char *text; /**< set when not is_number, and the literal's text otherwise */
 } esdm_meta_condition;
 
+/** What must hold of comparisons. */
+typedef enum esdm_meta_node_kind {
+    ESDM_META_HOLDS, /**< comparison `condition` holds */
+    ESDM_META_FAILS, /**< it does not hold */
+    ESDM_META_ALL,   /**< all that follows up to `size` nodes; without any: always */
+    ESDM_META_ANY    /**< some of what follows up to `size` nodes; without any: never */
+} esdm_meta_node_kind;
+
+/** A node of an expression, which stands before what it joins. */
+typedef struct esdm_meta_node {
+    esdm_meta_node_kind kind;
+    uint32_t condition; /**< HOLDS, FAILS: its number */
+    uint32_t size; /**< nodes of this part, with this one: the next one beside it follows them */
+} esdm_meta_node;
+
+/** Comparisons joined by "and", "or" and "not"; the first node joins all others. */
+typedef struct esdm_meta_expression {
+    const esdm_meta_condition *conditions;
+    size_t nconditions;
+    const esdm_meta_node *nodes;
+    size_t nnodes; /**< 0: all comparisons hold */
+} esdm_meta_expression;
+#define ESDM_META_EXPRESSION_CONDITIONS_MAX 256
+#define ESDM_META_EXPRESSION_DEPTH_MAX      24 /**< of nodes below nodes */
+
 /** A view: how containers are browsed by their own (global) attributes, level by level. */
 typedef struct esdm_meta_view {
     const char *const *attributes; /**< of each level; none has a line's end or '=' in it */
