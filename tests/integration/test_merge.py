@@ -32,7 +32,7 @@ def change(rng, name, a, attributes):
             where = (slice(lo[0], hi[0]), slice(lo[1], hi[1], step), slice(lo[2], hi[2]))
             a = grown(a, hi[0])
             shape = a[where].shape
-            value = numpy.full(shape, rng.randrange(3), "i4") if rng.random() < 0.5 else \\
+            value = numpy.full(shape, rng.randrange(3), "i4") if rng.random() < 0.5 else \
                 numpy.random.default_rng(rng.random().as_integer_ratio()[0] % 2**32).integers(0, 3, shape, "i4")
             v[where] = value
             a[where] = value
@@ -191,6 +191,105 @@ def test_many_branches_that_are_apart_store_nothing():
         run([FSCK, "--data"])
 
 
+TILES = '''
+import random, sys
+import esdm, netCDF4, numpy
+
+def cut(rng, boxes, count):
+    """As many boxes that do not meet and cover all: the largest is cut at random until there are enough."""
+    while len(boxes) < count:
+        boxes.sort(key=lambda box: numpy.prod(box[1]))
+        at, size = boxes.pop()
+        axis = rng.choice([d for d in range(len(size)) if size[d] > 1])
+        n = rng.randrange(1, size[axis])
+        boxes.append((at, tuple(n if d == axis else s for d, s in enumerate(size))))
+        boxes.append((tuple(o + n if d == axis else o for d, o in enumerate(at)),
+                      tuple(s - n if d == axis else s for d, s in enumerate(size))))
+    rng.shuffle(boxes)
+    return boxes
+
+def where(box):
+    return tuple(slice(o, o + n) for o, n in zip(*box))
+
+def check(seed, count, shape, overlaps):
+    """Every branch gets a tile; some write beside it, too, where others may have."""
+    rng = random.Random(seed)
+    name = f"t{seed}.nc"
+    base = numpy.arange(numpy.prod(shape), dtype="i4").reshape(shape)
+    with netCDF4.Dataset("esdm://" + name, "w") as d:
+        dims = [d.createDimension(f"d{i}", n).name for i, n in enumerate(shape)]
+        d.createVariable("v", "i4", dims)[:] = base
+    sides, written = [], []
+    for i, tile in enumerate(cut(rng, [((0,) * len(shape), shape)], count)):
+        esdm.branch(name, f"b{i}")
+        boxes = [tile]
+        if i in overlaps:
+            at = [rng.randrange(n) for n in shape]
+            boxes.append((at, [rng.randrange(1, n - o + 1) for o, n in zip(at, shape)]))
+        side, mine = base.copy(), numpy.zeros(shape, bool)
+        with netCDF4.Dataset(f"esdm://{name}@branch:b{i}", "a") as d:
+            for box in boxes:
+                value = -rng.randrange(1, 4) if i in overlaps else -10 - i - base[where(box)] % 1009
+                d["v"][where(box)] = side[where(box)] = value
+                mine[where(box)] = True
+        sides.append(side)
+        written.append(mine)
+    ours, touched, told = base.copy(), numpy.zeros(shape, bool), 0
+    stored = 0
+    for i in rng.sample(range(count), count):
+        theirs = sides[i]
+        conflicts = (ours != base) & (theirs != base) & (ours != theirs)
+        try:
+            done = esdm.merge(name, f"b{i}")
+            assert not conflicts.any(), f"seed {seed}: an overlap of b{i} was not reported"
+        except esdm.MergeConflict as e:
+            seen = numpy.zeros(shape, "i4")
+            for c in e.result["conflicts"]:
+                seen[where((c["offset"], c["size"]))] += 1
+            assert (seen == conflicts).all() and e.result["conflict_elements"] == conflicts.sum(), \
+                f"seed {seed}: b{i}: {e.result}\\n{conflicts.sum()}"
+            told += 1
+            done = esdm.merge(name, f"b{i}", "theirs")
+        if not (touched & written[i]).any():
+            assert done["rewritten_bytes"] == 0, f"seed {seed}: b{i} meets nobody: {done}"
+        assert overlaps or done["fragments"] == 1, f"seed {seed}: {done}"
+        stored += done["referenced_bytes"]       # of small fragments none: they lie in index pages
+        ours = numpy.where(theirs != base, theirs, ours)
+        touched |= written[i]
+    with netCDF4.Dataset("esdm://" + name) as d:
+        assert (d["v"][:] == ours).all() and stored > 0, f"seed {seed}: values"
+    return told
+
+first, last = int(sys.argv[1]), int(sys.argv[2])
+told = 0
+for seed in range(first, last):
+    rng = random.Random(seed)
+    shape = rng.choice(((640, 480), (64, 60, 80), (300000,)))
+    told += check(seed, 64, shape, set(rng.sample(range(64), 20)) if sys.argv[3] == "overlaps" else set())
+print("told" if told else "apart")
+'''
+
+
+def test_64_branches_that_are_apart():
+    if SANITIZE:
+        return
+    with Site() as _:
+        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        out = python(TILES, first, first + by_size(1, 3, 20), "apart")
+        expect(out == "apart\n", out)
+        run([FSCK, "--data"])
+
+
+def test_64_branches_of_which_some_overlap():
+    if SANITIZE:
+        return
+    with Site() as _:
+        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        out = python(TILES, first, first + by_size(1, 3, 20), "overlaps")
+        expect(out == "told\n", out)
+        run([FSCK, "--data"])
+
+
 def test_conflicts_are_told_in_words():
     with Site(history=9) as _:
         script(MAKE)
@@ -267,4 +366,5 @@ def test_picks_and_refusals():
 
 if __name__ == "__main__":
     main(test_random_changes_are_merged_or_reported, test_many_branches_that_are_apart_store_nothing,
+         test_64_branches_that_are_apart, test_64_branches_of_which_some_overlap,
          test_conflicts_are_told_in_words, test_structure, test_picks_and_refusals)
