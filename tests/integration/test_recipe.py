@@ -188,5 +188,110 @@ def test_wrong_use():
         expect(names() == ["in.nc"], "nothing is left")
 
 
-main(test_record_check_drop_restore, test_inputs_that_change, test_scripts_are_inputs,
+# Another machine: a file that was not there when the recipe was recorded says by how much values are off there.
+ELSEWHERE = """
+import netCDF4, numpy, os, sys
+other = float(open(sys.argv[1]).read()) if os.path.exists(sys.argv[1]) else 0.0
+with netCDF4.Dataset("esdm://in.nc") as d:
+    tas = d["tas"][:].astype("f8")
+with netCDF4.Dataset("esdm://out.nc", "w") as d:
+    for name, length in zip(("t", "y", "x"), tas.shape):
+        d.createDimension(name, length)
+    v = d.createVariable("tas", "f4", ("t", "y", "x"), fill_value=1e20)
+    v.units = "K"
+    v.note = "other" if other < 0 else "same"
+    tas = 280 + tas * abs(other + 1) if other > 0.5 else tas + 280
+    values = tas.astype("f4")
+    values[0, 0, :5] = 1e20
+    values[0, 0, 5:9] = numpy.nan
+    if 0 < other < 0.5:
+        values[:, ::2] += numpy.float32(other)
+        values[0, 0, :5] = 1e20
+    if other == 2:
+        values[0, 0, 0] = 280.0
+    if other > 5:
+        values += numpy.random.default_rng().integers(0, 2, values.shape) * numpy.float32(2e-4)
+        values[0, 0, :5] = 1e20
+    v[:] = values
+    d.createVariable("n", "i4", ("t",))[:] = 7
+"""
+
+
+def out(command, *arguments, check=True):
+    return json.loads(recipe("--json", command, *arguments, check=check).stdout)
+
+
+def test_tolerances():
+    with site(history=9) as s:
+        pattern("in.nc", 3, "time=2,lat=200,lon=300")
+        script, other = s.file("out.py"), s.file("other")
+        script.write_text(ELSEWHERE)
+        command = ["--", "/usr/bin/python3", str(script), str(other)]
+        for wrong, why in (("tas", "is not NAME"), ("tas: abs=x", "abs"), ("pr: abs=1", "no such variable|has such a"),
+                           ("tas: abs=1 kg", "kg"), ("tas: psnr=60", "by themselves"), ("tas: mode=archive", "by themselves")):
+            bad = recipe("record", "--tolerance", wrong, *command, check=False)
+            expect(bad.returncode not in (0, 1) and any(w in bad.stderr for w in why.split("|")), f"{wrong}: {bad.stderr}")
+        expect_error(recipe("show", "out.nc", check=False), "has no recipe")
+        recipe("record", "--tolerance", "ta?: abs=0.01 K", *command)
+        expect("within   ta?: abs=0.01 K" in recipe("show", "out.nc").stdout, "show")
+        done = out("check", "out.nc")
+        expect(done["same"] and done["accepted"] and "differences" not in done, f"{done}")
+
+        other.write_text("-1")                  # an attribute is not the same
+        bad = recipe("check", "out.nc", check=False)
+        expect_error(bad, "has no tolerance is not the same")
+        other.write_text("0.02")
+        bad = recipe("check", "out.nc", check=False)
+        expect_error(bad, "gives other data", "by more than they may")
+        other.write_text("2")                   # a missing value becomes a number
+        expect_error(recipe("check", "out.nc", check=False), "in one of both alone")
+        expect_error(recipe("drop", "out.nc", check=False), "nothing was changed")
+        expect("accepted" not in out("show", "out.nc"), "what differs was accepted")
+
+        other.write_text("0.001")
+        before = client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout
+        done = out("check", "out.nc")
+        expect(not done["same"] and done["accepted"] and
+               [(d["variable"], d["different"] > 50000, d["beyond"], round(d["largest"], 4))
+                for d in done["differences"]] == [("/tas", True, 0, 0.001)], f"{done}")
+        expect(client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout == before, "a check has changed values")
+        expect(names() == ["in.nc", "out.nc"], f"nothing is left: {names()}")
+        told = run([tool("esdm-stat"), "out.nc"]).stdout
+        expect("tolerance ta?: abs=0.01 K" in told and "1 other result" in told, told)
+        expect("compared before" in recipe("check", "out.nc").stdout, "it was accepted")
+
+        recipe("drop", "out.nc")
+        other.write_text("0.002")               # a third machine: with what is its result compared?
+        bad = recipe("restore", "out.nc", check=False)
+        expect_error(bad, "nothing was changed", "were compared")
+        other.write_text("0.001")
+        text = recipe("restore", "out.nc").stdout
+        expect("within the tolerances" in text, text)
+        told = json.loads(run([tool("esdm-stat"), "--json", "out.nc"]).stdout)["containers"][0]["recipe"]
+        expect(told["tolerances"] == ["ta?: abs=0.01 K"] and told["restored"]["differences"][0]["beyond"] == 0, f"{told}")
+        expect("computed again" in run([tool("esdm-stat"), "out.nc"]).stdout, "esdm-stat")
+        other.write_text("0.008")               # tolerances do not add up
+        expect_error(recipe("check", "out.nc", check=False), "gives other data")
+        expect_error(recipe("drop", "out.nc", check=False), "nothing was changed")
+        other.unlink()
+        recipe("drop", "out.nc")
+        recipe("restore", "out.nc")
+        expect(client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout == before, "bit for bit")
+        run([tool("esdm-fsck"), "--data"])
+
+
+def test_values_that_differ_in_each_run_are_not_dropped():
+    with site() as s:
+        pattern("in.nc", 3, "time=2,lat=100,lon=100")
+        script, other = s.file("out.py"), s.file("other")
+        script.write_text(ELSEWHERE.replace("tas = 280 + tas * abs(other + 1) if other > 0.5 else", "tas ="))
+        recipe("record", "-t", "tas: abs=0.01 K", "-t", "tas: rel=1e-3", "--", "/usr/bin/python3", str(script), str(other))
+        other.write_text("6")
+        done = out("check", "out.nc")
+        expect(done["accepted"] and not done["same"], f"{done}")
+        expect_error(recipe("drop", "out.nc", check=False), "others in each run")
+        expect("280" in client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout, "values are there")
+
+
+main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_inputs_that_change, test_scripts_are_inputs,
      test_programs_that_append_and_rename, test_wrong_use)

@@ -33,9 +33,18 @@ static const tool_help help = {
         "what it makes lies below a name of its own until it was compared. Inputs that are\n"
         "not what they were are told, and nothing runs. It is ended when it takes 20 times as\n"
         "long as it did (and a minute). Programs that also write plain files are not run\n"
-        "again without --force. Nothing is dropped that was not computed again, bit for bit,\n"
-        "in the same call. Attributes that tell when a program ran (history, date_created,\n"
+        "again without --force. Nothing is dropped that was not computed again, bit for bit\n"
+        "(or within --tolerance), in the same call. Attributes that tell when a program ran "
+        "(history, date_created,\n"
         "date_modified, creation_date), and those named with --ignore, are not compared.\n"
+        "\n"
+        "Other machines and libraries may give other last bits. --tolerance says for variables of\n"
+        "a name or pattern how much a value may be off, with the quantities of esdm-cp --accuracy\n"
+        "that bound single values (abs, rel, finest, digits, bits). check then compares value by\n"
+        "value with those that were recorded; all else, and what stands for no number, must be\n"
+        "the same bit for bit. What it accepts is noted in the recipe, so that restore takes the\n"
+        "same data again, and no others: they could not be compared any more. drop runs a recipe\n"
+        "twice whose values differ, as values that change with each run cannot be restored.\n"
         "\n"
         "Reading dropped values is an error that says how to bring them back.\n"
         "\n"
@@ -45,20 +54,22 @@ static const tool_help help = {
         "(see\n"
         "esdm-cost) in the year --from: disks that are bought again when they are worn out,\n"
         "and hours of a node.",
-    .statuses = "  0  done; check: the recipe gives the same data\n"
+    .statuses = "  0  done; check: the recipe gives the same data, or data within the tolerances\n"
                 "  1  the program failed, or check: it gives other data\n"
                 "  2  usage\n"
                 "  3  there is no such container, or it has no recipe\n"
                 "  4  refused: an input is not what it was, or plain files would be written\n"
                 "  5  the recipe is damaged\n",
     .examples = "  esdm-recipe record -- ncra esdm://run1.nc esdm://mean.nc\n"
+                "  esdm-recipe record --tolerance 'tas: abs=0.01 K' -- cdo timmean esdm://run1.nc "
+                "esdm://mean.nc\n"
                 "  esdm-recipe check mean.nc\n"
                 "  esdm-recipe cost --years 10 mean.nc\n"
                 "  esdm-recipe drop mean.nc; esdm-recipe restore mean.nc\n",
     .see_also = "esdm-run, esdm-stat --digest, esdm-diff, esdm-seal",
 };
 
-static char **ignored, **variables;
+static char **ignored, **variables, **tolerances;
 static gboolean force, keep;
 static gdouble years = 10, storage_price = NAN, compute_price = NAN, from = 0;
 static char *centre_file;
@@ -68,6 +79,9 @@ static const GOptionEntry entries[] = {
      "record: global attribute that is not compared, beside history and dates", "NAME"},
     {"environment", 'e', 0, G_OPTION_ARG_STRING_ARRAY, &variables,
      "record: variable of the environment that counts, beside the usual ones", "NAME"},
+    {"tolerance", 't', 0, G_OPTION_ARG_STRING_ARRAY, &tolerances,
+     "record: what values of a variable may be off by when they are computed again",
+     "NAME: QUANTITIES"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Run also what writes plain files", NULL},
     {"keep", 'k', 0, G_OPTION_ARG_NONE, &keep, "check: keep what was made when it differs", NULL},
     {"years", 0, 0, G_OPTION_ARG_DOUBLE, &years, "cost: how long values are kept (10)", "NUMBER"},
@@ -116,24 +130,72 @@ show(const char *name, const json_t *recipe)
                           json_string_value(json_object_get(one, "sha256")));
     }
     (void) printf("  gives    %s\n", json_string_value(json_object_get(recipe, "digest")));
+    json_array_foreach(json_object_get(recipe, "tolerances"), i, one)(void)
+        printf("  within   %s\n", json_string_value(one));
+    json_array_foreach(json_object_get(recipe, "accepted"), i, one)(void) printf(
+        "  or       %s  (compared on %s, %s)\n", json_string_value(json_object_get(one, "digest")),
+        json_string_value(json_object_get(one, "machine")),
+        json_string_value(json_object_get(one, "when")));
     return TOOL_OK;
+}
+
+static void
+tell_differences(const json_t *differences)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(differences, i, one)
+    {
+        const json_t *largest = json_object_get(one, "largest");
+        const char *path = json_string_value(json_object_get(one, "variable"));
+        if (json_object_get(one, "made") != NULL)
+            (void) printf("  %s: it has another shape or type, or was not made\n", path);
+        else if (json_is_null(largest))
+            (void) printf("  %s: %lld values differ, some are numbers in one of both alone\n", path,
+                          (long long) json_integer_value(json_object_get(one, "different")));
+        else
+            (void) printf("  %s: %lld values differ, by up to %.6g; %lld by more than they may\n",
+                          path, (long long) json_integer_value(json_object_get(one, "different")),
+                          json_number_value(largest),
+                          (long long) json_integer_value(json_object_get(one, "beyond")));
+    }
+}
+
+static void
+tell_check_json(const char *name, const recipe_replay *r)
+{
+    json_t *object = json_object();
+    tool_json_set(object, "name", tool_json_text(name));
+    tool_json_set(object, "same", json_boolean(r->same));
+    tool_json_set(object, "accepted", json_boolean(recipe_is_right(r)));
+    tool_json_set(object, "seconds", json_real(r->seconds));
+    tool_json_set(object, "digest", tool_json_text(r->digest));
+    if (r->differences != NULL)
+        tool_json_set(object, "differences", json_incref(r->differences));
+    tool_json_print(object);
 }
 
 static void
 tell_check(const char *name, const json_t *recipe, const recipe_replay *r)
 {
     if (tool.json) {
-        json_t *object = json_object();
-        tool_json_set(object, "name", tool_json_text(name));
-        tool_json_set(object, "same", json_boolean(r->same));
-        tool_json_set(object, "seconds", json_real(r->seconds));
-        tool_json_set(object, "digest", tool_json_text(r->digest));
-        tool_json_print(object);
+        tell_check_json(name, r);
     } else if (r->same) {
         (void) printf("%s: the recipe gives the same data, in %.1f s\n", name, r->seconds);
+    } else if (r->accepted) {
+        (void) printf("%s: the recipe gives data that were compared before, and are within the "
+                      "tolerances, in %.1f s\n",
+                      name, r->seconds);
+    } else if (r->within) {
+        (void) printf("%s: the recipe gives data within the tolerances, in %.1f s\n", name,
+                      r->seconds);
+        tell_differences(r->differences);
     } else {
         (void) printf("%s: the recipe gives other data: %s instead of %s\n", name, r->digest,
                       json_string_value(json_object_get(recipe, "digest")));
+        tell_differences(r->differences);
+        if (r->others_differ)
+            (void) printf("  something that has no tolerance is not the same\n");
         if (keep)
             (void) printf("  esdm-diff %s %s tells in what\n", name, r->made);
         else
@@ -142,30 +204,52 @@ tell_check(const char *name, const json_t *recipe, const recipe_replay *r)
 }
 
 static tool_exit
-check(esdm_session *session, const char *name, const json_t *recipe)
+check(esdm_session *session, const char *name, json_t *recipe)
 {
     recipe_replay r;
     tool_exit result = recipe_run_again(session, name, recipe, force, &r);
+    bool other = result == TOOL_OK && !recipe_is_right(&r);
     if (result == TOOL_OK) {
         tell_check(name, recipe, &r);
-        result = r.same ? TOOL_OK : TOOL_FAILED;
+        result = other ? TOOL_FAILED : TOOL_OK;
     }
-    if (!keep || result != TOOL_FAILED || r.made == NULL)
+    if (result == TOOL_OK && r.within)
+        result = recipe_accept(session, name, recipe, &r);
+    if (!keep || !other || r.made == NULL)
         recipe_replay_clear(session, &r);
     return result;
 }
 
 static tool_exit
-not_the_same(const char *name)
+not_the_same(const char *name, const json_t *recipe)
 {
-    tool_error("%s: the recipe gives other data than it gave: nothing was changed "
+    bool lenient = json_array_size(json_object_get(recipe, "tolerances")) > 0;
+    tool_error("%s: the recipe gives other data than it gave%s: nothing was changed "
                "(esdm-recipe check --keep %s)",
-               name, name);
+               name,
+               lenient ? ", and than those that were compared and found within the tolerances" : "",
+               name);
     return TOOL_FAILED;
 }
 
+/* Values that are not what was recorded come back only when they are the same in each run. */
 static tool_exit
-drop(esdm_session *session, const char *name, const json_t *recipe)
+verify_again(esdm_session *session, const char *name, json_t *recipe, const recipe_replay *first)
+{
+    recipe_replay r = {.same = false};
+    tool_exit result = recipe_run_again(session, name, recipe, force, &r);
+    if (result == TOOL_OK && !g_str_equal(r.digest, first->digest)) {
+        tool_error("%s: the recipe gives data within the tolerances, but others in each run: once "
+                   "dropped they could not be compared; nothing was changed",
+                   name);
+        result = TOOL_FAILED;
+    }
+    recipe_replay_clear(session, &r);
+    return result == TOOL_OK ? recipe_accept(session, name, recipe, first) : result;
+}
+
+static tool_exit
+drop(esdm_session *session, const char *name, json_t *recipe)
 {
     recipe_replay r = {.same = false};
     guint64 bytes = 0;
@@ -175,15 +259,16 @@ drop(esdm_session *session, const char *name, const json_t *recipe)
         return TOOL_REFUSED;
     }
     tool_exit result = recipe_digest(session, name, digest);
-    if (result == TOOL_OK &&
-        g_strcmp0(digest, json_string_value(json_object_get(recipe, "digest"))) != 0) {
+    if (result == TOOL_OK && !recipe_knows(recipe, digest)) {
         tool_error("%s was changed since its recipe was recorded: it would be lost", name);
         return TOOL_REFUSED;
     }
     if (result == TOOL_OK)
         result = recipe_run_again(session, name, recipe, force, &r);
-    if (result == TOOL_OK && !r.same)
-        result = not_the_same(name);
+    if (result == TOOL_OK && !recipe_is_right(&r))
+        result = not_the_same(name, recipe);
+    if (result == TOOL_OK && r.within)
+        result = verify_again(session, name, recipe, &r);
     recipe_replay_clear(session, &r);
     if (result == TOOL_OK)
         result = recipe_drop_values(session, name, &bytes);
@@ -197,7 +282,7 @@ drop(esdm_session *session, const char *name, const json_t *recipe)
 }
 
 static tool_exit
-restore(esdm_session *session, const char *name, const json_t *recipe)
+restore(esdm_session *session, const char *name, json_t *recipe)
 {
     esdm_error err = {0};
     recipe_replay r = {.same = false};
@@ -206,8 +291,13 @@ restore(esdm_session *session, const char *name, const json_t *recipe)
         return TOOL_REFUSED;
     }
     tool_exit result = recipe_run_again(session, name, recipe, force, &r);
-    if (result == TOOL_OK && !r.same)
-        result = not_the_same(name);
+    bool same = r.same;
+    if (result == TOOL_OK && !recipe_is_right(&r))
+        result = not_the_same(name, recipe);
+    if (result == TOOL_OK && same)
+        (void) json_object_del(recipe, "restored");
+    else if (result == TOOL_OK)
+        tool_json_set(recipe, "restored", json_deep_copy(recipe_accepted(recipe, r.digest)));
     if (result == TOOL_OK)
         result = recipe_keep(session, r.made, recipe);
     if (result == TOOL_OK) {
@@ -216,13 +306,13 @@ restore(esdm_session *session, const char *name, const json_t *recipe)
     }
     recipe_replay_clear(session, &r);
     if (result == TOOL_OK && !tool.json)
-        (void) printf("%s: its values were computed again, bit for bit, in %.1f s\n", name,
-                      r.seconds);
+        (void) printf("%s: its values were computed again, %s, in %.1f s\n", name,
+                      same ? "bit for bit" : "within the tolerances", r.seconds);
     return result;
 }
 
 static tool_exit
-cost(esdm_session *session, const char *name, const json_t *recipe)
+cost(esdm_session *session, const char *name, json_t *recipe)
 {
     esdm_error err = {0};
     esdm_container_info info = {0};
@@ -282,11 +372,11 @@ take_prices(void)
 typedef struct command {
     const char *name;
     bool writes;
-    tool_exit (*run)(esdm_session *session, const char *name, const json_t *recipe);
+    tool_exit (*run)(esdm_session *session, const char *name, json_t *recipe);
 } command;
 
 static tool_exit
-show_one(esdm_session *session, const char *name, const json_t *recipe)
+show_one(esdm_session *session, const char *name, json_t *recipe)
 {
     (void) session;
     return show(name, recipe);
@@ -336,8 +426,12 @@ main(int argc, char **argv)
         char **program = argv + 2 + (g_str_equal(argv[2], "--") ? 1 : 0);
         if (*program == NULL)
             return tool_usage("record: name the program");
-        return tool_finish(recipe_record(program, ignored, variables));
+        return tool_finish(recipe_tolerances_wrong(tolerances)
+                               ? TOOL_USAGE
+                               : recipe_record(program, ignored, variables, tolerances));
     }
+    if (tolerances != NULL)
+        return tool_usage("--tolerance goes with record");
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
         if (g_str_equal(commands[i].name, argv[1]))
             return tool_finish(run_command(&commands[i], argc - 2 + 1, argv + 1));

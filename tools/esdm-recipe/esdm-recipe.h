@@ -12,7 +12,14 @@
  *      "inputs": [{"container": "in.nc", "as": "in.nc@7", "digest": "esdm1:…"},
  *                 {"file": "/usr/bin/ncra", "bytes": 1, "sha256": "…"}],
  *      "files_written": [], "output": "out.nc", "digest": "esdm1:…",
- *      "ignored_attributes": ["history"]}
+ *      "ignored_attributes": ["history"],
+ *      "tolerances": ["tas: abs=0.01 K"],
+ *      "accepted": [{"digest": "esdm1:…", "when": "…", "machine": "…", "differences": [
+ *          {"variable": "/tas", "different": 1, "beyond": 0, "largest": 1e-6}]}],
+ *      "restored": {…}}
+ *
+ * "accepted" are recomputations whose values were all compared with the recorded ones, and are
+ * within the tolerances; "restored" is the one whose values the container has now.
  *
  * One thread; what is made stays until the end, unless said.
  */
@@ -52,8 +59,8 @@ void recipe_run_clear(recipe_run *run);
 /* ---- record.c ------------------------------------------------------------------------------- */
 
 /** Runs and records a program. @param ignored names of attributes. @param names of variables of the
- *  environment that count beside the usual ones. */
-tool_exit recipe_record(char **program, char **ignored, char **variables);
+ *  environment that count beside the usual ones. @param tolerances NAME: QUANTITIES. */
+tool_exit recipe_record(char **program, char **ignored, char **variables, char **tolerances);
 
 /* ---- files.c -------------------------------------------------------------------------------- */
 
@@ -79,9 +86,20 @@ typedef struct recipe_replay {
     char *prefix; /* below which what it made lies */
     char *made;   /* the container there that stands for the output */
     double seconds;
-    bool same; /* its digest is that of the recipe */
+    bool same;           /* its digest is that of the recipe */
+    bool accepted;       /* it is that of a recomputation whose values were compared before */
+    bool within;         /* all values were compared now, and are within the tolerances */
+    bool others_differ;  /* they would be, but for what has no tolerance */
+    json_t *differences; /* owned; of variables that were compared; NULL: none were */
     char digest[ESDM_DIGEST_BYTES];
 } recipe_replay;
+
+/** Whether what was made counts as the data. */
+static inline bool
+recipe_is_right(const recipe_replay *r)
+{
+    return r->same || r->accepted || r->within;
+}
 
 /** The recipe of a container; NULL: it has none, which is told. A new reference. */
 json_t *recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit);
@@ -92,6 +110,27 @@ tool_exit recipe_run_again(esdm_session *session, const char *name, const json_t
 void recipe_replay_clear(esdm_session *session, recipe_replay *replay);
 /** Gives a container its recipe. */
 tool_exit recipe_keep(esdm_session *session, const char *name, const json_t *recipe);
+
+/** Whether a digest is the recorded one, or that of an accepted recomputation. */
+bool recipe_knows(const json_t *recipe, const char *digest);
+/** Notes a recomputation whose values were compared. */
+tool_exit recipe_accept(esdm_session *session, const char *name, json_t *recipe,
+                        const recipe_replay *replay);
+/** The accepted recomputation of a digest; NULL: none. Borrowed. */
+json_t *recipe_accepted(const json_t *recipe, const char *digest);
+
+/* ---- tolerance.c ---------------------------------------------------------------------------- */
+
+/** Whether one of --tolerance is wrong, which is told. */
+bool recipe_tolerances_wrong(char **options);
+/** Whether they can hold for the variables of a container; what cannot is told.
+ *  @param used set to true for those that a variable matches. */
+tool_exit recipe_tolerances_fit(esdm_session *session, const char *name, const json_t *tolerances,
+                                bool *used);
+/** Compares all values that have a tolerance with those of the container, and all else bit for bit:
+ *  fills in `within`, `others_differ` and `differences`. */
+tool_exit recipe_compare_values(esdm_session *session, const char *name, const json_t *recipe,
+                                recipe_replay *replay);
 
 /* ---- drop.c --------------------------------------------------------------------------------- */
 

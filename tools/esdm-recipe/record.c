@@ -198,6 +198,27 @@ add_program(json_t *inputs, const char *program)
     return result;
 }
 
+/* Each tolerance is of some variable of what was made. */
+static tool_exit
+check_tolerances(esdm_session *session, const containers *c, const json_t *tolerances)
+{
+    g_autoptr(GList) names = sorted_names(c->written);
+    size_t count = json_array_size(tolerances);
+    g_autofree bool *used = g_new0(bool, count + 1);
+    tool_exit result = TOOL_OK;
+    for (const GList *one = names; one != NULL && result == TOOL_OK; one = one->next)
+        result = recipe_tolerances_fit(session, one->data, tolerances, used);
+    for (size_t i = 0; i < count && result == TOOL_OK; i++) {
+        if (used[i])
+            continue;
+        tool_error("--tolerance '%s': nothing that was made has such a variable; nothing is "
+                   "recorded",
+                   json_string_value(json_array_get(tolerances, i)));
+        result = TOOL_NOT_FOUND;
+    }
+    return result;
+}
+
 /* One for each container that was made. */
 static tool_exit
 keep_recipes(esdm_session *session, const containers *c, json_t *recipe)
@@ -228,7 +249,7 @@ keep_recipes(esdm_session *session, const containers *c, json_t *recipe)
 
 static tool_exit
 make_recipe(const recipe_run *run, char **program, char **ignored, char **variables,
-            const char *notes)
+            char **tolerances, const char *notes)
 {
     containers c = {NULL, NULL};
     esdm_session *session = NULL;
@@ -247,6 +268,8 @@ make_recipe(const recipe_run *run, char **program, char **ignored, char **variab
     tool_json_set(recipe, "inputs", inputs);
     tool_json_set(recipe, "files_written", written);
     tool_json_set(recipe, "ignored_attributes", ignored_json(ignored));
+    if (tolerances != NULL)
+        tool_json_set(recipe, "tolerances", texts_json(tolerances));
     tool_exit result = load_containers(&c, notes);
     if (result == TOOL_OK && g_hash_table_size(c.written) == 0) {
         tool_error("the program has made no container: there is nothing to record");
@@ -259,6 +282,8 @@ make_recipe(const recipe_run *run, char **program, char **ignored, char **variab
     if (result == TOOL_OK)
         result = tool_session(false, &session);
     if (result == TOOL_OK)
+        result = check_tolerances(session, &c, json_object_get(recipe, "tolerances"));
+    if (result == TOOL_OK)
         result = add_containers(session, &c, inputs);
     if (result == TOOL_OK)
         result = keep_recipes(session, &c, recipe);
@@ -268,7 +293,7 @@ make_recipe(const recipe_run *run, char **program, char **ignored, char **variab
 }
 
 tool_exit
-recipe_record(char **program, char **ignored, char **variables)
+recipe_record(char **program, char **ignored, char **variables, char **tolerances)
 {
     recipe_run run;
     tool_exit result = recipe_folder(&run);
@@ -293,7 +318,7 @@ recipe_record(char **program, char **ignored, char **variables)
         result = TOOL_FAILED;
     }
     if (result == TOOL_OK)
-        result = make_recipe(&run, program, ignored, variables, notes);
+        result = make_recipe(&run, program, ignored, variables, tolerances, notes);
     recipe_run_clear(&run);
     return result;
 }

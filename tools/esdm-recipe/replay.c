@@ -11,6 +11,8 @@
 /* A run may take that many times as long as the recorded one, and some seconds. */
 #define LIMIT_TIMES  20
 #define LIMIT_MORE_S 60
+/* Recomputations that are kept in a recipe, the newest ones. */
+#define ACCEPTED_MOST 16
 
 json_t *
 recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit)
@@ -57,6 +59,50 @@ recipe_keep(esdm_session *session, const char *name, const json_t *recipe)
     if (container != NULL)
         esdm_container_discard(container);
     return st == ESDM_OK ? TOOL_OK : tool_fail(st, &err);
+}
+
+/* ---- recomputations that count ----------------------------------------------------------------
+ */
+
+json_t *
+recipe_accepted(const json_t *recipe, const char *digest)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(recipe, "accepted"), i, one)
+    {
+        if (g_strcmp0(json_string_value(json_object_get(one, "digest")), digest) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+bool
+recipe_knows(const json_t *recipe, const char *digest)
+{
+    return g_strcmp0(digest, json_string_value(json_object_get(recipe, "digest"))) == 0 ||
+           recipe_accepted(recipe, digest) != NULL;
+}
+
+tool_exit
+recipe_accept(esdm_session *session, const char *name, json_t *recipe, const recipe_replay *r)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *when = g_date_time_format_iso8601(now);
+    json_t *list = json_object_get(recipe, "accepted");
+    json_t *one = json_object();
+    if (list == NULL) {
+        list = json_array();
+        tool_json_set(recipe, "accepted", list);
+    }
+    tool_json_set(one, "digest", tool_json_text(r->digest));
+    tool_json_set(one, "when", tool_json_text(when));
+    tool_json_set(one, "machine", tool_json_text(g_get_host_name()));
+    tool_json_set(one, "differences", json_incref(r->differences));
+    tool_json_append(list, one);
+    while (json_array_size(list) > ACCEPTED_MOST)
+        (void) json_array_remove(list, 0);
+    return recipe_keep(session, name, recipe);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -172,7 +218,23 @@ compare(esdm_session *session, const char *name, const json_t *recipe, recipe_re
     if (st != ESDM_OK)
         return tool_fail(st, &err);
     r->same = g_strcmp0(r->digest, json_string_value(json_object_get(recipe, "digest"))) == 0;
+    r->accepted = !r->same && recipe_knows(recipe, r->digest);
     return TOOL_OK;
+}
+
+/* Only what was recorded is compared with: tolerances of tolerances would add up. */
+static tool_exit
+compare_values(esdm_session *session, const char *name, const json_t *recipe, recipe_replay *r)
+{
+    char digest[ESDM_DIGEST_BYTES];
+    if (recipe_is_right(r) || json_array_size(json_object_get(recipe, "tolerances")) == 0 ||
+        recipe_is_dropped(session, name))
+        return TOOL_OK;
+    tool_exit result = recipe_digest(session, name, digest);
+    if (result != TOOL_OK ||
+        g_strcmp0(digest, json_string_value(json_object_get(recipe, "digest"))) != 0)
+        return result;
+    return recipe_compare_values(session, name, recipe, r);
 }
 
 tool_exit
@@ -195,7 +257,9 @@ recipe_run_again(esdm_session *session, const char *name, const json_t *recipe, 
     ret->made =
         g_strdup_printf("%s/%s", ret->prefix, json_string_value(json_object_get(recipe, "output")));
     result = execute(recipe, ret->prefix, pins->str, &ret->seconds);
-    return result == TOOL_OK ? compare(session, name, recipe, ret) : result;
+    if (result == TOOL_OK)
+        result = compare(session, name, recipe, ret);
+    return result == TOOL_OK ? compare_values(session, name, recipe, ret) : result;
 }
 
 static bool
@@ -219,4 +283,5 @@ recipe_replay_clear(esdm_session *session, recipe_replay *r)
         (void) tool_fail(st, &err);
     g_clear_pointer(&r->prefix, g_free);
     g_clear_pointer(&r->made, g_free);
+    g_clear_pointer(&r->differences, json_decref);
 }

@@ -353,6 +353,32 @@ print_lost(const tool_former *lost)
           lost->removed ? "removed" : "replaced", time, lost->id, lost->base);
 }
 
+/* How it is made again (esdm-recipe). */
+static void
+print_recipe(esdm_container *container)
+{
+    size_t i;
+    const json_t *one;
+    g_autoptr(GString) program = g_string_new(NULL);
+    json_t *recipe = stat_recipe(container);
+    if (recipe == NULL)
+        return;
+    json_array_foreach(json_object_get(recipe, "program"), i, one)
+        g_string_append_printf(program, "%s%s", i > 0 ? " " : "", json_string_value(one));
+    print("recipe: %s\n", program->str);
+    json_array_foreach(json_object_get(recipe, "tolerances"), i, one)
+        print("  within the tolerance %s\n", json_string_value(one));
+    size_t others = (size_t) json_integer_value(json_object_get(recipe, "accepted"));
+    if (others > 0)
+        print("  %zu other result%s compared with the recorded one, and within tolerances\n",
+              others, others == 1 ? " was" : "s were");
+    const json_t *restored = json_object_get(recipe, "restored");
+    if (json_is_object(restored))
+        print("  values were computed again, within tolerances (esdm-recipe show tells of %s)\n",
+              json_string_value(json_object_get(restored, "digest")));
+    json_decref(recipe);
+}
+
 static void
 print_facts(esdm_container *container, const stat_facts *facts)
 {
@@ -372,6 +398,7 @@ print_facts(esdm_container *container, const stat_facts *facts)
           info->datasets == 1 ? "" : "s");
     print_writes(&facts->writes);
     print_shares(facts->shares);
+    print_recipe(container);
     print("snapshots:\n");
     for (guint i = 0; i < facts->snapshots->len; i++) {
         const stat_snapshot *snapshot = g_ptr_array_index(facts->snapshots, i);

@@ -126,6 +126,10 @@ esdm_status stat_statistics_text(esdm_dataset *dataset, char **ret_text, esdm_er
 /** The same as JSON. */
 esdm_status stat_statistics_json(esdm_dataset *dataset, json_t *object, esdm_error *err);
 
+/** What the recipe of a container says (esdm-recipe), with how many other results count as well; a
+ *  new reference. NULL: it has none. */
+json_t *stat_recipe(const esdm_container *container);
+
 /** Everything as JSON; NULL and *err on failure. */
 json_t *stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err);
 

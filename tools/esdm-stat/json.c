@@ -226,6 +226,26 @@ former_json(const GPtrArray *formers)
 }
 
 json_t *
+stat_recipe(const esdm_container *container)
+{
+    static const char *const kept[] = {"program", "recorded", "digest", "tolerances", "restored"};
+    const char *text = esdm_container_hint(container, "recipe");
+    json_t *recipe = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    if (recipe == NULL)
+        return NULL;
+    json_t *object = json_object();
+    for (gsize i = 0; i < G_N_ELEMENTS(kept); i++) {
+        json_t *value = json_object_get(recipe, kept[i]);
+        if (value != NULL)
+            tool_json_set(object, kept[i], json_incref(value));
+    }
+    tool_json_set(object, "accepted",
+                  json_integer((json_int_t) json_array_size(json_object_get(recipe, "accepted"))));
+    json_decref(recipe);
+    return object;
+}
+
+json_t *
 stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
 {
     json_t *object = json_object();
@@ -258,6 +278,9 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
     for (guint i = 0; i < facts->shares->len; i++)
         tool_json_append(shares, tool_json_text(g_ptr_array_index(facts->shares, i)));
     tool_json_set(object, "shares_with", shares);
+    json_t *recipe = stat_recipe(container);
+    if (recipe != NULL)
+        tool_json_set(object, "recipe", recipe);
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {
         json_decref(object);
