@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Starting programs over MPI, as root and with more ranks than cores too."""
 
+import atexit
+import functools
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import esdmtest
 
@@ -16,10 +19,20 @@ LEAKS = "leak:libopen-pal\nleak:libopen-rte\nleak:libmpi\nleak:mca_\nleak:libpmi
         "leak:libmpich\nleak:libfabric\nleak:libucs\nleak:libucp\nleak:libhwloc\nleak:libpciaccess\n"
 
 
+@functools.lru_cache(maxsize=None)
+def sessions():
+    """A folder of this process for Open MPI's own files. All its jobs of a user make and remove one
+    below /tmp: two that begin and end at the same moment fail. Short: sockets lie in it."""
+    folder = tempfile.mkdtemp(prefix="ompi-", dir="/tmp")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def environment(folder, **more):
     """The environment of ranks; `folder` is a temporary one for files of this module."""
     env = dict(os.environ)
     env.update(
+        OMPI_MCA_orte_tmpdir_base=sessions(),
         OMPI_ALLOW_RUN_AS_ROOT="1",
         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
         OMPI_MCA_rmaps_base_oversubscribe="1",
