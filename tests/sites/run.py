@@ -44,7 +44,7 @@ def commands(kind):
                for path in paths]
     everything = programs + copies + scripts
     if kind == "all":
-        return by_size(scripts[:1], copies + scripts[:-len(MORE_SCRIPTS)], everything)
+        return by_size(scripts[:1], copies[::3] + scripts[:5], everything)
     if kind == "s3":
         return by_size(programs[:4], programs + copies[1:2], everything)
     return by_size(programs[3:4], programs[3:5] + copies[:1] + scripts[:1], everything)

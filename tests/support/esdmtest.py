@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = pathlib.Path(os.environ.get("ESDM_BUILD", "build")).resolve()
 SOURCE = pathlib.Path(os.environ.get("ESDM_SOURCE", pathlib.Path(__file__).parents[2])).resolve()
@@ -34,6 +35,11 @@ def skip(reason):
 def by_size(quick, default, long):
     """Picks a parameter by the size of the test run."""
     return {"quick": quick, "default": default, "long": long}[SIZE]
+
+
+def by_build(sanitized, plain):
+    """Picks a parameter by the build: what sanitizers find, few cases find, and programs are slow."""
+    return sanitized if SANITIZE else plain
 
 
 def made_data():
@@ -215,9 +221,10 @@ def main(*tests):
     failed = skipped = 0
     tests = [t for t in tests if t.__name__ in sys.argv[1:]] if len(sys.argv) > 1 else tests
     for test in tests:
+        begun = time.monotonic()
         try:
             test()
-            print(f"ok      {test.__name__}", flush=True)
+            print(f"ok      {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
         except SystemExit as stop:
             if stop.code != SKIP:
                 raise

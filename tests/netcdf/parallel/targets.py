@@ -87,7 +87,7 @@ def dying(victim, fault):
 def a_target_dies(folder):
     for ranks in RANKS:
         victims = (None, 0, ranks - 1)
-        pairs = esdmtest.by_size([(DEATHS[0], None), (DEATHS[1], 0)], list(zip(DEATHS, victims)),
+        pairs = esdmtest.by_size([(DEATHS[0], None), (DEATHS[1], 0)][esdmtest.by_build(1, 0):], list(zip(DEATHS, victims)),
                                  [(fault, victim) for fault in DEATHS for victim in victims])
         for number, (fault, victim) in enumerate(pairs):
             env, place = site(folder, f"dies-{ranks}-{number}",
