@@ -220,6 +220,8 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
         status = open_moment(session, normal, mode, snapshot, &container, &why);
     if (status == ESDM_OK)
         status = follow_saved(mode, &container, &why);
+    if (status == ESDM_OK && mode == ESDM_OPEN_READ)
+        esdm__read_as_before(container);
     if (status == ESDM_OK)
         *ret_container = container;
     else if (err != NULL)

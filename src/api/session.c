@@ -26,6 +26,7 @@ esdm_session_settle(esdm_session *session)
         return;
     esdm__models_settle(session->models, session);
     esdm__journaling_settle(session);
+    esdm__session_settle_ahead(session);
     esdm__monitor_settle(session->monitor);
 }
 

@@ -8,6 +8,7 @@
 #include "io/container/accuracy.h"
 #include "io/container/container_io.h"
 #include "io/container/visit.h"
+#include "io/read/ahead.h"
 #include "io/read/read.h"
 #include "io/write/write.h"
 

@@ -251,6 +251,7 @@ free_all(esdm__monitor *m)
     esdm__monitor_options_clear(&m->options);
     (void) pthread_cond_destroy(&m->wakeup);
     (void) pthread_mutex_destroy(&m->lock);
+    free(m->actions);
     free(m);
 }
 

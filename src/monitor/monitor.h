@@ -153,6 +153,25 @@ bool esdm__monitor_is_new(esdm__monitor *monitor, uint32_t object);
 /** A line of the trace that tells what a dataset is. Nothing without a trace. */
 void esdm__monitor_dataset(esdm__monitor *monitor, const esdm__dataset_facts *facts);
 
+/* ---- what ESDM did by itself ------------------------------------------------------------------
+ */
+
+/** Requests that nobody had asked for yet, and what they gained; texts are borrowed. */
+typedef struct esdm__action {
+    const char *kind;      /* "read-ahead", "earlier runs" */
+    const char *container; /* NULL: of the whole session; so the dataset */
+    const char *dataset;
+    uint64_t requests;
+    uint64_t used; /* of them */
+    uint64_t bytes;
+    uint64_t gained_ns;  /* that requests took while nobody waited for them */
+    uint64_t cost_ns;    /* that it took to ask */
+    const char *stopped; /* why it ended; NULL: it did not */
+} esdm__action;
+
+/** A line of the statistics. NULL is accepted as monitor. */
+void esdm__monitor_action(esdm__monitor *monitor, const esdm__action *action);
+
 /* ---- what was counted ------------------------------------------------------------------------ */
 
 #define ESDM__SPAN_SIZES 8 /* < 1, 4, 16, 64, 256 KiB, 1, 4 MiB, and more */

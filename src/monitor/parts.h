@@ -155,7 +155,8 @@ struct esdm__monitor {
     atomic_bool settled; /* the end was written */
     atomic_bool stop;
     atomic_bool give_up;   /* the file is not waited for any more */
-    pthread_mutex_t lock;  /* for the condition; guards nothing */
+    pthread_mutex_t lock;  /* for the condition; guards `actions` */
+    char *actions;         /* owned; JSON objects, with commas; NULL: none */
     pthread_cond_t wakeup; /* stop has changed */
 };
 

@@ -86,7 +86,7 @@ put_all(FILE *out, esdm__monitor *m)
         for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++)
             put_counts(out, esdm__objects_get(&m->objects, i), (esdm__span_kind) kind, &separator);
     }
-    (void) fputs("]", out);
+    (void) fprintf(out, "],\"actions\":[%s]", m->actions != NULL ? m->actions : "");
     if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
         put_node(out, &m->first);
     (void) fputs("}\n", out);

@@ -379,8 +379,9 @@ optional_size(const esdm__json_node *object, const char *key, uint64_t min, uint
 static esdm_status
 parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
 {
-    static const char *const keys[] = {"threads", "memory",           "fragment", "pack", "inline",
-                                       "codec",   "codec_on_request", "drain",    NULL};
+    static const char *const keys[] = {"threads",      "memory", "fragment",         "pack",
+                                       "inline",       "codec",  "codec_on_request", "drain",
+                                       "earlier_runs", NULL};
     esdm_status status = esdm__json_known_keys(node, keys, err);
     esdm__json_node member;
     uint64_t threads = 0;
@@ -404,6 +405,12 @@ parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm
         status = esdm__json_choice(&member, choices, &choice, err);
         engine->drain_in_background = choice == 1;
     }
+    if (status == ESDM_OK && esdm__json_member(node, "earlier_runs", &member)) {
+        static const char *const choices[] = {"off", "prefetch", NULL};
+        size_t choice = 0;
+        status = esdm__json_choice(&member, choices, &choice, err);
+        engine->earlier_runs = choice == 1;
+    }
     if (status == ESDM_OK && esdm__json_member(node, "codec", &member))
         status = parse_codec(&member, &engine->codec, err);
     if (status == ESDM_OK && esdm__json_member(node, "codec_on_request", &member))
@@ -420,6 +427,7 @@ parse_engine(const esdm__json_node *root, esdm__site *site, esdm_error *err)
     engine->fragment_bytes = 4 * MIB;
     engine->pack_bytes = GIB;
     engine->inline_bytes = KIB;
+    engine->earlier_runs = true;
     esdm_status status = copy_text("none", &engine->codec, err);
     esdm__json_node node;
     if (status != ESDM_OK || !esdm__json_member(root, "engine", &node))

@@ -60,6 +60,7 @@ typedef struct esdm__site_engine {
     char *codec;              /* default chain: "none" */
     bool drain_in_background; /* "drain": node-local targets are emptied beside the program */
     char *codec_on_request;   /* where a program asks for compression; NULL: not stated */
+    bool earlier_runs;        /* what earlier runs read is asked for early; default true */
 } esdm__site_engine;
 
 /** How long and how much is kept of what was replaced or removed. */

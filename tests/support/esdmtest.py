@@ -105,7 +105,11 @@ def free_port():
 
 
 def environment(extra=None):
+    """Of programs. What they keep of their runs is the site's, and goes with it; what tests keep stays."""
     env = dict(os.environ)
+    if Site.cache is not None:
+        env.setdefault("ESDM_TEST_CACHE", env.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+        env["XDG_CACHE_HOME"] = str(Site.cache)
     env.update(extra or {})
     return env
 
@@ -155,6 +159,8 @@ def site_text(folder):
 class Site:
     """A site in a folder of its own; use as a context manager. Sets $ESDM_CONFIG."""
 
+    cache = None  # cache folder of programs while there is a site
+
     def __init__(self, parent=None, make=True, **changes):
         self.parent = parent or os.environ.get("TMPDIR", "/tmp")
         self.make = make
@@ -169,11 +175,13 @@ class Site:
         self.saved = {k: os.environ.get(k) for k in ("ESDM_CONFIG", "XDG_DATA_HOME", "ESDM_SITE")}
         os.environ["ESDM_CONFIG"] = str(self.config)
         os.environ["XDG_DATA_HOME"] = str(self.folder / "xdg-data")
+        self.saved_cache, Site.cache = Site.cache, self.folder / "xdg-cache"
         if self.make:
             run([tool("esdm-mkfs")])
         return self
 
     def __exit__(self, *_):
+        Site.cache = self.saved_cache
         for key, value in self.saved.items():
             if value is None:
                 os.environ.pop(key, None)

@@ -14,6 +14,10 @@
  * Built as "buffered" it has a memory before it, as a disk has: appends are slow when they are
  * synced, reads when their pack was evicted. With `"keeps": true` that memory forgets nothing.
  *
+ * $THROTTLED_LOG names a file that gets a line for each request that reads: how many have arrived,
+ * and how many of them were answered. With $THROTTLED_GATE=N none is answered before N have
+ * arrived, or 20 seconds have passed.
+ *
  * Built as "background" it keeps what is appended in memory, as an object store does: what is
  * written is stored when the pack ends, while others are filled, and waited for when it is sealed.
  */
@@ -62,6 +66,10 @@ typedef struct throttled {
     double free_at;       /* monotonic; when the server has worked off what has come */
     char evicted[64][96]; /* the last ones */
     size_t nevicted;
+    size_t arrived; /* requests that read; guarded by gate_lock */
+    size_t answered;
+    pthread_mutex_t gate_lock;
+    pthread_cond_t gate;
 } throttled;
 
 typedef struct throttled_pack {
@@ -135,6 +143,8 @@ throttled_open(const esdm_plugin_config *config, void **ret_target, esdm_error *
         t->service_s = number_of(root, "service_ms") * 1e-3;
         t->keeps = json_is_true(json_object_get(root, "keeps"));
         (void) pthread_mutex_init(&t->lock, NULL);
+        (void) pthread_mutex_init(&t->gate_lock, NULL);
+        (void) pthread_cond_init(&t->gate, NULL);
         *ret_target = t;
     } else {
         free(t);
@@ -151,6 +161,8 @@ throttled_close(void *target)
         return;
     inner.close(t->target);
     (void) pthread_mutex_destroy(&t->lock);
+    (void) pthread_mutex_destroy(&t->gate_lock);
+    (void) pthread_cond_destroy(&t->gate);
     free(t);
 }
 
@@ -277,6 +289,39 @@ is_in_memory(throttled *t, const char *name)
     return MEMORY && !found;
 }
 
+/* ---- what a test wants to know of reads ---------------------------------------------------- */
+
+static void
+note_arrival(throttled *t, const char *name, const esdm_range *ranges, size_t nranges)
+{
+    const char *log = getenv("THROTTLED_LOG");
+    const char *stated = getenv("THROTTLED_GATE");
+    size_t gate = stated != NULL ? strtoul(stated, NULL, 10) : 0;
+    struct timespec until;
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    (void) pthread_mutex_lock(&t->gate_lock);
+    t->arrived++;
+    FILE *out = log != NULL ? fopen(log, "ae") : NULL;
+    if (out != NULL) {
+        (void) fprintf(out, "%zu %zu %s %llu %zu\n", t->arrived, t->answered, name,
+                       (unsigned long long) ranges[0].position, nranges);
+        (void) fclose(out);
+    }
+    (void) pthread_cond_broadcast(&t->gate);
+    while (t->arrived < gate && pthread_cond_timedwait(&t->gate, &t->gate_lock, &until) == 0)
+        ;
+    (void) pthread_mutex_unlock(&t->gate_lock);
+}
+
+static void
+note_answer(throttled *t)
+{
+    (void) pthread_mutex_lock(&t->gate_lock);
+    t->answered++;
+    (void) pthread_mutex_unlock(&t->gate_lock);
+}
+
 static esdm_status
 throttled_read(void *target, const char *name, const esdm_range *ranges, size_t nranges,
                esdm_error *err)
@@ -284,11 +329,13 @@ throttled_read(void *target, const char *name, const esdm_range *ranges, size_t 
     throttled *t = target;
     double came = now_s();
     size_t bytes = 0;
+    note_arrival(t, name, ranges, nranges);
     for (size_t i = 0; i < nranges; i++)
         bytes += ranges[i].bytes;
     esdm_status status = inner.pack_read(t->target, name, ranges, nranges, err);
     if (!is_in_memory(t, name))
         serve(t, came, bytes);
+    note_answer(t);
     return status;
 }
 

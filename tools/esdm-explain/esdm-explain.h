@@ -71,6 +71,19 @@ typedef struct span_total {
     double seconds;
 } span_total;
 
+/** What ESDM asked of targets by itself, before the program wanted it. */
+typedef struct action {
+    char *kind;
+    char *container; /* NULL: of a whole session */
+    char *dataset;
+    char *stopped; /* why it ended; NULL: it did not */
+    guint64 requests;
+    guint64 used;
+    guint64 bytes;
+    double gained_s;
+    double cost_s;
+} action;
+
 /** Times of one kind that belong together (classes.c). */
 typedef struct time_class {
     double low_s; /* between minima of the density */
@@ -96,8 +109,9 @@ typedef struct run {
     GPtrArray *processes;
     GPtrArray *objects; /* in order of time */
     GHashTable *by_name;
-    GArray *calls;     /* in order of start */
-    GPtrArray *spans;  /* of ESDM's own statistics */
+    GArray *calls;    /* in order of start */
+    GPtrArray *spans; /* of ESDM's own statistics */
+    GPtrArray *actions;
     GPtrArray *advice; /* the most useful first */
     GPtrArray *read_classes;
     GPtrArray *write_classes;
@@ -134,6 +148,9 @@ guint density_classes(const double *times, gsize n, double *ret_cuts, double *re
 /** All calls, with their causes: JSON Lines, or Chrome trace events when FILE ends in ".json". */
 tool_exit write_trace(const run *r, const char *file);
 void print_report(const run *r);
+/** What ESDM did by itself (actions.c). */
+void print_actions(const run *r);
+json_t *actions_json(const run *r);
 json_t *report_json(const run *r);
 /** A page of its own, without references to others. */
 tool_exit write_page(const run *r, const char *file);

@@ -189,6 +189,23 @@ add_span(run *r, const json_t *value)
 }
 
 static void
+add_action(run *r, const json_t *value)
+{
+    action *a = g_new0(action, 1);
+    a->kind = text_of(value, "action");
+    a->container = text_of(value, "container");
+    a->dataset = text_of(value, "dataset");
+    a->stopped = text_of(value, "stopped");
+    a->requests = (guint64) json_integer_value(json_object_get(value, "requests"));
+    a->used = (guint64) json_integer_value(json_object_get(value, "used"));
+    a->bytes = (guint64) json_integer_value(json_object_get(value, "bytes"));
+    a->gained_s = json_number_value(json_object_get(value, "gained_ns")) / 1e9;
+    a->cost_s = json_number_value(json_object_get(value, "cost_ns")) / 1e9;
+    if (a->kind != NULL)
+        g_ptr_array_add(r->actions, a);
+}
+
+static void
 load_statistics(run *r, const char *path)
 {
     char *text = NULL;
@@ -200,6 +217,7 @@ load_statistics(run *r, const char *path)
         size_t i;
         json_t *span;
         json_array_foreach(json_object_get(line_of, "spans"), i, span) add_span(r, span);
+        json_array_foreach(json_object_get(line_of, "actions"), i, span) add_action(r, span);
         json_decref(line_of);
     }
     g_strfreev(lines);
@@ -229,6 +247,7 @@ run_load(const char *folder, run *ret_run)
                      .by_name = g_hash_table_new(g_str_hash, g_str_equal),
                      .calls = g_array_new(FALSE, FALSE, sizeof(call)),
                      .spans = g_ptr_array_new(),
+                     .actions = g_ptr_array_new(),
                      .advice = g_ptr_array_new(),
                      .read_classes = g_ptr_array_new(),
                      .write_classes = g_ptr_array_new()};

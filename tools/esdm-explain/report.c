@@ -339,6 +339,7 @@ print_report(const run *r)
     print_objects(r, WATCH_VARIABLE, "variable");
     print_spans(r);
     print_time(r);
+    print_actions(r);
     print_why(r);
     print_advice(r);
 }
@@ -449,6 +450,7 @@ report_json(const run *r)
         json_pack("{s:I,s:I,s:I,s:I}", "read_bytes", (json_int_t) r->read_bytes, "read_calls",
                   (json_int_t) r->read_calls, "write_bytes", (json_int_t) r->write_bytes,
                   "write_calls", (json_int_t) r->write_calls));
+    (void) json_object_set_new(report, "actions", actions_json(r));
     g_free(command);
     return report;
 }

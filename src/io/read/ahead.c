@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "io/read/fetch.h"
 #include "io/read/locate.h"
@@ -26,7 +27,12 @@ struct esdm__steps {
     uint64_t asked;               /* turns that were asked for, up to this one */
     unsigned in_row;              /* equal deltas */
     unsigned distrust;            /* so many more are needed */
+    uint64_t recalled;            /* turns of these that only the record foresaw, up to this one */
+    esdm__use *use;               /* what earlier runs read; NULL: not known */
 };
+
+/* What of an earlier run is asked for at once: of a larger read the pieces go by themselves. */
+#define SHARE_OF_ROOM 4u
 
 /* ---- pieces ------------------------------------------------------------------------------- */
 
@@ -65,7 +71,7 @@ raw_bytes_of(const esdm_dataspace *space, const esdm__piece *piece, uint64_t ele
 bool
 esdm__ask_for_pieces(const esdm_dataset *dataset, const esdm_dataspace *space,
                      const esdm__piece *pieces, size_t count, uint64_t element_bytes,
-                     const void *owner, uint64_t turn)
+                     const esdm__asker *asker)
 {
     esdm_session *session = dataset->group->container->session;
     const esdm__fragment *first = pieces[0].fragment;
@@ -90,8 +96,9 @@ esdm__ask_for_pieces(const esdm_dataset *dataset, const esdm_dataspace *space,
                                        .pack = first->pack->pack,
                                        .position = ranges[i].position,
                                        .bytes = ranges[i].bytes,
-                                       .owner = owner,
-                                       .turn = turn};
+                                       .owner = asker->owner,
+                                       .turn = asker->turn,
+                                       .account = asker->account};
         good = esdm__ahead_ask(session->ahead, &want);
     }
     return good;
@@ -134,23 +141,25 @@ are_neighbours(const esdm_dataspace *space, const int64_t *delta)
     return true;
 }
 
-/* Takes note of the read. @return how many of the next ones are foreseen */
+/* Takes note of the read. @param follows an earlier run, which told of it.
+ * @return how many of the next ones are foreseen */
 static uint64_t
-note(struct esdm__steps *steps, const esdm_dataspace *space, bool *ret_wrong)
+note(struct esdm__steps *steps, const esdm_dataspace *space, bool follows, bool *ret_wrong)
 {
     int64_t delta[ESDM_MAX_RANK] = {0};
     bool same = same_shape(&steps->last, space);
     uint32_t axes = same ? difference(&steps->last, space, delta) : 0;
     bool again = same && axes > 0 && steps->in_row > 0 &&
                  memcmp(delta, steps->delta, space->rank * sizeof delta[0]) == 0;
-    *ret_wrong = !again;
-    if (!again && steps->asked > steps->turn && steps->distrust < DISTRUST_MOST)
+    *ret_wrong = !again && !follows;
+    if (*ret_wrong && steps->asked > steps->turn && steps->recalled <= steps->turn &&
+        steps->distrust < DISTRUST_MOST)
         steps->distrust++;
     steps->in_row = again ? steps->in_row + 1 : axes == 1;
     if (steps->in_row >= TRUST_STEPS)
         steps->distrust = 0;
     steps->turn++;
-    if (!again || steps->asked < steps->turn)
+    if (*ret_wrong || steps->asked < steps->turn)
         steps->asked = steps->turn;
     steps->last = *space;
     memcpy(steps->delta, delta, sizeof delta);
@@ -162,27 +171,41 @@ note(struct esdm__steps *steps, const esdm_dataspace *space, bool *ret_wrong)
     return right <= 2 ? SECOND_DEPTH : DEPTH;
 }
 
+/* Whether the selection lies in the dataset. */
+static bool
+is_inside(const esdm_dataset *dataset, const esdm_dataspace *space)
+{
+    for (uint32_t d = 0; d < space->rank; d++) {
+        uint64_t step = space->has_stride ? space->stride[d] : 1;
+        uint64_t length = esdm_dimension_length(dataset->dimensions[d]);
+        if (space->offset[d] >= length || space->size[d] == 0 ||
+            (space->size[d] - 1) > (length - 1 - space->offset[d]) / step)
+            return false;
+    }
+    return space->rank == dataset->rank;
+}
+
 /* The selection so many steps on; false: it leaves the dataset. */
 static bool
-foresee(const esdm_dataset *dataset, const struct esdm__steps *steps, uint64_t ahead,
+step_on(const esdm_dataset *dataset, const struct esdm__steps *steps, uint64_t ahead,
         esdm_dataspace *ret)
 {
     *ret = steps->last;
     ret->has_memory_stride = false;
     for (uint32_t d = 0; d < ret->rank; d++) {
         __int128 offset = (__int128) ret->offset[d] + (__int128) steps->delta[d] * (int64_t) ahead;
-        uint64_t step = ret->has_stride ? ret->stride[d] : 1;
-        __int128 end = offset + (__int128) (ret->size[d] - 1) * step + 1;
-        if (offset < 0 || end > esdm_dimension_length(dataset->dimensions[d]))
+        if (offset < 0 || offset > INT64_MAX)
             return false;
         ret->offset[d] = (uint64_t) offset;
     }
-    return true;
+    return is_inside(dataset, ret);
 }
+
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static bool
 ask_for_space(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              uint64_t turn)
+              const esdm__asker *asker)
 {
     esdm__box hull;
     esdm__plan plan = {0};
@@ -191,36 +214,195 @@ ask_for_space(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     bool good = esdm__read_plan(dataset, io, &hull, &plan, &too_many, NULL) == ESDM_OK && !too_many;
     uint64_t bytes = esdm__elements_vary(&io->elements) ? 0 : io->elements.bytes;
     for (size_t i = 0; i < plan.npieces && good; i++)
-        good = esdm__ask_for_pieces(dataset, space, &plan.pieces[i], 1, bytes, io, turn);
+        good = esdm__ask_for_pieces(dataset, space, &plan.pieces[i], 1, bytes, asker);
     esdm__plan_clear(&plan);
     return good;
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+/* What an earlier run read so many reads on. */
+static bool
+recall(const esdm_dataset *dataset, const esdm__dataset_io *io, const esdm__use *use,
+       uint64_t ahead, esdm_dataspace *ret)
+{
+    esdm_session *session = dataset->group->container->session;
+    if (!esdm__earlier_foresee(session->earlier, use, ahead, ret) || !is_inside(dataset, ret))
+        return false;
+    uint64_t most = esdm__ahead_limit(session->ahead) / SHARE_OF_ROOM;
+    uint64_t elements = 1; /* no overflow: it lies in the dataset */
+    for (uint32_t d = 0; d < ret->rank; d++)
+        elements *= ret->size[d];
+    return elements <= most / (io->elements.bytes > 0 ? io->elements.bytes : 1);
+}
+
+/* Asks for the reads after number `turn` that are foreseen: by the record where the reads follow
+ * it, else by the steps. @param ret_recalled left alone, or the last one that steps did not tell.
+ * @return the last one that was asked for */
+static uint64_t
+ask_on(esdm_dataset *dataset, esdm__dataset_io *io, const struct esdm__steps *now, uint64_t depth,
+       const esdm__foreseen *record, uint64_t *ret_recalled)
+{
+    esdm_session *session = dataset->group->container->session;
+    uint64_t turn = now->asked;
+    uint64_t most = record->depth > depth ? record->depth : depth;
+    uint64_t began = record->depth > depth ? now_ns() : 0;
+    while (turn < now->turn + most) {
+        esdm_dataspace next;
+        uint64_t ahead = turn + 1 - now->turn;
+        bool recalled = record->follows && recall(dataset, io, now->use, ahead, &next);
+        if (!recalled && (record->ends || ahead > depth || !step_on(dataset, now, ahead, &next)))
+            break;
+        const esdm__asker asker = {.owner = io,
+                                   .turn = turn + 1,
+                                   .account = ahead > depth ? esdm__earlier_account(now->use)
+                                                            : &session->stepped};
+        if (!ask_for_space(dataset, io, &next, &asker))
+            break;
+        turn++;
+        if (ahead > depth)
+            *ret_recalled = turn;
+    }
+    if (began > 0)
+        esdm__earlier_cost(now->use, now_ns() - began);
+    return turn;
+}
+
+static esdm__use *
+use_of(const esdm_dataset *dataset)
+{
+    uint64_t lengths[ESDM_MAX_RANK];
+    const esdm_container *container = dataset->group->container;
+    esdm__earlier *earlier = container->session->earlier;
+    if (earlier == NULL || esdm__io_of(container)->comm != NULL)
+        return NULL;
+    for (uint32_t d = 0; d < dataset->rank; d++)
+        lengths[d] = esdm_dimension_length(dataset->dimensions[d]);
+    char *path = esdm__dataset_path(dataset);
+    esdm__use *use = path != NULL
+                         ? esdm__earlier_use(earlier, container->name, path, dataset->rank, lengths)
+                         : NULL;
+    free(path);
+    return use;
+}
+
+/* Of the dataset; with the record's part in it. NULL: no memory. */
+static struct esdm__steps *
+steps_of(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    (void) pthread_mutex_lock(&io->lock);
+    struct esdm__steps *steps = io->steps;
+    (void) pthread_mutex_unlock(&io->lock);
+    if (steps != NULL)
+        return steps;
+    struct esdm__steps *fresh = calloc(1, sizeof *fresh);
+    if (fresh != NULL)
+        fresh->use = use_of(dataset);
+    (void) pthread_mutex_lock(&io->lock);
+    if (io->steps == NULL) {
+        io->steps = fresh;
+        fresh = NULL;
+    }
+    steps = io->steps;
+    (void) pthread_mutex_unlock(&io->lock);
+    free(fresh);
+    return steps;
 }
 
 void
 esdm__read_note_step(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space)
 {
-    esdm__ahead *ahead = dataset->group->container->session->ahead;
-    struct esdm__steps now;
+    const esdm_session *session = dataset->group->container->session;
+    struct esdm__steps *steps = steps_of(dataset, io);
+    esdm__foreseen record = {0};
     bool wrong = false;
-    (void) pthread_mutex_lock(&io->lock);
-    if (io->steps == NULL)
-        io->steps = calloc(1, sizeof *io->steps);
-    if (io->steps == NULL) {
-        (void) pthread_mutex_unlock(&io->lock);
+    if (steps == NULL)
         return;
-    }
-    uint64_t depth = note(io->steps, space, &wrong);
-    now = *io->steps;
+    if (steps->use != NULL)
+        esdm__earlier_note(session->earlier, steps->use, space, &record);
+    (void) pthread_mutex_lock(&io->lock);
+    uint64_t depth = note(steps, space, record.follows, &wrong);
+    struct esdm__steps now = *steps;
     (void) pthread_mutex_unlock(&io->lock);
 
-    esdm__ahead_drop(ahead, io, 0, wrong ? UINT64_MAX : now.turn);
-    uint64_t turn = now.asked;
-    esdm_dataspace next;
-    while (turn < now.turn + depth && foresee(dataset, &now, turn + 1 - now.turn, &next) &&
-           ask_for_space(dataset, io, &next, turn + 1))
-        turn++;
+    esdm__ahead_drop(session->ahead, io, 0, wrong ? UINT64_MAX : now.turn);
+    uint64_t recalled = now.recalled;
+    uint64_t turn = ask_on(dataset, io, &now, depth, &record, &recalled);
     (void) pthread_mutex_lock(&io->lock);
-    if (io->steps->turn == now.turn)
-        io->steps->asked = turn;
+    if (steps->turn == now.turn) {
+        steps->asked = turn;
+        steps->recalled = recalled;
+    }
     (void) pthread_mutex_unlock(&io->lock);
+}
+
+/* ---- a container that earlier runs read ---------------------------------------------------- */
+
+static esdm_dataset *
+dataset_at(const esdm_container *container, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        if (strcmp(dataset->name, name) != 0)
+            continue;
+        char *own = esdm__dataset_path(dataset);
+        bool same = own != NULL && strcmp(own, path) == 0;
+        free(own);
+        if (same)
+            return dataset;
+    }
+    return NULL;
+}
+
+static void
+begin_dataset(esdm_dataset *dataset, uint64_t count)
+{
+    esdm__dataset_io *io = NULL;
+    uint64_t began = now_ns();
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK ||
+        esdm__dataset_load_directory(dataset, io, NULL) != ESDM_OK)
+        return;
+    struct esdm__steps *steps = steps_of(dataset, io);
+    if (steps == NULL || steps->use == NULL)
+        return;
+    uint64_t turn = 0;
+    esdm_dataspace next;
+    while (turn < count && recall(dataset, io, steps->use, turn + 1, &next)) {
+        const esdm__asker asker = {
+            .owner = io, .turn = turn + 1, .account = esdm__earlier_account(steps->use)};
+        if (!ask_for_space(dataset, io, &next, &asker))
+            break;
+        turn++;
+    }
+    (void) pthread_mutex_lock(&io->lock);
+    if (steps->turn == 0) {
+        steps->asked = turn;
+        steps->recalled = turn;
+    }
+    (void) pthread_mutex_unlock(&io->lock);
+    esdm__earlier_cost(steps->use, now_ns() - began);
+}
+
+void
+esdm__read_as_before(esdm_container *container)
+{
+    esdm__earlier *earlier = container->session->earlier;
+    const char *path = NULL;
+    const esdm__use *use;
+    if (earlier == NULL || container->provider != NULL || esdm__io_of(container)->comm != NULL)
+        return;
+    for (size_t i = 0; (use = esdm__earlier_expected(earlier, container->name, i, &path)) != NULL;
+         i++) {
+        esdm_dataset *dataset = dataset_at(container, path);
+        if (dataset != NULL && dataset->rank > 0)
+            begin_dataset(dataset, esdm__earlier_at_once(earlier, use));
+    }
 }

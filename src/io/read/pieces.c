@@ -471,9 +471,10 @@ ask_ahead(reader *r)
         if (!atomic_compare_exchange_weak(&r->asked, &i, i + 1))
             continue;
         const esdm__read_job *job = &r->jobs[i];
+        const esdm__asker asker = {.owner = r, .turn = i};
         if (i >= atomic_load(&r->begun) &&
             !esdm__ask_for_pieces(r->transfer->dataset, r->transfer->space, &r->pieces[job->first],
-                                  r->together ? 1 : job->count, bytes, r, i))
+                                  r->together ? 1 : job->count, bytes, &asker))
             return; /* this one reads for itself */
         i = atomic_load(&r->asked);
     }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "esdm/float_env.h"
@@ -26,7 +27,10 @@ typedef struct entry {
     uint8_t *data; /* owned; from READING on */
     const void *owner;
     uint64_t turn;
-    unsigned takers; /* that wait for it or copy from it */
+    unsigned takers;              /* that wait for it or copy from it */
+    esdm__ahead_account *account; /* borrowed; NULL: nobody counts */
+    uint64_t took_ns;             /* the request; with an account */
+    bool used;
     state state;
     bool dropped; /* whoever has it last frees it */
 } entry;
@@ -130,6 +134,38 @@ find(const esdm__ahead *ahead, const esdm__cache_key *key, uint64_t position, ui
     return NULL;
 }
 
+/* ---- what it was good for ------------------------------------------------------------------ */
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+/* Asked for, or (`more` false) the one who wants it does it. */
+static void
+count_request(const entry *e, bool more)
+{
+    if (e->account == NULL)
+        return;
+    atomic_fetch_add(&e->account->requests, more ? UINT64_C(1) : UINT64_MAX);
+    atomic_fetch_add(&e->account->bytes, more ? e->bytes : 0 - e->bytes);
+}
+
+/* The first who took it waited so long. */
+static void
+count_use(entry *e, uint64_t waited_ns)
+{
+    if (e->account == NULL || e->used)
+        return;
+    e->used = true;
+    atomic_fetch_add(&e->account->used, 1u);
+    if (waited_ns < e->took_ns)
+        atomic_fetch_add(&e->account->gained_ns, e->took_ns - waited_ns);
+}
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 /* Called and returns with the lock held. */
@@ -141,9 +177,12 @@ read_entry(esdm__ahead *ahead, entry *e)
     (void) pthread_mutex_unlock(&ahead->lock);
     uint8_t *data = malloc((size_t) e->bytes);
     esdm_range range = {e->position, e->bytes, data};
+    uint64_t began = e->account != NULL ? now_ns() : 0;
     bool good =
         data != NULL && ahead->read(ahead->user, e->target, e->pack, &range, NULL) == ESDM_OK;
+    uint64_t took = e->account != NULL ? now_ns() - began : 0;
     (void) pthread_mutex_lock(&ahead->lock);
+    e->took_ns = took;
     e->data = data;
     e->state = good ? READY : FAILED;
     e->dropped = e->dropped || !good;
@@ -238,7 +277,8 @@ new_entry(const esdm__ahead_want *want, const esdm__cache_key *key)
                  .position = want->position,
                  .bytes = want->bytes,
                  .owner = want->owner,
-                 .turn = want->turn};
+                 .turn = want->turn,
+                 .account = want->account};
     return e;
 }
 
@@ -257,11 +297,18 @@ add(esdm__ahead *ahead, const esdm__ahead_want *want, const esdm__cache_key *key
     ahead->used_bytes += e->bytes;
     atomic_fetch_add(&ahead->entries, 1u);
     ahead->queued++;
+    count_request(e, true);
     if (wake(ahead))
         return true;
     e->dropped = true; /* the system starts no threads */
     sweep(ahead);
     return false;
+}
+
+uint64_t
+esdm__ahead_limit(const esdm__ahead *ahead)
+{
+    return ahead->limit_bytes;
 }
 
 bool
@@ -297,6 +344,7 @@ esdm__ahead_take(esdm__ahead *ahead, const esdm__target *target, const char *pac
     (void) pthread_mutex_lock(&ahead->lock);
     entry *e = find(ahead, &key, range->position, range->bytes);
     if (e != NULL && e->state == QUEUED) {
+        count_request(e, false);
         e->dropped = true;
         sweep(ahead);
         e = NULL;
@@ -306,9 +354,12 @@ esdm__ahead_take(esdm__ahead *ahead, const esdm__target *target, const char *pac
         return false;
     }
     e->takers++;
+    uint64_t since = e->state == READING && e->account != NULL ? now_ns() : 0;
     while (e->state == READING)
         (void) pthread_cond_wait(&ahead->arrived, &ahead->lock);
     bool good = e->state == READY;
+    if (good)
+        count_use(e, since > 0 ? now_ns() - since : 0);
     (void) pthread_mutex_unlock(&ahead->lock);
     if (good)
         memcpy(range->buffer, e->data + (range->position - e->position), (size_t) range->bytes);

@@ -10,6 +10,8 @@
  * never become wrong. Threads: locked inside.
  */
 
+#include <stdatomic.h>
+
 #include "esdm/sys/data_target.h"
 #include "io/session/target.h"
 
@@ -19,6 +21,14 @@ typedef struct esdm__ahead esdm__ahead;
 typedef esdm_status (*esdm__ahead_read)(void *user, esdm__target *target, const char *pack,
                                         const esdm_range *range, esdm_error *err);
 
+/** What became of the requests of one action. Any thread. */
+typedef struct esdm__ahead_account {
+    atomic_uint_fast64_t requests;  /* without those that somebody wanted before they began */
+    atomic_uint_fast64_t bytes;     /* of them */
+    atomic_uint_fast64_t used;      /* of them: somebody wanted the bytes */
+    atomic_uint_fast64_t gained_ns; /* that they took while nobody waited for them */
+} esdm__ahead_account;
+
 /** Where bytes lie, and for whom. */
 typedef struct esdm__ahead_want {
     esdm__target *target;
@@ -26,7 +36,8 @@ typedef struct esdm__ahead_want {
     uint64_t position;
     uint64_t bytes;
     const void *owner;
-    uint64_t turn; /* of the owner's: wanted until the end of it */
+    uint64_t turn;                /* of the owner's: wanted until the end of it */
+    esdm__ahead_account *account; /* stays until the end of the session; NULL: nobody counts */
 } esdm__ahead_want;
 
 /** @param threads requests under way at once. @param limit_bytes of all that is held or under way.
@@ -35,6 +46,8 @@ esdm__ahead *esdm__ahead_new(unsigned threads, uint64_t limit_bytes, esdm__ahead
                              void *user);
 /** Waits for what is under way. NULL is accepted. */
 void esdm__ahead_free(esdm__ahead *ahead);
+/** Bytes that may be held at once. */
+uint64_t esdm__ahead_limit(const esdm__ahead *ahead);
 /** Whether nothing is held or under way. */
 bool esdm__ahead_is_empty(const esdm__ahead *ahead);
 /** Begins to read; what is there or under way is kept for this turn too. false: there is no room,

@@ -317,6 +317,8 @@ init_engine(esdm_session *session, const esdm__store_told *told, esdm_error *err
     uint32_t requests = requests_at_once(session);
     if (requests > 0)
         session->ahead = esdm__ahead_new(requests, engine->memory_bytes / 4, read_ahead, session);
+    if (session->ahead != NULL)
+        session->earlier = esdm__earlier_new(session->site);
     if (session->pool != NULL) {
         session->decoding = esdm__room_new(engine->memory_bytes / 2, session->pool);
         session->decoding_remote = esdm__room_new(engine->memory_bytes / 2, session->pool);
@@ -399,12 +401,29 @@ esdm__session_new(const esdm_session_options *options, const esdm__store_told *t
 }
 
 void
+esdm__session_settle_ahead(esdm_session *session)
+{
+    uint64_t requests = atomic_exchange(&session->stepped.requests, 0);
+    if (requests > 0 && session->monitor != NULL) {
+        const esdm__action action = {.kind = "read-ahead",
+                                     .requests = requests,
+                                     .used = atomic_load(&session->stepped.used),
+                                     .bytes = atomic_load(&session->stepped.bytes),
+                                     .gained_ns = atomic_load(&session->stepped.gained_ns)};
+        esdm__monitor_action(session->monitor, &action);
+    }
+    esdm__earlier_settle(session->earlier, session->monitor);
+}
+
+void
 esdm__session_free(esdm_session *session)
 {
     if (session == NULL)
         return;
     esdm__journaling_end(session);
     esdm__ahead_free(session->ahead);
+    esdm__session_settle_ahead(session);
+    esdm__earlier_free(session->earlier);
     esdm__pool_free(session->pool);
     esdm__room_free(session->decoding);
     esdm__room_free(session->decoding_remote);

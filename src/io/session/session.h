@@ -13,6 +13,7 @@
 #include "esdm/sys/meta_store.h"
 #include "io/session/ahead.h"
 #include "io/session/cache.h"
+#include "io/session/earlier.h"
 #include "io/session/pool.h"
 #include "io/session/room.h"
 #include "io/session/target.h"
@@ -54,7 +55,9 @@ struct esdm_session {
      * from those who read files. */
     esdm__room *decoding;
     esdm__room *decoding_remote;
-    esdm__ahead *ahead; /* NULL: no target is on a network */
+    esdm__ahead *ahead;          /* NULL: no target is on a network */
+    esdm__ahead_account stepped; /* what was asked ahead because steps went on */
+    esdm__earlier *earlier;      /* NULL: what earlier runs did does not count */
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */
@@ -95,6 +98,9 @@ esdm_status esdm__session_new(const esdm_session_options *options, const esdm__s
 /** Tells configurations of metadata stores apart. */
 uint64_t esdm__session_store_configuration(const esdm_session *session);
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
+/** Tells the monitor what was asked ahead and what that gained, and keeps for the next run what was
+ *  read. Once. */
+void esdm__session_settle_ahead(esdm_session *session);
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
 /** Whether some target is asked over a network: large requests, several at once, cost least. */

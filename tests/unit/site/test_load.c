@@ -107,6 +107,7 @@ test_site__defaults(void **state)
     assert_int_equal(site->engine.inline_bytes, 1024);
     assert_string_equal(site->engine.codec, "none");
     assert_null(site->engine.codec_on_request);
+    assert_true(site->engine.earlier_runs);
     assert_int_equal(site->durability, ESDM__DURABLE_PROCESS);
     assert_int_equal(site->history, 1);
     assert_int_equal(site->nroutes, 0);
@@ -123,7 +124,8 @@ test_site__every_key(void **state)
         "{\"name\":\"b\",\"plugin\":\"mem\",\"capacity_bytes\":\"2 MiB\"}],"
         "\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"/m\"},"
         "\"engine\":{\"threads\":3,\"memory\":\"64 MiB\",\"fragment\":65536,\"pack\":\"1 MiB\","
-        "\"inline\":0,\"codec\":\"none+lz4\",\"codec_on_request\":\"none\"},"
+        "\"inline\":0,\"codec\":\"none+lz4\",\"codec_on_request\":\"none\",\"earlier_runs\":"
+        "\"off\"},"
         "\"durability\":\"system\",\"history\":5,\"netcdf\":{\"routes\":[\"/r/\",\"s\"]}}");
     assert_string_equal(site->name, "l");
     assert_string_equal(site->stated_id, "0123456789abcdef0123456789abcdef");
@@ -138,6 +140,7 @@ test_site__every_key(void **state)
     assert_int_equal(site->engine.inline_bytes, 0);
     assert_string_equal(site->engine.codec, "none+lz4");
     assert_string_equal(site->engine.codec_on_request, "none");
+    assert_false(site->engine.earlier_runs);
     assert_int_equal(site->durability, ESDM__DURABLE_SYSTEM);
     assert_int_equal(site->history, 5);
     assert_int_equal(site->nroutes, 2);

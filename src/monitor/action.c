@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What ESDM did by itself, for the statistics. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "monitor/parts.h"
+
+void
+esdm__monitor_action(esdm__monitor *monitor, const esdm__action *action)
+{
+    if (monitor == NULL)
+        return;
+    json_t *what =
+        json_pack("{s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:s?}", "action", action->kind, "container",
+                  action->container, "dataset", action->dataset, "requests",
+                  (json_int_t) action->requests, "used", (json_int_t) action->used, "bytes",
+                  (json_int_t) action->bytes, "gained_ns", (json_int_t) action->gained_ns,
+                  "cost_ns", (json_int_t) action->cost_ns, "stopped", action->stopped);
+    char *text = what != NULL ? json_dumps(what, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    json_decref(what);
+    if (text == NULL)
+        return;
+    char *all = NULL;
+    (void) pthread_mutex_lock(&monitor->lock);
+    bool first = monitor->actions == NULL;
+    if (asprintf(&all, "%s%s%s", first ? "" : monitor->actions, first ? "" : ",", text) >= 0) {
+        free(monitor->actions);
+        monitor->actions = all;
+    }
+    (void) pthread_mutex_unlock(&monitor->lock);
+    free(text);
+}

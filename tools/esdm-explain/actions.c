@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What ESDM asked of targets by itself, and what that gained. */
+#include "esdm-explain/esdm-explain.h"
+
+#include <stdio.h>
+
+static void
+print_action(const action *a)
+{
+    char *bytes = bytes_text((double) a->bytes);
+    char *gained = time_text(a->gained_s);
+    char *name = a->container != NULL ? short_name(a->container) : NULL;
+    (void) printf("  %s%s%s%s%s: %" G_GUINT64_FORMAT
+                  " requests (%s) before they were wanted, %" G_GUINT64_FORMAT
+                  " of use. The program did not wait for %s of the time that these "
+                  "took%s%s.\n",
+                  g_str_equal(a->kind, "earlier runs") ? "As earlier runs did" : "Steps foreseen",
+                  name != NULL ? ", " : "", name != NULL ? name : "", a->dataset != NULL ? " " : "",
+                  a->dataset != NULL ? a->dataset : "", a->requests, bytes, a->used, gained,
+                  a->stopped != NULL ? "; stopped: " : "", a->stopped != NULL ? a->stopped : "");
+    g_free(name);
+    g_free(gained);
+    g_free(bytes);
+}
+
+void
+print_actions(const run *r)
+{
+    if (r->actions->len > 0)
+        (void) printf("\nWhat ESDM asked of targets by itself\n");
+    for (guint i = 0; i < r->actions->len; i++)
+        print_action(r->actions->pdata[i]);
+}
+
+json_t *
+actions_json(const run *r)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < r->actions->len; i++) {
+        const action *a = r->actions->pdata[i];
+        (void) json_array_append_new(
+            list,
+            json_pack("{s:s,s:s?,s:s?,s:I,s:I,s:I,s:f,s:f,s:s?}", "action", a->kind, "container",
+                      a->container, "dataset", a->dataset, "requests", (json_int_t) a->requests,
+                      "used", (json_int_t) a->used, "bytes", (json_int_t) a->bytes, "gained_s",
+                      a->gained_s, "cost_s", a->cost_s, "stopped", a->stopped));
+    }
+    return list;
+}
