@@ -35,6 +35,9 @@
 typedef postgres__find_query query;
 typedef postgres__find_bound bound;
 
+/* Reading so many entries of the index costs as much as looking at an object. */
+#define OFTEN 100
+
 /* ---- parameters ----------------------------------------------------------------------------- */
 
 static int
@@ -190,8 +193,8 @@ operator_of(esdm_meta_operator op)
     return "=";
 }
 
-static void
-put_equal(query *q, const bound *b, const char *alias)
+void
+postgres__find_put_equal(query *q, const bound *b, const char *alias)
 {
     const int kinds[] = {b->numbers, b->texts, b->forms};
     const char *joint = "(";
@@ -234,8 +237,8 @@ put_compared(query *q, size_t i, const char *alias)
 }
 
 /* The row x of `extent` meets condition i. */
-static void
-put_extent(query *q, size_t i)
+void
+postgres__find_put_extent(query *q, size_t i)
 {
     const bound *b = &q->bound[i];
     char text[64];
@@ -260,8 +263,9 @@ put_has_extent(query *q, size_t i, const char *object, bool any)
     else
         postgres__find_put(q, " AND ");
     if (!any)
-        put_extent(q, i);
-    postgres__find_put(q, ")");
+        postgres__find_put_extent(q, i);
+    /* OFFSET keeps the server from reading all of them beforehand instead of one at a time. */
+    postgres__find_put(q, " OFFSET 0)");
 }
 
 #define OWN_EXTENT    "x.container = o.container AND x.dataset = o.dataset"
@@ -272,7 +276,7 @@ static void
 put_own(query *q, size_t i, const char *alias)
 {
     if (q->conditions[i].op == ESDM_META_EQ)
-        put_equal(q, &q->bound[i], alias);
+        postgres__find_put_equal(q, &q->bound[i], alias);
     else
         put_compared(q, i, alias);
 }
@@ -361,7 +365,8 @@ put_by_itself(size_t i, bool holds, void *user)
 static bool
 can_be_by_itself(size_t i, bool holds, void *user)
 {
-    return holds && finds_datasets(user, i);
+    const query *q = user;
+    return holds && finds_datasets(q, i) && (q->counts == NULL || q->counts[2 * i + 1] > 0);
 }
 
 static void
@@ -377,7 +382,9 @@ put_of_container(size_t i, bool holds, void *user)
         put_has_extent(user, i, GLOBAL_EXTENT, false);
     else
         put_own(user, i, "o");
-    postgres__find_put(user, holds ? ")" : ") IS NOT TRUE");
+    /* IS TRUE keeps the server from asking the index for what many objects meet. */
+    bool frequent = q->counts != NULL && q->counts[2 * i] / OFTEN > q->least;
+    postgres__find_put(user, !holds ? ") IS NOT TRUE" : frequent ? ") IS TRUE" : ")");
 }
 
 static bool
@@ -421,15 +428,16 @@ put_starts(query *q, const char *before, const char *alias, bool containers)
     return joint != before;
 }
 
-/* Containers that meet a start, of which some object does unless `containers`. */
+/* Containers that meet a start, and those of which a dataset does unless `containers`. */
 static void
 put_start_containers(query *q, bool containers)
 {
-    bool any = put_starts(q,
-                          containers ? "SELECT a.container FROM {S}.object a WHERE a.dataset = 0 "
-                                       "AND ("
-                                     : "SELECT DISTINCT a.container FROM {S}.object a WHERE (",
-                          "a", containers);
+    bool any = put_starts(q, "SELECT a.container FROM {S}.object a WHERE a.dataset = 0 AND (", "a",
+                          containers);
+    if (any && !containers)
+        (void) put_starts(q,
+                          " UNION SELECT a.container FROM {S}.object a WHERE a.dataset <> 0 AND (",
+                          "a", false);
     for (size_t i = 0; i < q->nstarts; i++) {
         size_t start = q->starts[i];
         if (!postgres__find_is_extent(&q->conditions[start]) ||
@@ -438,7 +446,7 @@ put_start_containers(query *q, bool containers)
         postgres__find_put(q, any ? " UNION " : "");
         postgres__find_put(q, "SELECT DISTINCT x.container FROM {S}.extent x WHERE ");
         postgres__find_put(q, containers ? "x.dataset = 0 AND " : "");
-        put_extent(q, start);
+        postgres__find_put_extent(q, start);
         any = true;
     }
     if (!any)
@@ -475,14 +483,27 @@ put_datasets(query *q)
     put_expression(q, true);
 }
 
+/* Objects, each with its container: names are looked up one by one, as a server that knows nothing
+ * of its tables would read all of them; counts may be about all. */
+static void
+put_objects(query *q)
+{
+    postgres__find_put(q, q->numbers
+                              ? " FROM {S}.object o JOIN {S}.container c "
+                                "ON c.container = o.container WHERE "
+                              : " FROM {S}.object o CROSS JOIN LATERAL (SELECT * FROM "
+                                "{S}.container y WHERE y.container = o.container OFFSET 0) c "
+                                "WHERE ");
+    postgres__find_put(q, "c.name IS NOT NULL AND ");
+}
+
 /* Datasets that meet one of some alternatives by themselves. */
 static void
 put_own_datasets(query *q)
 {
     put_columns(q, "o.path", "o.dataset");
-    postgres__find_put(
-        q, " FROM {S}.object o JOIN {S}.container c "
-           "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ");
+    put_objects(q);
+    postgres__find_put(q, "o.dataset <> 0 AND ");
     put_expression(q, true);
 }
 
@@ -512,9 +533,8 @@ put_containers(query *q)
         postgres__find_put(q, " WHERE c.name IS NOT NULL");
     } else {
         put_columns(q, "o.path", "o.dataset");
-        postgres__find_put(
-            q, " FROM {S}.object o JOIN {S}.container c "
-               "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset = 0");
+        put_objects(q);
+        postgres__find_put(q, "o.dataset = 0");
         /* What the index is to be asked, where it stands deeper in the expression. */
         if (!esdm__tree_is_flat(&q->expression, false) && !esdm__tree_is_flat(&q->expression, true))
             (void) put_starts(q, " AND (", "o", true);
@@ -556,37 +576,4 @@ postgres__find_put_query(query *q)
         postgres__find_put(q, "SELECT NULL::text AS name, NULL::text AS path WHERE false");
     if (!q->numbers)
         postgres__find_put(q, " ORDER BY name, path NULLS FIRST");
-}
-
-/* How many objects can meet each condition, up to a limit: what the index says. */
-void
-postgres__find_put_counts(query *q, uint64_t limit)
-{
-    char end[80];
-    /* A list that is planned as a whole, in the index, and ended early all the same. */
-    q->sql.bytes = 0;
-    for (size_t i = 0; i < q->nconditions; i++) {
-        postgres__find_put(q, i == 0 ? "SELECT " : ", ");
-        if (!q->holds[i]) {
-            postgres__find_put(q, "0::bigint");
-            continue;
-        }
-        if (postgres__find_is_extent(&q->conditions[i])) {
-            postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.extent x WHERE ");
-            put_extent(q, i);
-            (void) snprintf(end, sizeof end, " LIMIT %llu) SELECT count(*) FROM n)",
-                            (unsigned long long) limit);
-            postgres__find_put(q, end);
-            continue;
-        }
-        (void) snprintf(end, sizeof end, ") SELECT count(*) FROM (SELECT FROM n LIMIT %llu) AS x)",
-                        (unsigned long long) limit);
-        postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE ");
-        if (q->conditions[i].op == ESDM_META_EQ)
-            put_equal(q, &q->bound[i], "a");
-        else
-            postgres__find_put_pattern(q, "@.attributes \x01> #::jsonb", "a", q->bound[i].named);
-        postgres__find_put(q, end);
-    }
-    postgres__find_end_text(q);
 }

@@ -28,10 +28,16 @@ typedef struct postgres__find_query {
     bool *holds;                     /* of each condition: it must hold somewhere; owned */
     size_t *starts;                  /* conditions by which candidates are found; owned */
     size_t nstarts;
-    bool covered;                /* they find all; else containers come from the list of all */
+    bool covered; /* they find all; else containers come from the list of all */
+    /* Of each condition how many containers meet it, and how many datasets;
+     * POSTGRES__COUNT_UNKNOWN: many, or still to be counted. NULL: none is known. Owned. */
+    uint64_t *counts;
+    uint64_t least;              /* the starts' */
     bool numbers;                /* of containers and datasets are asked for, not names and paths */
     postgres__find_bound *bound; /* of each condition; owned */
 } postgres__find_query;
+
+#define POSTGRES__COUNT_UNKNOWN UINT64_MAX
 
 static inline bool
 postgres__find_is_extent(const esdm_meta_condition *condition)
@@ -48,9 +54,17 @@ void postgres__find_put_pattern(postgres__find_query *q, const char *pattern, co
                                 int parameter);
 /** The query, with the starts that were chosen. */
 void postgres__find_put_query(postgres__find_query *q);
-/** How many objects can meet each condition that must hold somewhere, up to a limit: what the index
- *  says; 0 for the others. */
+/** How many containers and datasets can meet each condition whose counts are not known, up to a
+ *  limit: what the index says; 0 for the others. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
+/** A sample of the table of objects, or of extents: how many pages there are for each one of it,
+ * then how many containers and datasets in it meet each condition. */
+void postgres__find_put_sample(postgres__find_query *q, bool extents);
+/** The object `alias` has a value that equals; by the index. */
+void postgres__find_put_equal(postgres__find_query *q, const postgres__find_bound *b,
+                              const char *alias);
+/** The row x of `extent` meets condition i. */
+void postgres__find_put_extent(postgres__find_query *q, size_t i);
 /** Ends the text. */
 void postgres__find_end_text(postgres__find_query *q);
 

@@ -16,6 +16,8 @@ typedef postgres__find_query query;
 #define COUNT_FIRST  UINT64_C(256)
 #define COUNT_GROWTH 64u
 #define COUNT_LAST   (UINT64_C(1) << 32)
+/* Objects of a sample that say how many there are. */
+#define SAMPLE_LEAST 3
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
@@ -32,36 +34,94 @@ ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
     return status;
 }
 
+/* What many objects meet is seen in a sample: the index would have to be read to the end for it. */
+static esdm_status
+look_at_sample(postgres__store *store, query *q, bool extents, esdm_error *err)
+{
+    PGresult *result = NULL;
+    postgres__find_put_sample(q, extents);
+    esdm_status status = ask(store, q, &result, err);
+    for (size_t k = 0; k < 2 * q->nconditions && status == ESDM_OK; k++) {
+        uint64_t seen = postgres__u64(result, 0, (int) k + 1);
+        if (seen >= SAMPLE_LEAST)
+            q->counts[k] = seen * postgres__u64(result, 0, 0);
+    }
+    PQclear(result);
+    return status;
+}
+
+static esdm_status
+look_at_samples(postgres__store *store, query *q, esdm_error *err)
+{
+    bool has[2] = {false, false};
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        q->counts[2 * i] = q->counts[2 * i + 1] = POSTGRES__COUNT_UNKNOWN;
+        has[postgres__find_is_extent(&q->conditions[i])] |= q->holds[i];
+    }
+    for (int extents = 0; extents < 2 && status == ESDM_OK; extents++) {
+        if (has[extents])
+            status = look_at_sample(store, q, extents != 0, err);
+    }
+    return status;
+}
+
+/* What the index says of those that are not known, up to a limit. */
+static esdm_status
+count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bool *ret_more,
+            esdm_error *err)
+{
+    PGresult *result = NULL;
+    postgres__find_put_counts(q, limit);
+    esdm_status status = ask(store, q, &result, err);
+    *ret_more = false;
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+        sums[i] = 0;
+        for (size_t k = 2 * i; k < 2 * i + 2; k++) {
+            bool unknown = q->counts[k] == POSTGRES__COUNT_UNKNOWN;
+            uint64_t count = unknown ? postgres__u64(result, 0, (int) k) : q->counts[k];
+            if (unknown && count < limit)
+                q->counts[k] = count;
+            *ret_more |= unknown && count >= limit;
+            sums[i] += count;
+        }
+    }
+    PQclear(result);
+    return status;
+}
+
+static esdm_status
+count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
+{
+    q->counts = calloc(2 * q->nconditions, sizeof *q->counts);
+    if (q->counts == NULL)
+        return esdm__error_nomem(err, q->nconditions * sizeof *q->counts, "a query");
+    esdm_status status = look_at_samples(store, q, err);
+    bool more = true;
+    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && more; limit *= COUNT_GROWTH) {
+        if (status == ESDM_OK)
+            status = count_up_to(store, q, limit, sums, &more, err);
+        (void) esdm__tree_cover(&q->expression, sums, NULL, &q->nstarts, &q->least);
+        more &= status == ESDM_OK && q->least >= limit;
+    }
+    return status;
+}
+
 /* Conditions by which to begin: those that the fewest objects can meet. */
 static esdm_status
 choose_starts(postgres__store *store, query *q, esdm_error *err)
 {
-    uint64_t sum = 0;
-    esdm_status status = ESDM_OK;
-    uint64_t *counts = calloc(q->nconditions, sizeof *counts);
-    if (counts == NULL)
-        return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
-    bool counted = esdm__tree_has_choice(&q->expression);
-    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && counted; limit *= COUNT_GROWTH) {
-        PGresult *result = NULL;
-        bool more = false;
-        postgres__find_put_counts(q, limit);
-        status = ask(store, q, &result, err);
-        for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
-            counts[i] = postgres__u64(result, 0, (int) i);
-            more |= counts[i] >= limit;
-        }
-        PQclear(result);
-        (void) esdm__tree_cover(&q->expression, counts, NULL, &q->nstarts, &sum);
-        if (status != ESDM_OK || sum < limit || !more)
-            break;
-    }
-    q->covered = esdm__tree_cover(&q->expression, counts, q->starts, &q->nstarts, &sum);
+    uint64_t *sums = calloc(q->nconditions, sizeof *sums);
+    if (sums == NULL)
+        return esdm__error_nomem(err, q->nconditions * sizeof *sums, "a query");
+    esdm_status status =
+        esdm__tree_has_choice(&q->expression) ? count_all(store, q, sums, err) : ESDM_OK;
+    q->covered = esdm__tree_cover(&q->expression, sums, q->starts, &q->nstarts, &q->least);
     for (size_t i = 0; i < q->nconditions && !q->covered; i++) { /* by what datasets are found */
         if (q->holds[i])
             q->starts[q->nstarts++] = i;
     }
-    free(counts);
+    free(sums);
     return status;
 }
 
@@ -108,6 +168,7 @@ end_query(query *q)
     free(q->nodes);
     free(q->holds);
     free(q->starts);
+    free(q->counts);
     free(q->bound);
     free(q);
 }

@@ -173,6 +173,13 @@ BEGIN
     FROM (SELECT up.node, sum(up.n) AS n FROM up GROUP BY up.node) AS s WHERE v.node = s.node;
 END $body$;
 
+-- Stores that were made before there was one for each kind of object.
+CREATE INDEX IF NOT EXISTS object_global ON {S}.object USING gin(attributes jsonb_path_ops)
+    WITH (gin_pending_list_limit = 64) WHERE dataset = 0;
+CREATE INDEX IF NOT EXISTS object_dataset ON {S}.object USING gin(attributes jsonb_path_ops)
+    WITH (gin_pending_list_limit = 64) WHERE dataset <> 0;
+DROP INDEX IF EXISTS {S}.object_attributes;
+
 DROP TRIGGER IF EXISTS view_object ON {S}.object;
 DROP TRIGGER IF EXISTS view_object_gone ON {S}.object;
 DROP TRIGGER IF EXISTS view_named ON {S}.container;

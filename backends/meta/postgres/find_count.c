@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file How many objects meet the conditions of a query: a sample of the table sees what many
+ * meet, for which the index would have to be read to the end; it says the rest. */
+
+#include <stdio.h>
+
+#include "find.h"
+
+typedef postgres__find_query query;
+
+/* Pages of a sample: what every twentieth container has is seen. */
+#define SAMPLE_PAGES 32
+
+/* An object that can meet condition i, as far as the index says. */
+static void
+put_can_meet(query *q, size_t i)
+{
+    if (q->conditions[i].op == ESDM_META_EQ)
+        postgres__find_put_equal(q, &q->bound[i], "a");
+    else
+        postgres__find_put_pattern(q, "@.attributes \x01> #::jsonb", "a", q->bound[i].named);
+}
+
+static const char *const of_objects[] = {"a.dataset = 0 AND ", "a.dataset <> 0 AND "};
+
+void
+postgres__find_put_counts(query *q, uint64_t limit)
+{
+    char end[80];
+    /* A list that is planned as a whole, in the index, and ended early all the same. */
+    q->sql.bytes = 0;
+    for (size_t k = 0; k < 2 * q->nconditions; k++) {
+        size_t i = k / 2;
+        postgres__find_put(q, k == 0 ? "SELECT " : ", ");
+        bool extent = postgres__find_is_extent(&q->conditions[i]); /* has one count */
+        if (!q->holds[i] || q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0)) {
+            postgres__find_put(q, "0::bigint");
+            continue;
+        }
+        if (extent) {
+            postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.extent x WHERE ");
+            postgres__find_put_extent(q, i);
+            (void) snprintf(end, sizeof end,
+                            " ORDER BY x.name, x.value LIMIT %llu) SELECT count(*) FROM n)",
+                            (unsigned long long) limit);
+            postgres__find_put(q, end);
+            continue;
+        }
+        (void) snprintf(end, sizeof end, ") SELECT count(*) FROM (SELECT FROM n LIMIT %llu) AS x)",
+                        (unsigned long long) limit);
+        postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE ");
+        postgres__find_put(q, of_objects[k % 2]);
+        put_can_meet(q, i);
+        postgres__find_put(q, end);
+    }
+    postgres__find_end_text(q);
+}
+
+/* A list of counts in a sample, after one of how many pages of the table each page of it stands
+ * for. */
+static void
+begin_sample(query *q, const char *table)
+{
+    char text[400];
+    (void) snprintf(text, sizeof text,
+                    "(WITH p AS (SELECT greatest(1, pg_relation_size('{S}.%s') / "
+                    "current_setting('block_size')::float8 / %d) AS pages) "
+                    "SELECT (SELECT ceil(p.pages)::bigint FROM p)",
+                    table, SAMPLE_PAGES);
+    postgres__find_put(q, text);
+}
+
+static void
+end_sample(query *q, const char *table)
+{
+    char text[120];
+    (void) snprintf(text, sizeof text,
+                    " FROM {S}.%s TABLESAMPLE SYSTEM ((SELECT 100 / p.pages FROM p)))", table);
+    postgres__find_put(q, text);
+}
+
+void
+postgres__find_put_sample(query *q, bool extents)
+{
+    q->sql.bytes = 0;
+    postgres__find_put(q, "SELECT * FROM ");
+    begin_sample(q, extents ? "extent" : "object");
+    for (size_t k = 0; k < 2 * q->nconditions; k++) {
+        size_t i = k / 2;
+        bool extent = postgres__find_is_extent(&q->conditions[i]);
+        bool asked = q->holds[i] && extent == extents && (!extent || k % 2 == 0);
+        postgres__find_put(q, asked ? ", count(*) FILTER (WHERE " : ", 0::bigint");
+        if (!asked)
+            continue;
+        if (extent) {
+            postgres__find_put_extent(q, i);
+        } else {
+            postgres__find_put(q, of_objects[k % 2]);
+            put_can_meet(q, i);
+        }
+        postgres__find_put(q, ")");
+    }
+    end_sample(q, extents ? "extent x" : "object a");
+    postgres__find_put(q, " AS s");
+    postgres__find_end_text(q);
+}

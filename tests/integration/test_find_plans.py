@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Queries to PostgreSQL are answered by its indexes: the plans that the server itself made for them, with the
+rows that it touched, whether it knows how large its tables are or not."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from esdmtest import BUILD, SOURCE, Site, client_environment, expect, main  # noqa: E402
+from postgres import Server, binaries, skip_without_postgres  # noqa: E402
+
+CONTAINERS = 20_000
+
+# One of each `tracking`, ten of each `model`, all of `project`; two variables each, a time range of ten days that
+# begins a day later each time, values, and a box that moves around the earth.
+FILL = """
+CREATE TEMP TABLE g AS SELECT i FROM generate_series(1, {n}) AS i;
+INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM g;
+INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('tracking', 'model', 'project'),
+    's', jsonb_build_object('tracking', jsonb_build_array('id-' || i),
+        'model', jsonb_build_array('model-' || i / 10), 'project', jsonb_build_array('CMIP6'))) FROM g;
+INSERT INTO esdm.object SELECT i, 1, '/tas', jsonb_build_object('n', jsonb_build_array('units', 'level', '@type'),
+    's', jsonb_build_object('units', jsonb_build_array('K'), '@type', jsonb_build_array('float')),
+    'd', jsonb_build_object('level', jsonb_build_array(i + 0.5)),
+    'f', jsonb_build_object('level', jsonb_build_array((i + 0.5)::text))) FROM g;
+INSERT INTO esdm.object SELECT i, 2, '/pr', jsonb_build_object('n', jsonb_build_array('units'),
+    's', jsonb_build_object('units', jsonb_build_array(i % 3 || ' mm'))) FROM g;
+INSERT INTO esdm.extent SELECT i, 0, x.name, x.value, x.text, 0 FROM g CROSS JOIN LATERAL (VALUES
+    ('@time_min', 12 * 31 * 1970 + i - 1.0, NULL), ('@time_max', 12 * 31 * 1970 + i + 9, NULL), ('@grid', NULL, 'regular'),
+    (E'@max:tas\\tK', i, NULL), (E'@min:tas\\tK', i - 100, NULL), ('@length:time', i % 1000, NULL),
+    ('@lat_min', i % 160 - 80, NULL), ('@lat_max', i % 160 - 79, NULL),
+    ('@lon_min', (i * 7) % 359 - 180, NULL), ('@lon_max', (i * 7) % 359 - 179, NULL)) AS x(name, value, text);
+"""
+
+# Expression, containers and variables that are found, and rows that may be touched.
+QUESTIONS = [
+    ("tracking = id-777", 1, 50),
+    ("tracking = id-777 and project = CMIP6", 1, 100),
+    ("tracking = id-777 or tracking = id-9", 2, 50),
+    ("tracking in (id-1, id-2, id-3) and project = CMIP6", 3, 100),
+    ("(tracking = id-777 or tracking = id-9) and (units = K or model = model-77)", 3, 200),
+    ("model = model-77 and not (tracking = id-777 or project = CMIP5)", 9, 300),
+    ("model = model-77 and not tracking = id-777 and units = K", 9, 300),
+    ("max(tas) > 19990 K", 10, 100),
+    ("max(tas) > 19716.85 degC", 10, 100),
+    ("min(tas) < -97", 2, 100),
+    ("min(tas) < -97 or max(tas) > 19998", 4, 100),
+    ("level = 777.5", 1, 50),
+    ("length(time) >= 999 and model = model-99", 1, 700),
+    ("time overlaps 1970-01-01 .. 1970-01-05", 5, 700),
+    ("time overlaps 1970-01-01 .. 1970-01-05 and model = model-0", 5, 700),
+    (":time overlaps 1970-01-01 .. 1970-01-05 and units = K", 5, 900),
+    ("box overlaps -180,45,-100,65 and model = model-77", 10, 700),
+    ("grid = regular and tracking = id-777", 1, 100),
+    ("(time overlaps 1970-01-01 .. 1970-01-05 or tracking = id-777) and project = CMIP6", 6, 1500),
+]
+
+
+ASK = """
+import sys
+import esdm
+for line in sys.stdin:
+    print(len(list(esdm.find(line.strip()))), flush=True)
+"""
+
+
+class Asker:
+    """A program that asks one question after the other."""
+
+    def __enter__(self):
+        env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
+                                  "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", ASK], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def ask(self, question):
+        self.process.stdin.write(question + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        expect(answer != "", f"{question}: no answer")
+        return int(answer)
+
+
+def check(server, asker, expression, found, most):
+    at = server.log.stat().st_size
+    count = asker.ask(expression)
+    # What a session logs stands there when it has answered.
+    text = server.log.read_bytes()[at:].decode(errors="replace")
+    expect(count == found or found is None and count > 0, f"{expression}: {count} found")
+    expect("Query Text" in text, f"{expression}: no plan in the log: {text[-500:]}")
+    scans = re.findall(r"Seq Scan on (?:esdm\.)?(\w+)", text)
+    expect(not set(scans) & {"object", "extent", "container", "snapshot", "page"},
+           f"{expression}: goes through {scans}: {text}")
+    touched = sample = 0
+    for kind, rows, loops in re.findall(r"(\w+) Scan (?:using|on) .*\(actual [^)]*rows=(\d+) loops=(\d+)\)", text):
+        if kind == "Sample":
+            sample += int(rows) * int(loops)
+        else:
+            touched += int(rows) * int(loops)
+    for count in re.findall(r"Rows Removed by (?:Filter|Index Recheck): (\d+)", text):
+        touched += int(count)
+    expect(sample < CONTAINERS / 2, f"{expression}: a sample of {sample}")
+    expect(0 < touched <= most, f"{expression}: touches {touched} rows, more than {most}: {text}")
+
+
+def test_plans__questions_are_answered_by_indexes():
+    skip_without_postgres()
+    if not (binaries().parent / "lib" / "auto_explain.so").exists():
+        print("SKIPPED: the server has no auto_explain")
+        sys.exit(77)
+    settings = {"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0",
+                "auto_explain.log_analyze": "on", "auto_explain.log_timing": "off", "log_min_messages": "log",
+                "shared_buffers": "64MB", "maintenance_work_mem": "64MB"}
+    with Server(**settings) as server:
+        store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                 "database": "postgres", "user": "esdm"}
+        with Site(metadata=store):
+            server.sql(FILL.format(n=CONTAINERS))
+            for turn in ("nothing is known of the tables", "after ANALYZE"):
+                with Asker() as asker:
+                    asker.ask("tracking = none")  # connects
+                    for expression, found, most in QUESTIONS:
+                        check(server, asker, expression, found, most)
+                if turn[0] == "n":
+                    server.sql("ANALYZE")
+
+
+if __name__ == "__main__":
+    main(test_plans__questions_are_answered_by_indexes)
