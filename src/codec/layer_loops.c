@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codec/layer_model.h"
 #include "codec/layers.h"
 #include "esdm/types.h"
 
@@ -96,6 +97,16 @@ DEFINE_TO(to_uint64, uint64_t, 0, UINT64_MAX)
         return good != 0;                                                                          \
     }                                                                                              \
                                                                                                    \
+    static void name##_grid_numbers(double step, const void *known, size_t n, int64_t *numbers)    \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            number y;                                                                              \
+            memcpy(&y, (const char *) known + i * sizeof y, sizeof y);                             \
+            double there = rint((double) y / step);                                                \
+            numbers[i] = fabs(there) < MULTIPLES ? (int64_t) there : ESDM__LAYER_NOWHERE;          \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
     static void name##_grid_apply(double step, const int64_t *codes, void *known, size_t n)        \
     {                                                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
@@ -136,6 +147,15 @@ as_is(double x)
                                                        (uint64_t) without_bits(y, dropped)));      \
         }                                                                                          \
         return true;                                                                               \
+    }                                                                                              \
+                                                                                                   \
+    static void name##_numbers(uint32_t dropped, const void *known, size_t n, int64_t *numbers)    \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            pattern y;                                                                             \
+            memcpy(&y, (const char *) known + i * sizeof y, sizeof y);                             \
+            numbers[i] = without_bits(order(y), dropped);                                          \
+        }                                                                                          \
     }                                                                                              \
                                                                                                    \
     static void name##_apply(uint32_t dropped, const int64_t *codes, void *known, size_t n)        \
@@ -182,12 +202,15 @@ typedef struct loops {
     bool (*bits_codes)(uint32_t dropped, const void *raw, const void *known, size_t n,
                        int64_t *codes);
     void (*bits_apply)(uint32_t dropped, const int64_t *codes, void *known, size_t n);
+    void (*grid_numbers)(double step, const void *known, size_t n, int64_t *numbers);
+    void (*bits_numbers)(uint32_t dropped, const void *known, size_t n, int64_t *numbers);
     uint32_t bytes; /* of a number */
 } loops;
 
 #define LOOPS(type, bits, bytes)                                                                   \
     {                                                                                              \
-        type##_grid_codes, type##_grid_apply, bits##_codes, bits##_apply, bytes                    \
+        type##_grid_codes, type##_grid_apply, bits##_codes, bits##_apply, type##_grid_numbers,     \
+            bits##_numbers, bytes                                                                  \
     }
 
 /* NULL: no numbers. */
@@ -227,6 +250,19 @@ esdm__layer_codes(int32_t type, const esdm__layer_grid *grid, const void *raw, c
         return false;
     return grid->kind == ESDM__LAYER_GRID ? l->grid_codes(grid->step, raw, known, n, codes)
                                           : l->bits_codes(grid->dropped, raw, known, n, codes);
+}
+
+void
+esdm__layer_numbers(int32_t type, const esdm__layer_grid *grid, const void *known, size_t n,
+                    int64_t *numbers)
+{
+    const loops *l = loops_of(type);
+    if (l == NULL)
+        return;
+    if (grid->kind == ESDM__LAYER_GRID)
+        l->grid_numbers(grid->step, known, n, numbers);
+    else
+        l->bits_numbers(grid->dropped, known, n, numbers);
 }
 
 void

@@ -21,6 +21,9 @@ bool esdm__layer_has_type(int32_t type, uint32_t element_bytes);
  */
 bool esdm__layer_codes(int32_t type, const esdm__layer_grid *grid, const void *raw,
                        const void *known, size_t n, int64_t *codes);
+/** Numbers of the grid points of known numbers; codec/layer_model.h. */
+void esdm__layer_numbers(int32_t type, const esdm__layer_grid *grid, const void *known, size_t n,
+                         int64_t *numbers);
 /** Follows codes, which may be any. */
 void esdm__layer_apply(int32_t type, const esdm__layer_grid *grid, const int64_t *codes,
                        void *known, size_t n);

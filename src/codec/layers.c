@@ -9,8 +9,10 @@
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
 #include "codec/layer_loops.h"
+#include "codec/layer_model.h"
 
-#define FLAG_CODED 1u
+#define FLAG_CODED    1u
+#define FLAG_MODELLED 2u
 /* How often a grid is tried: as asked, with half the step. */
 #define ATTEMPTS 2
 
@@ -114,12 +116,50 @@ write_head(uint8_t *out, const esdm__layer_grid *grid, uint32_t width, uint32_t 
     put_f64(out + 8, grid->step);
 }
 
+/* Numbers of grid points that are known, owned, and the axes of the block. */
+static bool
+base_of(const esdm_codec_input *input, const esdm__layer_grid *grid, const void *known, size_t n,
+        esdm__layer_base *ret)
+{
+    int64_t *numbers = esdm__scratch_new(n * sizeof *numbers);
+    uint32_t d = input->rank;
+    *ret = (esdm__layer_base){.known = numbers, .n = n, .row = 1};
+    if (numbers == NULL)
+        return false;
+    esdm__layer_numbers(input->type, grid, known, n, numbers);
+    while (d > 0 && ret->row == 1)
+        ret->row = (size_t) input->shape[--d];
+    ret->row = ret->row > 1 ? ret->row : n;
+    ret->plane = ret->row;
+    while (d > 0 && ret->plane == ret->row)
+        ret->plane *= (size_t) input->shape[--d];
+    ret->keeps = grid->kind == ESDM__LAYER_GRID || grid->dropped > 0;
+    return true;
+}
+
+static void
+base_clear(esdm__layer_base *base)
+{
+    esdm__scratch_free((void *) (uintptr_t) base->known);
+}
+
 /* Codes as bytes behind the head. *ret_bytes 0: they would take as much as the numbers. */
 static esdm_status
 put_codes(const esdm_codec_input *input, const esdm_codec_plugin *codec,
-          const esdm__layer_grid *grid, int64_t *codes, size_t n, size_t raw_bytes, uint8_t *out,
-          size_t *ret_bytes, esdm_error *err)
+          const esdm__layer_grid *grid, const void *known, int64_t *codes, size_t n,
+          size_t raw_bytes, uint8_t *out, size_t *ret_bytes, esdm_error *err)
 {
+    esdm__layer_base base;
+    size_t modelled = 0;
+    if (!base_of(input, grid, known, n, &base))
+        return esdm__error_nomem(err, n * sizeof *codes, "a layer of a block");
+    modelled = esdm__layer_model_encode(&base, codes, out + ESDM__LAYER_HEAD_BYTES, raw_bytes);
+    base_clear(&base);
+    if (modelled > 0) {
+        write_head(out, grid, 0, FLAG_MODELLED);
+        *ret_bytes = ESDM__LAYER_HEAD_BYTES + modelled;
+        return ESDM_OK;
+    }
     uint32_t width = width_of(esdm__layer_largest(codes, n));
     size_t bytes = n * width;
     size_t encoded = 0;
@@ -169,7 +209,7 @@ try_grid(const esdm_codec_input *input, const esdm_codec_plugin *codec, const es
     esdm__layer_apply(input->type, grid, codes, decoded, n);
     if (!reaches(input, aim, raw, decoded, n, &found))
         return ESDM_OK;
-    esdm_status st = put_codes(input, codec, grid, codes, n, raw_bytes, out, ret_bytes, err);
+    esdm_status st = put_codes(input, codec, grid, known, codes, n, raw_bytes, out, ret_bytes, err);
     if (st == ESDM_OK && *ret_bytes > 0) {
         memcpy(known, decoded, raw_bytes);
         *facts = found;
@@ -240,14 +280,32 @@ corrupt(esdm_error *err, const char *what)
 }
 
 static esdm_status
-get_codes(const esdm_codec_input *input, const esdm_codec_plugin *codec, const uint8_t *stored,
-          size_t stored_bytes, int64_t *codes, size_t n, esdm_error *err)
+get_modelled(const esdm_codec_input *input, const esdm__layer_grid *grid, const uint8_t *from,
+             size_t bytes, const void *known, int64_t *codes, size_t n, esdm_error *err)
+{
+    esdm__layer_base base;
+    bool nomem = true;
+    bool good = base_of(input, grid, known, n, &base) &&
+                esdm__layer_model_decode(&base, from, bytes, codes, &nomem);
+    base_clear(&base);
+    if (good)
+        return ESDM_OK;
+    return nomem ? esdm__error_nomem(err, n * sizeof *codes, "a layer of a block")
+                 : corrupt(err, "its codes");
+}
+
+static esdm_status
+get_codes(const esdm_codec_input *input, const esdm_codec_plugin *codec,
+          const esdm__layer_grid *grid, const uint8_t *stored, size_t stored_bytes,
+          const void *known, int64_t *codes, size_t n, esdm_error *err)
 {
     uint32_t width = stored[1];
     size_t bytes = n * width;
     const uint8_t *from = stored + ESDM__LAYER_HEAD_BYTES;
     size_t from_bytes = stored_bytes - ESDM__LAYER_HEAD_BYTES;
-    if ((stored[3] & FLAG_CODED) != 0) {
+    if (stored[3] == FLAG_MODELLED)
+        return get_modelled(input, grid, from, from_bytes, known, codes, n, err);
+    if (stored[3] == FLAG_CODED) {
         const esdm_codec_input input_codes = input_of_codes(input, width);
         esdm_status st = codec->decode(&input_codes, from, from_bytes, codes, bytes, err);
         if (st != ESDM_OK)
@@ -285,13 +343,15 @@ esdm__layer_decode(const esdm_codec_input *input, const esdm_codec_plugin *codec
         grid.kind == ESDM__LAYER_GRID
             ? isfinite(grid.step) && grid.step > 0 && grid.dropped == 0
             : grid.kind == ESDM__LAYER_BITS && grid.dropped <= mantissa_bits(input->type);
-    if (!grid_fits || (width != 1 && width != 2 && width != 4 && width != 8) ||
-        stored[3] > FLAG_CODED)
+    bool width_fits = stored[3] == FLAG_MODELLED
+                          ? width == 0
+                          : width == 1 || width == 2 || width == 4 || width == 8;
+    if (!grid_fits || !width_fits || stored[3] > FLAG_MODELLED)
         return corrupt(err, "its head");
     int64_t *codes = esdm__scratch_new(n * sizeof *codes);
     if (codes == NULL)
         return esdm__error_nomem(err, n * sizeof *codes, "a layer of a block");
-    esdm_status st = get_codes(input, codec, stored, stored_bytes, codes, n, err);
+    esdm_status st = get_codes(input, codec, &grid, stored, stored_bytes, known, codes, n, err);
     if (st == ESDM_OK)
         esdm__layer_apply(input->type, &grid, codes, known, n);
     esdm__scratch_free(codes);

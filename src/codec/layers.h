@@ -10,9 +10,9 @@
  * A stored layer of a block, little-endian:
  *
  *     0  kind     u8   of esdm__layer_kind      4  reserved = 0  u32
- *     1  width    u8   bytes of a code          8  step          f64, of ESDM__LAYER_GRID; else 0
+ *     1  width    u8   bytes of a code, or 0    8  step          f64, of ESDM__LAYER_GRID; else 0
  *     2  dropped  u8   of ESDM__LAYER_BITS     16  codes, or values
- *     3  flags    u8   bit 0: the codes went through the codec of the fragment
+ *     3  coding   u8   of codes: 0 none, 1 the codec of the fragment, 2 codec/layer_model.h
  *
  * A code is a difference of numbers of grid points, between the number that is wanted and the one
  * that is known; where grids are coarser than the type, 0 says that the known number stays as it
