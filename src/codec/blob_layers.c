@@ -11,8 +11,11 @@
 #include "codec/layers.h"
 #include "esdm/float_env.h"
 
-/* Bounds of the coarse layers, as shares of the range; relative ones of the number itself. */
-static const double shares[ESDM__BLOB_LAYERS_MAX - 1] = {1e-2, 1e-3, 1e-4};
+/* Bounds of the coarse layers, as shares of the range; relative ones of the number itself. Each
+ * layer more costs some tenths of a bit for each number, so there are few. */
+static const double shares[] = {1e-2, 1e-4};
+#define SHARES (sizeof shares / sizeof shares[0])
+_Static_assert(SHARES < ESDM__BLOB_LAYERS_MAX, "the last layer comes to them");
 /* A layer has to be so many times coarser than all of it, else it is not worth its bytes. */
 #define WORTH 4.0
 
@@ -20,7 +23,7 @@ typedef struct layers_encoder {
     const esdm__blob_numbers *numbers;
     const esdm_codec_plugin *codec;
     uint32_t count; /* of layers, the last one included */
-    esdm_codec_accuracy coarse[ESDM__BLOB_LAYERS_MAX - 1];
+    esdm_codec_accuracy coarse[SHARES];
     double range;
     double errors[ESDM__BLOB_LAYERS_MAX]; /* largest one when so many layers are read */
     esdm__blocks blocks;
@@ -64,7 +67,7 @@ plan(layers_encoder *e, uint64_t n)
     e->range = spread.high - spread.low;
     if (!(e->range > 0) || !isfinite(e->range) || e->range < DBL_MIN * 1e6)
         return false;
-    for (size_t i = 0; i + 1 < ESDM__BLOB_LAYERS_MAX && share_is_worth_it(e, shares[i]); i++) {
+    for (size_t i = 0; i < SHARES && share_is_worth_it(e, shares[i]); i++) {
         const esdm_codec_accuracy *a = numbers->accuracy;
         esdm_codec_accuracy coarse = *numbers->coarse;
         coarse.absolute = esdm__accuracy_bound_below(shares[i] * e->range);

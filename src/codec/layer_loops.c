@@ -47,6 +47,9 @@ without_bits(int64_t ordered, uint32_t dropped)
 
 /* ---- multiples of a step ------------------------------------------------------------------ */
 
+/* `whole` makes an integer of a double where the type has no others; `finest`: multiples up to this
+ * are told apart by the type, with some room. */
+
 static inline float
 to_float(double x)
 {
@@ -75,7 +78,7 @@ DEFINE_TO(to_uint16, uint16_t, 0, UINT16_MAX)
 DEFINE_TO(to_uint32, uint32_t, 0, UINT32_MAX)
 DEFINE_TO(to_uint64, uint64_t, 0, UINT64_MAX)
 
-#define DEFINE_GRID(name, number, to, whole)                                                       \
+#define DEFINE_GRID(name, number, to, whole, finest)                                               \
     static bool name##_grid_codes(double step, const void *raw, const void *known, size_t n,       \
                                   int64_t *codes)                                                  \
     {                                                                                              \
@@ -105,6 +108,19 @@ DEFINE_TO(to_uint64, uint64_t, 0, UINT64_MAX)
             double there = rint((double) y / step);                                                \
             numbers[i] = fabs(there) < MULTIPLES ? (int64_t) there : ESDM__LAYER_NOWHERE;          \
         }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static bool name##_lies_on(double step, const void *values, size_t n)                          \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            number y;                                                                              \
+            memcpy(&y, (const char *) values + i * sizeof y, sizeof y);                            \
+            double there = rint((double) y / step);                                                \
+            if (fabs(there) < MULTIPLES &&                                                         \
+                (to(whole(there * step)) != y || fabs(there) > (finest)))                          \
+                return false;                                                                      \
+        }                                                                                          \
+        return true;                                                                               \
     }                                                                                              \
                                                                                                    \
     static void name##_grid_apply(double step, const int64_t *codes, void *known, size_t n)        \
@@ -179,16 +195,16 @@ as_is(double x)
 
 #define AS_IS(x) (x)
 
-DEFINE_GRID(float32, float, to_float, as_is)
-DEFINE_GRID(float64, double, to_double, as_is)
-DEFINE_GRID(int8, int8_t, to_int8, rint)
-DEFINE_GRID(int16, int16_t, to_int16, rint)
-DEFINE_GRID(int32, int32_t, to_int32, rint)
-DEFINE_GRID(int64, int64_t, to_int64, rint)
-DEFINE_GRID(uint8, uint8_t, to_uint8, rint)
-DEFINE_GRID(uint16, uint16_t, to_uint16, rint)
-DEFINE_GRID(uint32, uint32_t, to_uint32, rint)
-DEFINE_GRID(uint64, uint64_t, to_uint64, rint)
+DEFINE_GRID(float32, float, to_float, as_is, 0x1p22)
+DEFINE_GRID(float64, double, to_double, as_is, 0x1p50)
+DEFINE_GRID(int8, int8_t, to_int8, rint, MULTIPLES)
+DEFINE_GRID(int16, int16_t, to_int16, rint, MULTIPLES)
+DEFINE_GRID(int32, int32_t, to_int32, rint, MULTIPLES)
+DEFINE_GRID(int64, int64_t, to_int64, rint, MULTIPLES)
+DEFINE_GRID(uint8, uint8_t, to_uint8, rint, MULTIPLES)
+DEFINE_GRID(uint16, uint16_t, to_uint16, rint, MULTIPLES)
+DEFINE_GRID(uint32, uint32_t, to_uint32, rint, MULTIPLES)
+DEFINE_GRID(uint64, uint64_t, to_uint64, rint, MULTIPLES)
 DEFINE_BITS(float_bits_32, int32_t, uint32_t, ordered_32)
 DEFINE_BITS(float_bits_64, int64_t, uint64_t, ordered_64)
 DEFINE_BITS(bits_8, int8_t, uint8_t, AS_IS)
@@ -204,13 +220,14 @@ typedef struct loops {
     void (*bits_apply)(uint32_t dropped, const int64_t *codes, void *known, size_t n);
     void (*grid_numbers)(double step, const void *known, size_t n, int64_t *numbers);
     void (*bits_numbers)(uint32_t dropped, const void *known, size_t n, int64_t *numbers);
+    bool (*lies_on)(double step, const void *values, size_t n);
     uint32_t bytes; /* of a number */
 } loops;
 
 #define LOOPS(type, bits, bytes)                                                                   \
     {                                                                                              \
         type##_grid_codes, type##_grid_apply, bits##_codes, bits##_apply, type##_grid_numbers,     \
-            bits##_numbers, bytes                                                                  \
+            bits##_numbers, type##_lies_on, bytes                                                  \
     }
 
 /* NULL: no numbers. */
@@ -250,6 +267,13 @@ esdm__layer_codes(int32_t type, const esdm__layer_grid *grid, const void *raw, c
         return false;
     return grid->kind == ESDM__LAYER_GRID ? l->grid_codes(grid->step, raw, known, n, codes)
                                           : l->bits_codes(grid->dropped, raw, known, n, codes);
+}
+
+bool
+esdm__layer_lies_on(int32_t type, double step, const void *values, size_t n)
+{
+    const loops *l = loops_of(type);
+    return l != NULL && l->lies_on(step, values, n);
 }
 
 void

@@ -21,6 +21,9 @@ bool esdm__layer_has_type(int32_t type, uint32_t element_bytes);
  */
 bool esdm__layer_codes(int32_t type, const esdm__layer_grid *grid, const void *raw,
                        const void *known, size_t n, int64_t *codes);
+/** Whether floats, as far as they are finite and not huge, are multiples of a step, rounded, and
+ * the type has finer numbers than that. */
+bool esdm__layer_lies_on(int32_t type, double step, const void *values, size_t n);
 /** Numbers of the grid points of known numbers; codec/layer_model.h. */
 void esdm__layer_numbers(int32_t type, const esdm__layer_grid *grid, const void *known, size_t n,
                          int64_t *numbers);

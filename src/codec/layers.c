@@ -43,6 +43,20 @@ rounding(int32_t type, double largest)
     return ldexp(1, exponent - 2 - (int) mantissa_bits(type));
 }
 
+/* The decimal grid on which floats seem to lie; 0: there is none. */
+static double
+decimal_step(const esdm_codec_input *input, const void *raw, size_t n)
+{
+    static const double steps[] = {1, 0.1, 0.01, 0.001, 0.0001};
+    if (mantissa_bits(input->type) == 0)
+        return 0;
+    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+        if (esdm__layer_lies_on(input->type, steps[s], raw, n))
+            return steps[s];
+    }
+    return 0;
+}
+
 /* The grid of an aim; ESDM__LAYER_VALUES: there is none. */
 static esdm__layer_grid
 grid_of(const esdm_codec_input *input, const esdm__layer_aim *aim, const void *raw, size_t n,
@@ -50,8 +64,11 @@ grid_of(const esdm_codec_input *input, const esdm__layer_aim *aim, const void *r
 {
     const esdm_codec_accuracy *a = aim->accuracy;
     const uint32_t mantissa = mantissa_bits(input->type);
-    if (a == NULL)
-        return (esdm__layer_grid){.kind = attempt == 0 ? ESDM__LAYER_BITS : ESDM__LAYER_VALUES};
+    if (a == NULL) {
+        double step = attempt == 0 ? decimal_step(input, raw, n) : 0;
+        return (esdm__layer_grid){.kind = step > 0 ? ESDM__LAYER_GRID : ESDM__LAYER_BITS,
+                                  .step = step};
+    }
     esdm__accuracy_spread spread = esdm__accuracy_spread_of(a, input->type, raw, n, false);
     if (!(spread.low <= spread.high))
         return (esdm__layer_grid){.kind = ESDM__LAYER_VALUES};

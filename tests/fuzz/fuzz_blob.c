@@ -13,23 +13,40 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* What is stored of a block in the layers that are used; NULL: it is not there. Owned. */
+static uint8_t *
+gather(const esdm__blob_view *view, uint32_t b, const uint8_t *payload, size_t payload_bytes,
+       uint64_t stored_bytes)
+{
+    size_t at = 0;
+    uint8_t *stored = stored_bytes <= payload_bytes ? malloc((size_t) stored_bytes) : NULL;
+    for (uint32_t layer = 0; layer < view->use && stored != NULL; layer++) {
+        uint64_t offset, bytes;
+        esdm__blob_range(view, layer, b, 1, &offset, &bytes);
+        if (offset > payload_bytes || bytes > payload_bytes - offset) {
+            free(stored);
+            return NULL;
+        }
+        memcpy(stored + at, payload + offset, (size_t) bytes);
+        at += (size_t) bytes;
+    }
+    return stored;
+}
+
 /* Decodes each block alone, from memory that ends where it ends. */
 static void
 decode_blocks(const esdm__blob_view *view, const uint8_t *payload, size_t payload_bytes)
 {
     for (uint32_t b = 0; b < view->blocks && b < 64; b++) {
-        uint64_t offset, bytes;
-        esdm__blob_range(view, 0, b, 1, &offset, &bytes);
+        uint64_t bytes = esdm__blob_stored_bytes(view, b, 1);
         uint64_t raw_bytes = esdm__blob_raw_bytes(view, b, 1);
-        if (raw_bytes > RAW_MAX || offset > payload_bytes || bytes > payload_bytes - offset)
+        if (raw_bytes > RAW_MAX)
             return;
-        uint8_t *stored = malloc((size_t) bytes);
-        uint8_t *raw = malloc((size_t) raw_bytes);
-        if (stored != NULL && raw != NULL) {
-            memcpy(stored, payload + offset, (size_t) bytes);
-            (void) esdm__blob_decode(view, b, 1, stored, (size_t) bytes, raw, (size_t) raw_bytes,
-                                     NULL);
-        }
+        uint8_t *stored = gather(view, b, payload, payload_bytes, bytes);
+        uint8_t *raw = stored != NULL ? malloc((size_t) raw_bytes) : NULL;
+        if (raw != NULL)
+            (void) !esdm__blob_decode(view, b, 1, stored, (size_t) bytes, raw, (size_t) raw_bytes,
+                                      NULL);
         free(stored);
         free(raw);
     }
@@ -39,8 +56,10 @@ static void
 parse(const uint8_t *head, size_t head_bytes, const uint8_t *payload, size_t payload_bytes)
 {
     esdm__blob_view view;
-    if (esdm__blob_parse(head, head_bytes, esdm__plugin_codec_by_id, &view, NULL) == ESDM_OK)
-        decode_blocks(&view, payload, payload_bytes);
+    if (esdm__blob_parse(head, head_bytes, esdm__plugin_codec_by_id, &view, NULL) == ESDM_OK) {
+        for (view.use = 1; view.use <= view.layers; view.use++)
+            decode_blocks(&view, payload, payload_bytes);
+    }
 }
 
 /* Rewrites the checksums, so that the code behind them is reached. */
@@ -49,7 +68,7 @@ seal(uint8_t *head, size_t head_bytes, const uint8_t *payload, size_t payload_by
 {
     size_t offset = 0;
     uint16_t second = 0;
-    if (head[8] == 3)
+    if (head[8] >= 3)
         memcpy(&second, head + 24, sizeof second);
     for (size_t at = ESDM__BLOB_HEADER_BYTES + second % 512;
          at + ESDM__BLOB_ENTRY_BYTES <= head_bytes; at += ESDM__BLOB_ENTRY_BYTES) {
@@ -80,7 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t head_bytes = ESDM__BLOB_HEADER_BYTES + (size_t) (data[0] % 16) * ESDM__BLOB_ENTRY_BYTES;
     data++;
     size--;
-    if (data[8] == 3) { /* version 3 has a second header */
+    if (data[8] >= 3) { /* versions from 3 on have a second header */
         uint16_t second;
         memcpy(&second, data + 24, sizeof second);
         head_bytes += second % 512;

@@ -249,11 +249,11 @@ test_layers__a_reader_takes_as_few_as_it_needs(void **state)
     for (size_t i = 0; i < N; i++) /* zeros would widen the range */
         raw[i] = raw[i] == 0 ? 280 : raw[i];
     layered l = encode(ESDM_TYPE_FLOAT32, 4, raw, NULL, &fill);
-    assert_int_equal(l.view.layers, ESDM__BLOB_LAYERS_MAX);
+    assert_int_equal(l.view.layers, 3);
     esdm__blob_use(&l.view, 0, 0.01);
     assert_int_equal(l.view.use, 1);
     uint64_t coarse = esdm__blob_stored_bytes(&l.view, 0, l.view.blocks);
-    esdm__blob_use(&l.view, 0, 0.002);
+    esdm__blob_use(&l.view, 0, 0.0002);
     assert_int_equal(l.view.use, 2);
     esdm__blob_use(&l.view, l.view.errors[1], 0);
     assert_int_equal(l.view.use, 2);
