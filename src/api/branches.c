@@ -363,27 +363,60 @@ leave(esdm_session *session, const char *from, const char *to)
     esdm__line_forget(session, to);
 }
 
+static esdm_status
+follow_one(esdm_session *session, const char *name, const char *from, const char *to,
+           esdm_error *err)
+{
+    char full[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t replaced = 0;
+    const char *branch = esdm__name_branch(name, NULL);
+    esdm_status status = esdm__branch_full_name(to, branch, full, err);
+    if (status == ESDM_OK)
+        status = esdm__named_move(session, name, full, false, NULL, &replaced, err);
+    return status == ESDM_OK
+               ? status
+               : esdm__error_prefix(err, status,
+                                    "'%s' is called '%s' now, but its branch '%s' is not", from, to,
+                                    branch);
+}
+
 esdm_status
 esdm__branches_follow(esdm_session *session, const char *from, const char *to, esdm_error *err)
 {
     branches all;
-    char full[ESDM_CONTAINER_NAME_MAX + 1];
-    uint64_t replaced = 0;
     if (esdm__name_branch(to, NULL) == NULL && esdm__name_branch(from, NULL) != NULL)
         leave(session, from, to);
     if (esdm__name_branch(to, NULL) != NULL || !has_branches(session, to))
         return ESDM_OK;
     esdm_status status = load_branches(session, from, &all, err);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++)
+        status = follow_one(session, all.items[i].name, from, to, err);
+    clear_branches(&all);
+    return status;
+}
+
+esdm_status
+esdm__branches_rejoin(esdm_session *session, const char *from, const char *to, bool *ret_any,
+                      esdm_error *err)
+{
+    branches all;
+    esdm_meta_container record;
+    esdm_error ignored;
+    *ret_any = false;
+    if (esdm__name_branch(from, NULL) != NULL || esdm__name_branch(to, NULL) != NULL ||
+        session->meta->container_find(session->store, to, &record, &ignored) != ESDM_OK ||
+        !has_branches(session, to))
+        return ESDM_OK;
+    esdm_status status = load_branches(session, from, &all, err);
     for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
-        const char *branch = esdm__name_branch(all.items[i].name, NULL);
-        status = esdm__branch_full_name(to, branch, full, err);
-        if (status == ESDM_OK)
-            status =
-                esdm__named_move(session, all.items[i].name, full, false, NULL, &replaced, err);
-        if (status != ESDM_OK)
-            status = esdm__error_prefix(err, status,
-                                        "'%s' is called '%s' now, but its branch '%s' is not", from,
-                                        to, branch);
+        char tag[ESDM__BRANCH_TAG_BYTES];
+        tag_of(esdm__name_branch(all.items[i].name, NULL), tag);
+        esdm__tagged began = {.name = tag};
+        status = esdm__tag_find(session, record.container, &began, err);
+        if (status != ESDM_OK || began.snapshot == 0)
+            continue;
+        status = follow_one(session, all.items[i].name, from, to, err);
+        *ret_any = status == ESDM_OK;
     }
     clear_branches(&all);
     return status;

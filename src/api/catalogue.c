@@ -189,6 +189,12 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__named_move(
             session, normal_from, normal_to, replace,
             replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
+    bool rejoined = false;
+    esdm_error why = {0};
+    if (status == ESDM_ENOENT && strcmp(normal_from, normal_to) != 0 &&
+        esdm__branches_rejoin(session, normal_from, normal_to, &rejoined, &why) == ESDM_OK &&
+        rejoined)
+        return ESDM_OK;
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)

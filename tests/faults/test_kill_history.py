@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""kill -9 at the system calls of every operation on history: branches, merges, tags, clones, restorations, seals,
+de-duplication, compaction, recipes. Whatever the instant: what is there is what was there before or is there afterwards,
+all of it is sound, and the same command ends the work. README.md has figures."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from esdmtest import Site, by_size, client, environment, expect, main, need_program, run, tool
+from faults import need_strace, shown, strace, sweep
+
+# Calls that change files, or who may do so.
+CALLS = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "fsync", "sync_file_range", "ftruncate",
+         "fallocate", "unlink", "unlinkat", "rename", "renameat2", "link", "linkat", "mkdir", "mkdirat", "fcntl"]
+
+SETUP = """
+import netCDF4, numpy
+def put(name, mode, **values):
+    with netCDF4.Dataset("esdm://" + name, mode) as d:
+        if mode == "w":
+            d.createDimension("t", None)
+            d.createDimension("x", 2000)
+            d.createVariable("v", "f8", ("t", "x"))[:] = numpy.random.default_rng(1).random((6, 2000))
+            d.createVariable("w", "f8", ("t", "x"))[:] = numpy.random.default_rng(2).random((6, 2000))
+        for key, (at, value) in values.items():
+            d[key][at] = value + numpy.arange(2000.)
+"""
+MADE = "put('a.nc', 'w')\nput('a.nc', 'a', v=(0, 10.))\n"
+
+
+def script(code):
+    client(["/usr/bin/python3", "-c", SETUP + code])
+
+
+def own_key(site):
+    """Seals are made with a key of the test, not of whoever runs it."""
+    os.environ["XDG_CONFIG_HOME"] = str(site.file("config"))
+
+
+class Template:
+    """A site whose folder comes back as it was."""
+
+    def __init__(self, site):
+        self.folder = site.folder
+        self.kept = pathlib.Path(tempfile.mkdtemp(prefix="esdm-kept.", dir=os.environ.get("TMPDIR", "/tmp")))
+        shutil.copytree(self.folder, self.kept / "site")
+
+    def restore(self):
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        shutil.copytree(self.kept / "site", self.folder, dirs_exist_ok=True)
+
+    def remove(self):
+        shutil.rmtree(self.kept, ignore_errors=True)
+
+
+def digests_of(names):
+    """All values are read."""
+    done = run([tool("esdm-stat"), "--digest", "--exact", *names], check=False)
+    if done.returncode == 0:
+        return {name: line.split()[0] for name, line in zip(names, done.stdout.splitlines())}
+    if len(names) == 1:
+        expect("esdm-recipe restore" in done.stderr, shown(done))
+        return {names[0]: "dropped"}
+    return {key: value for name in names for key, value in digests_of([name]).items()}
+
+
+def state(more=None):
+    """What there is: digests of all containers, and what else counts."""
+    names = [one["name"] for one in json.loads(run([tool("esdm-ls"), "--json"]).stdout)["containers"]]
+    names = [name for name in names if not name.startswith("esdm-recipe.")]  # left by a recipe that was ended
+    return digests_of(names), more() if more else None
+
+
+def tags():
+    return [one["tag"] for one in json.loads(run([tool("esdm-tag"), "--json", "a.nc"]).stdout)["tags"]]
+
+
+def sealed():
+    return [one["name"] for one in json.loads(run([tool("esdm-seal"), "--json", "--verify"]).stdout)["containers"]]
+
+
+def count(command):
+    """How often each call occurs in a run that is not disturbed."""
+    log = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"strace.{os.getpid()}")
+    subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(CALLS), *command], check=True,
+                   env=environment(), stdout=subprocess.DEVNULL)
+    with open(log, encoding="utf-8", errors="replace") as lines:
+        found = [re.match(r"\d+ +(\w+)\(", line) for line in lines]
+    os.unlink(log)
+    counts = {}
+    for name in filter(None, found):
+        counts[name.group(1)] = counts.get(name.group(1), 0) + 1
+    return counts
+
+
+MOST = by_size(1, 3, 1000)        # of each call and operation
+SECONDS = by_size(60, 300, 3000)  # an operation that takes longer leaves the rest of its points out
+
+
+def kill_at(command, call, number, alone):
+    """@param alone no other program belongs to it, which may be the one that is killed."""
+    inject = f"inject={call}:signal=SIGKILL:when={number}"
+    done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), *command], check=False, env=environment(),
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL) or (not alone and done.returncode != 0)
+
+
+def same(now, wanted, renames=False):
+    """Where several are renamed some may have the new name already."""
+    if renames:
+        return sorted(now[0].values()) == sorted(wanted[0].values())
+    return now == wanted
+
+
+def check_point(command, point, before, after, more, renames, alone):
+    """Whether it was killed there; other threads may have made the call."""
+    if not kill_at(command, *point, alone):
+        return False
+    now = state(more)
+    where = f"{command} killed at {point}"
+    expect(same(now, before, renames) or same(now, after, renames), f"{where}: {now}\nbefore {before}\nafter {after}")
+    run([tool("esdm-fsck"), "--data"])
+    again = run(command, check=False)
+    now = state(more)
+    expect(same(now, after), f"{where}, and run again: {now}\nnot {after}\n{shown(again)}")
+    return True
+
+
+def check_operation(prepare, command, more=None, renames=False, alone=True):
+    """@param prepare Python code that makes what the command is about."""
+    need_strace()
+    command = [tool(command[0]), *command[1:]]
+    chance = random.Random(int(os.environ.get("ESDM_TEST_SEED", "1")))
+    with Site(history=9, engine={"pack": "32KiB"}) as site:
+        own_key(site)
+        script(MADE + prepare)
+        template = Template(site)
+        try:
+            before = state(more)
+            template.restore()
+            counts = count(command)
+            after = state(more)
+            points = [(call, number) for call, calls in counts.items() for number in sweep(calls, MOST)]
+            chance.shuffle(points)
+            begun, killed, done = time.monotonic(), 0, 0
+            while done < len(points) and time.monotonic() - begun < SECONDS:
+                template.restore()
+                killed += check_point(command, points[done], before, after, more, renames, alone)
+                done += 1
+            print(f"{killed} kill points of {sum(counts.values())} calls in {time.monotonic() - begun:.0f} s"
+                  f"{f', {len(points) - done} left out' if done < len(points) else ''}: "
+                  f"{' '.join(map(os.path.basename, command))}", flush=True)
+            expect(killed > 0, f"none was killed: {counts}")
+        finally:
+            template.remove()
+
+
+BRANCHES = ("import subprocess\n"
+            "def tool(*words): subprocess.run(['%s/' + words[0], *words[1:]], check=True, stdout=subprocess.DEVNULL)\n"
+            % os.path.dirname(tool("esdm-branch")) +
+            "tool('esdm-branch', 'a.nc', 'b', 'd')\n"
+            "put('a.nc@branch:b', 'a', v=(1, 11.))\n"
+            "tool('esdm-branch', 'a.nc@branch:b', 'c')\n"
+            "put('a.nc@branch:c', 'a', w=(2, 12.))\n"
+            "put('a.nc@branch:d', 'a', v=(0, 13.))\n"
+            "put('a.nc', 'a', v=(0, 14.), w=(3, 15.))\n")
+
+
+def test_kill_history__branch():
+    check_operation(BRANCHES, ["esdm-branch", "a.nc", "new"])
+
+
+def test_kill_history__branch_of_a_branch():
+    check_operation(BRANCHES, ["esdm-branch", "a.nc@branch:c", "new"])
+
+
+def test_kill_history__branch_removed():
+    check_operation(BRANCHES, ["esdm-branch", "--remove", "a.nc", "b"])
+
+
+def test_kill_history__merge():
+    check_operation(BRANCHES, ["esdm-merge", "a.nc", "b"])
+
+
+def test_kill_history__merge_past_a_branch():
+    check_operation(BRANCHES, ["esdm-merge", "a.nc", "c"])
+
+
+def test_kill_history__merge_into_a_branch():
+    check_operation(BRANCHES, ["esdm-merge", "a.nc@branch:b", "c"])
+
+
+def test_kill_history__merge_that_stores_anew():
+    check_operation(BRANCHES, ["esdm-merge", "--ours", "a.nc", "d"])
+
+
+def test_kill_history__rename_with_branches():
+    check_operation(BRANCHES, ["esdm-mv", "a.nc", "z.nc"], renames=True)
+
+
+def test_kill_history__tag():
+    check_operation("", ["esdm-tag", "a.nc@1", "draft"], more=tags)
+
+
+def test_kill_history__clone():
+    check_operation(BRANCHES, ["esdm-cp", "-f", "--reflink", "esdm://a.nc", "esdm://x.nc"])
+
+
+def test_kill_history__restore():
+    check_operation(BRANCHES + "tool('esdm-rm', '--yes', 'a.nc@branch:b')\n", ["esdm-restore", "a.nc@branch:b"])
+
+
+def test_kill_history__seal():
+    check_operation("", ["esdm-seal", "a.nc"], more=sealed)
+
+
+def test_kill_history__dedup():
+    check_operation("put('b.nc', 'w')\nput('c.nc', 'w')\nput('c.nc', 'a', w=(1, 3.))\n", ["esdm-dedup"])
+
+
+def test_kill_history__compact():
+    check_operation("for i in range(6): put('a.nc', 'a', v=(i, float(i)))\n", ["esdm-compact", "a.nc"])
+
+
+RECORDED = ("import subprocess\n"
+            "subprocess.run(['%s', 'record', '--', 'nccopy', 'esdm://a.nc', 'esdm://out.nc'], check=True,\n"
+            "               stdout=subprocess.DEVNULL)\n" % tool("esdm-recipe"))
+
+
+def test_kill_history__recipe_dropped():
+    need_program("nccopy")
+    check_operation(RECORDED, ["esdm-recipe", "drop", "out.nc"], alone=False)
+
+
+def test_kill_history__recipe_restored():
+    need_program("nccopy")
+    check_operation(RECORDED + "subprocess.run(['%s', 'drop', 'out.nc'], check=True, stdout=subprocess.DEVNULL)\n"
+                    % tool("esdm-recipe"), ["esdm-recipe", "restore", "out.nc"], alone=False)
+
+
+if __name__ == "__main__":
+    main(test_kill_history__branch, test_kill_history__branch_of_a_branch, test_kill_history__branch_removed,
+         test_kill_history__merge, test_kill_history__merge_past_a_branch, test_kill_history__merge_into_a_branch,
+         test_kill_history__merge_that_stores_anew, test_kill_history__rename_with_branches, test_kill_history__tag,
+         test_kill_history__clone, test_kill_history__restore, test_kill_history__seal, test_kill_history__dedup,
+         test_kill_history__compact, test_kill_history__recipe_dropped, test_kill_history__recipe_restored)
