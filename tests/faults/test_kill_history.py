@@ -106,7 +106,8 @@ def count(command):
     return counts
 
 
-MOST = by_size(1, 3, 1000)        # of each call and operation
+MOST = by_size(2, 3, 1000)        # of each call and operation
+POINTS = by_size(3, 40, 100000)   # of each operation
 SECONDS = by_size(60, 300, 3000)  # an operation that takes longer leaves the rest of its points out
 
 
@@ -155,6 +156,7 @@ def check_operation(prepare, command, more=None, renames=False, alone=True):
             after = state(more)
             points = [(call, number) for call, calls in counts.items() for number in sweep(calls, MOST)]
             chance.shuffle(points)
+            points = points[:POINTS]
             begun, killed, done = time.monotonic(), 0, 0
             while done < len(points) and time.monotonic() - begun < SECONDS:
                 template.restore()

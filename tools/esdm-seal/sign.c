@@ -135,10 +135,12 @@ seal_check_signature(const seal_text *seal)
     return good ? NULL : g_strdup("the signature does not fit: the seal was changed");
 }
 
+/* Whole or not at all, whatever happens; a key that is there stays. */
 static char *
 write_key(const char *file, int mode, const EVP_PKEY *key)
 {
-    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    g_autofree char *begun = g_strconcat(file, ".XXXXXX", NULL);
+    int fd = g_mkstemp_full(begun, O_WRONLY | O_CLOEXEC, mode);
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (stream == NULL) {
         char *why = g_strdup_printf("'%s': %s", file, g_strerror(errno));
@@ -149,9 +151,14 @@ write_key(const char *file, int mode, const EVP_PKEY *key)
     int done = mode == 0600
                    ? PEM_write_PrivateKey(stream, (EVP_PKEY *) key, NULL, NULL, 0, NULL, NULL)
                    : PEM_write_PUBKEY(stream, (EVP_PKEY *) key);
-    if (fclose(stream) != 0 || done != 1)
-        return g_strdup_printf("'%s' cannot be written", file);
-    return NULL;
+    bool written = done == 1 && fflush(stream) == 0 && fsync(fd) == 0;
+    char *why = NULL;
+    if (fclose(stream) != 0 || !written)
+        why = g_strdup_printf("'%s' cannot be written", file);
+    else if (link(begun, file) != 0)
+        why = g_strdup_printf("'%s': %s", file, g_strerror(errno));
+    (void) unlink(begun);
+    return why;
 }
 
 char *
