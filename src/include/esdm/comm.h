@@ -87,7 +87,7 @@ ESDM_API void esdm_comm_unref(esdm_comm *comm);
 /**
  * Collective esdm_session_open(). Rank 0 alone connects to the metadata store, and tells the others
  * what they need; one of these connects when it asks for something by itself: opens a container
- * alone, lists the catalogue, or reads what was committed before it opened the container. All ranks
+ * alone, lists the catalogue, or reads through a handle that writes what was committed. All ranks
  * use the same site (one whose configuration names the metadata store otherwise asks by itself).
  *
  * @param options may be NULL; the same on all ranks.

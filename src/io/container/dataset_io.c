@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/short_mutex.h"
 #include "io/container/accuracy.h"
+#include "io/container/shared_pages.h"
 #include "io/packs/equals.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
@@ -27,6 +28,17 @@ esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_er
     return ESDM_OK;
 }
 
+static void
+end_pin(const esdm__container_io *io)
+{
+    bool common =
+        io->shared != NULL && esdm__shared_pages_are_of(io->shared, io->record, io->snapshot);
+    if (io->shared != NULL)
+        esdm__shared_pages_end(io->shared, io->session, common && io->pinned);
+    if (io->pinned && !common)
+        io->session->meta->unpin(io->session->store, io->record, io->snapshot);
+}
+
 void
 esdm__container_io_free(esdm_container *container)
 {
@@ -38,8 +50,7 @@ esdm__container_io_free(esdm_container *container)
     esdm__pack_set_free(io->packs);
     esdm_comm_unref(io->comm);
     esdm__tree_clear(&io->tree);
-    if (io->pinned)
-        io->session->meta->unpin(io->session->store, io->record, io->snapshot);
+    end_pin(io);
     esdm__equals_free(io->equals);
     free(io->dirty);
     free(io->published);

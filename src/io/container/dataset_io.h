@@ -41,8 +41,11 @@ typedef struct esdm__container_io {
     uint64_t fragments; /* of the container when it was opened */
     uint64_t observed;  /* number of this handle for those who observe; 0: nobody did */
     bool pinned;
-    bool historic;   /* opened at an old snapshot */
-    bool replace;    /* first commit may replace */
+    struct esdm__shared_pages
+        *shared;              /* with other ranks of the node (shared_pages.h); NULL: none */
+    atomic_bool shared_stale; /* pages were replaced since: the store is asked */
+    bool historic;            /* opened at an old snapshot */
+    bool replace;             /* first commit may replace */
     bool doubted;    /* nobody knows whether the first commit took place; under commit_lock */
     int writer_rank; /* with `writer` */
     char writer[ESDM__UUID_BYTES]; /* of the packs of all ranks (collective_writer.c); "": of none
@@ -185,6 +188,10 @@ esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io
  *  @param ret_pages zeroed; esdm__page_list_clear() in any case. */
 esdm_status esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages,
                                      esdm_error *err);
+/** The bytes of a page, of those that the ranks of a node share or from the store.
+ * @param ret_data owned, free(). */
+esdm_status esdm__container_load_page(const esdm_container *container, uint64_t page,
+                                      void **ret_data, size_t *ret_bytes, esdm_error *err);
 /** Loads the directory of committed pages into the index unless known. */
 esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
                                          esdm_error *err);

@@ -8,12 +8,32 @@
 
 #include "base/error.h"
 #include "io/container/dataset_io.h"
+#include "io/container/shared_pages.h"
 #include "io/session/session.h"
 
 /* Snapshots that are deleted one after the other before their pages are listed. */
 #define ATTEMPTS 20
 
 /* ---- directories ---------------------------------------------------------------------------- */
+
+/* What ranks of a node share of the snapshot that the handle is at; NULL: nothing. */
+static const esdm__shared_pages *
+shared_of(const esdm_container *container)
+{
+    const esdm__container_io *io = esdm__io_of(container);
+    return atomic_load(&io->shared_stale) ? NULL : io->shared;
+}
+
+esdm_status
+esdm__container_load_page(const esdm_container *container, uint64_t page, void **ret_data,
+                          size_t *ret_bytes, esdm_error *err)
+{
+    const esdm_session *session = container->session;
+    const esdm__shared_pages *shared = shared_of(container);
+    if (shared != NULL && esdm__shared_pages_load(shared, page, ret_data, ret_bytes))
+        return ESDM_OK;
+    return session->meta->page_load(session->store, page, ret_data, ret_bytes, err);
+}
 
 esdm_status
 esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages, esdm_error *err)
@@ -24,6 +44,10 @@ esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages
     esdm_status status = ESDM_ENOENT;
     for (int attempt = 0; attempt < ATTEMPTS && status == ESDM_ENOENT; attempt++) {
         esdm__container_position(container, &record, &snapshot);
+        const esdm__shared_pages *shared = shared_of(container);
+        if (shared != NULL &&
+            esdm__shared_pages_list(shared, record, snapshot, dataset->id, ret_pages))
+            return ESDM_OK;
         status =
             esdm__page_list_load(container->session, record, snapshot, dataset->id, ret_pages, err);
         esdm_status moved =
@@ -189,6 +213,7 @@ esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status
     (void) pthread_mutex_lock(&io->lock);
     uint64_t generation = io->generation;
     (void) pthread_mutex_unlock(&io->lock);
+    atomic_store(&esdm__io_of(dataset->group->container)->shared_stale, true);
     if (esdm__dataset_list_pages(dataset, &now, NULL) == ESDM_OK) {
         (void) pthread_mutex_lock(&io->lock);
         /* A page gets another number when its fragments do; or another thread was first. */
@@ -221,7 +246,6 @@ static esdm_status
 load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__page **ret_held,
           esdm_error *err)
 {
-    const esdm_session *session = dataset->group->container->session;
     esdm_meta_page entry;
     uint64_t box[2 * ESDM_MAX_RANK];
     uint64_t snapshot = 0;
@@ -239,7 +263,8 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__pa
     void *data = NULL;
     size_t bytes = 0;
     esdm_error error = {0};
-    esdm_status status = session->meta->page_load(session->store, number, &data, &bytes, &error);
+    esdm_status status =
+        esdm__container_load_page(dataset->group->container, number, &data, &bytes, &error);
     esdm__page *page = NULL;
     if (status == ESDM_OK)
         status = esdm__page_decode(&entry, data, bytes, &page, &error);

@@ -11,11 +11,11 @@ static esdm_status
 visit_page(const esdm_dataset *dataset, const esdm_meta_page *entry, esdm__fragment_fn visit,
            void *user, bool *ret_go_on, esdm_error *err)
 {
-    const esdm_session *session = dataset->group->container->session;
     void *data = NULL;
     size_t bytes = 0;
     esdm__page *page = NULL;
-    esdm_status status = session->meta->page_load(session->store, entry->page, &data, &bytes, err);
+    esdm_status status =
+        esdm__container_load_page(dataset->group->container, entry->page, &data, &bytes, err);
     if (status == ESDM_OK)
         status = esdm__page_decode(entry, data, bytes, &page, err);
     free(data);

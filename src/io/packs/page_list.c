@@ -6,10 +6,9 @@
 
 #include "base/error.h"
 
-static bool
-note_page(const esdm_meta_page *page, void *user)
+bool
+esdm__page_list_add(esdm__page_list *list, const esdm_meta_page *page)
 {
-    esdm__page_list *list = user;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
         void *entries = realloc(list->entries, capacity * sizeof *list->entries);
@@ -28,6 +27,12 @@ note_page(const esdm_meta_page *page, void *user)
     memcpy(list->boxes[list->count], page->box, (size_t) 2 * rank * sizeof(uint64_t));
     list->count++;
     return true;
+}
+
+static bool
+note_page(const esdm_meta_page *page, void *user)
+{
+    return esdm__page_list_add(user, page);
 }
 
 esdm_status

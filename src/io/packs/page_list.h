@@ -39,6 +39,8 @@ typedef struct esdm__page_sums {
 esdm__page_sums esdm__page_list_sums(const esdm__page_list *list);
 /** Whether commits counted as much. */
 bool esdm__page_sums_agree(const esdm__page_sums *sums, const esdm_meta_container *record);
+/** Copies an entry. false: no memory. */
+bool esdm__page_list_add(esdm__page_list *list, const esdm_meta_page *page);
 void esdm__page_list_clear(esdm__page_list *list);
 /** Entry number i with its box. */
 esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Several ranks create, open or refresh a container: rank 0 asks the metadata store, the others
  * take over what it found; those that only read pin the same snapshot. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "base/error.h"
 #include "io/container/container_io.h"
 #include "io/container/lengths.h"
+#include "io/container/shared_pages.h"
 #include "io/ranks/collective.h"
 
 /* ---- what the ranks must have in common --------------------------------------------------- */
@@ -97,7 +100,7 @@ esdm__collective_create(esdm_session *session, esdm_comm *comm, const char *name
     return status;
 }
 
-/* ---- open --------------------------------------------------------------------------------- */
+/* ---- what rank 0 tells -------------------------------------------------------------------- */
 
 /* What rank 0 tells about a snapshot; the document and the lengths follow. */
 typedef struct announcement {
@@ -105,6 +108,7 @@ typedef struct announcement {
     uint64_t snapshot;
     uint64_t structure;
     uint64_t has_document;
+    uint64_t token; /* names the memory that ranks of a node share; 0: they share none */
 } announcement;
 
 /* Sends the document (when there is one) and the lengths. */
@@ -127,24 +131,98 @@ share_contents(esdm_comm *comm, bool has_document, esdm_meta_snapshot *loaded, e
     return status;
 }
 
-/* Whether this rank relies on rank 0's pin. Ranks that write close and move on together, so it
- * lasts as long as they need it; those that read close when they like, and have pins of their own.
- */
-static bool
-leans(const esdm_comm *comm, bool writing)
+/* Not 0. */
+static uint64_t
+token_of_chance(void)
 {
-    return writing && comm->rank != 0;
+    char digits[ESDM__UUID_BYTES];
+    esdm__uuid_new(digits);
+    digits[16] = '\0';
+    return strtoull(digits, NULL, 16) | 1u;
+}
+
+/* ---- pins --------------------------------------------------------------------------------- */
+
+/* What a rank has of the snapshot that rank 0 tells of. Ranks that write lean on rank 0's pin: they
+ * close and move on together, so it lasts as long as they need it. Those that read close when they
+ * like. */
+typedef struct hold {
+    bool pinned;
+    esdm__shared_pages *shared; /* owned; NULL: nothing is shared in the node */
+} hold;
+
+/* Of the memory that a node shares; its leader makes it. */
+static void
+name_of_node(const esdm_comm *comm, uint64_t token, char *name, size_t bytes)
+{
+    (void) snprintf(name, bytes, "/esdm-%016" PRIx64 "-%d", token, comm->nodes->here[0]);
+}
+
+/* Pins it; a leader also tells the others of its node what it reads, if it can. */
+static esdm_status
+pin(const esdm_session *session, const announcement *news, const char *name, hold *h,
+    esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    uint64_t record = news->record.container;
+    if (!h->pinned)
+        status = session->meta->pin(session->store, record, news->snapshot, err);
+    h->pinned |= status == ESDM_OK;
+    if (status == ESDM_OK && name != NULL)
+        (void) !esdm__shared_pages_make(session, record, news->snapshot, name, &h->shared, NULL);
+    return status;
+}
+
+/* Each rank that reads pins the snapshot; where that needs a connection, the leaders of nodes do,
+ * and the others lean on them. All succeed or fail; rank 0 stays until all have it. */
+static esdm_status
+pin_for_reading(const esdm_session *session, esdm_comm *comm, const announcement *news, hold *h,
+                esdm_error *err)
+{
+    char name[64];
+    esdm_status status = ESDM_OK;
+    if (news->token == 0 || comm->nodes == NULL) {
+        status = pin(session, news, NULL, h, err);
+        return esdm__comm_agree(comm, status, err);
+    }
+    name_of_node(comm, news->token, name, sizeof name);
+    bool leads = comm->rank == comm->nodes->here[0];
+    if (leads)
+        status = pin(session, news, comm->nodes->nhere > 1 ? name : NULL, h, err);
+    status = esdm__comm_agree(comm, status, err);
+    if (status == ESDM_OK) {
+        if (!leads)
+            h->shared = esdm__shared_pages_join(name);
+        if (!leads && h->shared == NULL)
+            status = pin(session, news, NULL, h, err);
+        status = esdm__comm_agree(comm, status, err);
+    }
+    if (leads && h->shared != NULL)
+        esdm__shared_pages_hide(name);
+    return status;
+}
+
+static void
+let_go(esdm_session *session, const announcement *news, hold *h)
+{
+    if (h->shared != NULL)
+        esdm__shared_pages_end(h->shared, session, h->pinned);
+    else if (h->pinned)
+        session->meta->unpin(session->store, news->record.container, news->snapshot);
+    *h = (hold){0};
 }
 
 /* Takes over what rank 0 loaded and pinned; on success this rank has pinned it too, unless it leans
- * on rank 0. */
+ * on another one. @param sharing whether nodes may share what is read. */
 static esdm_status
-share_snapshot(const esdm_session *session, esdm_comm *comm, bool writing, esdm_status status,
-               esdm_meta_snapshot *loaded, esdm_error *err)
+share_snapshot(esdm_session *session, esdm_comm *comm, bool writing, bool sharing,
+               esdm_status status, esdm_meta_snapshot *loaded, hold *ret_hold, esdm_error *err)
 {
     announcement news = {loaded->record, loaded->snapshot, loaded->structure,
-                         loaded->document != NULL};
-    bool pinned = comm->rank == 0 && status == ESDM_OK;
+                         loaded->document != NULL, 0};
+    hold h = {.pinned = comm->rank == 0 && status == ESDM_OK};
+    if (sharing && !writing && comm->size > 1 && session->meta->connects)
+        news.token = token_of_chance();
     status = esdm__comm_agree(comm, status, err);
     if (status == ESDM_OK)
         status = comm->ops->broadcast(comm, &news, sizeof news, 0, err);
@@ -155,18 +233,17 @@ share_snapshot(const esdm_session *session, esdm_comm *comm, bool writing, esdm_
     }
     if (status == ESDM_OK)
         status = share_contents(comm, news.has_document != 0, loaded, err);
-    if (status == ESDM_OK) {
-        if (!pinned && !leans(comm, writing)) {
-            status = session->meta->pin(session->store, news.record.container, news.snapshot, err);
-            pinned = status == ESDM_OK;
-        }
-        /* Also: rank 0 stays until all have pinned it. */
-        status = esdm__comm_agree(comm, status, err);
-    }
-    if (status != ESDM_OK && pinned)
-        session->meta->unpin(session->store, news.record.container, news.snapshot);
+    if (status == ESDM_OK)
+        status = writing ? esdm__comm_agree(comm, status, err)
+                         : pin_for_reading(session, comm, &news, &h, err);
+    if (status == ESDM_OK)
+        *ret_hold = h;
+    else
+        let_go(session, &news, &h);
     return status;
 }
+
+/* ---- open --------------------------------------------------------------------------------- */
 
 esdm_status
 esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name, esdm_open_mode mode,
@@ -185,11 +262,12 @@ esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name, 
             mine.status =
                 session->meta->snapshot_open(session->store, name, snapshot, 0, 0, &loaded, &mine);
         bool writing = mode == ESDM_OPEN_WRITE;
-        status = share_snapshot(session, comm, writing, mine.status, &loaded, &mine);
+        hold held = {0};
+        status = share_snapshot(session, comm, writing, true, mine.status, &loaded, &held, &mine);
         if (status == ESDM_OK) {
             mine.status = esdm__container_fill(container, &loaded, mode, snapshot, &mine);
-            if (leans(comm, writing))
-                esdm__io_of(container)->pinned = false;
+            esdm__io_of(container)->pinned = held.pinned;
+            esdm__io_of(container)->shared = held.shared;
             if (mine.status == ESDM_OK && writing)
                 mine.status = esdm__writer_begin(container, comm, &mine);
             status = esdm__comm_agree(comm, mine.status, &mine);
@@ -217,8 +295,9 @@ static esdm_status
 refresh_locked(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
-    const esdm_session *session = io->session;
+    esdm_session *session = io->session;
     esdm_comm *comm = io->comm;
+    hold held = {0};
     esdm_status status = esdm__container_check_refreshable(container, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
@@ -228,12 +307,11 @@ refresh_locked(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
                                               io->structure, loaded, err);
     if (status == ESDM_OK && comm->rank == 0)
         status = esdm__container_check_same(container, loaded, err);
-    status = share_snapshot(session, comm, container->writable, status, loaded, err);
+    status = share_snapshot(session, comm, container->writable, false, status, loaded, &held, err);
     if (status != ESDM_OK)
         return status;
     esdm__container_move_to(container, loaded);
-    if (leans(comm, container->writable))
-        io->pinned = false;
+    io->pinned = held.pinned;
     return ESDM_OK;
 }
 

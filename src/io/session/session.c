@@ -421,6 +421,11 @@ esdm__session_free(esdm_session *session)
     if (session == NULL)
         return;
     esdm__journaling_end(session);
+    while (session->kept != NULL) {
+        esdm__kept *kept = session->kept;
+        session->kept = kept->next;
+        kept->end(session, kept);
+    }
     esdm__ahead_free(session->ahead);
     esdm__session_settle_ahead(session);
     esdm__earlier_free(session->earlier);

@@ -31,6 +31,12 @@ typedef struct esdm__source_state {
     void (*free)(struct esdm__source_state *state);
 } esdm__source_state;
 
+/** What other modules leave with a session until it is over: first member of a struct of theirs. */
+typedef struct esdm__kept {
+    struct esdm__kept *next;
+    void (*end)(esdm_session *session, struct esdm__kept *kept);
+} esdm__kept;
+
 /** What another process has asked of the metadata store, so that this one need not connect. */
 typedef struct esdm__store_told {
     char site_id[ESDM__UUID_BYTES];
@@ -60,6 +66,7 @@ struct esdm_session {
     esdm__earlier *earlier;      /* NULL: what earlier runs did does not count */
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
+    esdm__kept *kept;              /* guarded by writer_lock; owned */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */
     /* io/session/journaling.c and io/session/backups.c; guarded by writer_lock */
     struct esdm__journal *journal;

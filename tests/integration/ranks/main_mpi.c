@@ -5,6 +5,8 @@
  *     ranks_mpi scenarios [NAME]   all scenarios, and those that need MPI
  *     ranks_mpi lost               the last rank cannot store its data ($ESDM_FAULTY_RANK)
  *     ranks_mpi killed SECONDS     commits steps until it is killed; says which ones, on rank 0
+ *     ranks_mpi late               rank 0 closes a container, tells it by a line and waits for one;
+ *                                  then the others read it
  *     ranks_mpi verify STEP        one process: every step up to the last one is whole, STEP is
  * there
  */
@@ -204,6 +206,50 @@ lose_data(void)
     leave(&r);
 }
 
+/* ---- a rank that closes first ------------------------------------------------------------- */
+
+static void
+read_late(void)
+{
+    static int32_t field[512][1024];
+    char line[16];
+    rank_state r = {0};
+    esdm_container *c;
+    esdm_dimension *d[2];
+    esdm_dataset *v;
+    ok(esdm_mpi_comm_new(MPI_COMM_WORLD, &r.comm, ERR));
+    ok(esdm_session_open_collective(NULL, r.comm, NULL, &r.session, ERR));
+    ok(esdm_container_create_collective(r.session, r.comm, "late", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "y", 512 * (uint64_t) r.comm->size, &d[0], ERR));
+    ok(esdm_dimension_create(root, "x", 1024, &d[1], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_INT32, 2, d, &v, ERR));
+    esdm_dataspace space;
+    const uint64_t size[2] = {512, 1024};
+    const uint64_t first[2] = {512 * (uint64_t) r.comm->rank, 0};
+    ok(esdm_dataspace_init(&space, 2, first, size, ERR));
+    for (int i = 0; i < 512; i++)
+        field[i][i] = 1 + r.comm->rank;
+    ok(esdm_write(v, &space, ESDM_TYPE_INT32, field, NULL, ERR));
+    ok(esdm_container_close(c, ERR));
+    ok(esdm_container_open_collective(r.session, r.comm, "late", ESDM_OPEN_READ, 0, &c, ERR));
+    if (r.comm->rank == 0) {
+        ok(esdm_container_close(c, ERR));
+        puts("ready");
+        fflush(stdout);
+        check(fgets(line, sizeof line, stdin) != NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (r.comm->rank != 0) {
+        ok(esdm_read(find(c, "v"), &space, ESDM_TYPE_INT32, field, NULL, ERR));
+        check(field[511][511] == 1 + r.comm->rank);
+        ok(esdm_container_close(c, ERR));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    esdm_comm_unref(r.comm);
+    esdm_session_close(r.session);
+}
+
 /* ---- ranks that are killed ------------------------------------------------------------------ */
 
 static void
@@ -263,6 +309,8 @@ main(int argc, char **argv)
         run_all(argc > 2 ? argv[2] : NULL);
     else if (strcmp(mode, "lost") == 0)
         lose_data();
+    else if (strcmp(mode, "late") == 0)
+        read_late();
     else if (strcmp(mode, "killed") == 0 && argc > 2)
         commit_until_killed(atof(argv[2]));
     else

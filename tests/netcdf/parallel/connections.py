@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""How many connections to a metadata store on a server ranks make: connections.py PROGRAM, made of
-connections.c."""
+"""How many connections to a metadata store on a server ranks make: connections.py PROGRAM RANKS,
+made of connections.c and of tests/integration/ranks."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ import esdmtest
 import mpirun
 from postgres import Server, skip_without_postgres
 
-PROGRAM = sys.argv[1] if len(sys.argv) > 1 else ""
+PROGRAM, LATE = sys.argv[1:3] if len(sys.argv) > 2 else ("", "")
 SLOW = 5 if esdmtest.SANITIZE else 1
 RANKS = esdmtest.by_size(4, 6, 12)
 if esdmtest.SANITIZE:
@@ -41,32 +41,22 @@ def connections(server):
     return server.log.read_text().count("connection authorized")
 
 
-def check_counts(folder, server):
-    """Ranks that write need one connection together. Those that read one each, when they look for
-    what was written."""
-    env = make_site(folder, server, "counts")
-    for what, most in (("write", 1), ("append", 1), ("read", RANKS)):
-        before = connections(server)
-        mpirun.run("openmpi", RANKS, [PROGRAM, what], env, timeout=200 * SLOW)
-        made = connections(server) - before
-        print(f"{what}: {made} connections of {RANKS} ranks")
-        esdmtest.expect(1 <= made <= most, f"{what}: {made} connections, not {most}")
-
-
 def gc(env):
     """Removes all packs that no commit refers to and whose writer is not seen; the report."""
     return esdmtest.run([esdmtest.tool("esdm-gc"), "--age", "0s", "--yes"], env=env).stdout
 
 
 def packs(folder, name):
-    return {p.name for p in (folder / name / "packs").rglob("*-*-*")}
+    """Of containers, not those of the journal."""
+    return {p.name for p in (folder / name / "packs").rglob("*-*-*")
+            if not p.name.startswith("0" * 24)}
 
 
 @contextlib.contextmanager
-def waiting(env, steps, first):
-    """A job whose last step lies in packs, and is not committed yet; yields what lets it go on, which
-    returns its exit status and what it told."""
-    line = [mpirun.launcher("openmpi"), "-n", str(RANKS), PROGRAM, "restart", str(steps), str(first)]
+def waiting(env, *command):
+    """A job that has told that it waits; yields what lets it go on, which returns its exit status and
+    what it told."""
+    line = [mpirun.launcher("openmpi"), "-n", str(RANKS), *command]
     with subprocess.Popen(line, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as job:
         def go_on():
@@ -80,13 +70,41 @@ def waiting(env, steps, first):
             job.kill()
 
 
+def check_counts(folder, server):
+    """Ranks that write need one connection together, and so do those of a node that read."""
+    env = make_site(folder, server, "counts")
+    for what, most in (("write", 1), ("append", 1), ("read", 1)):
+        before = connections(server)
+        mpirun.run("openmpi", RANKS, [PROGRAM, what], env, timeout=200 * SLOW)
+        made = connections(server) - before
+        print(f"{what}: {made} connections of {RANKS} ranks")
+        esdmtest.expect(1 <= made <= most, f"{what}: {made} connections, not {most}")
+
+
+def check_late(folder, server):
+    """What ranks have opened to read they can read when rank 0 has closed it, and the container was
+    removed: its pin lasts as long as they need it."""
+    env = make_site(folder, server, "late")
+    with waiting(env, LATE, "late") as go_on:
+        esdmtest.run([esdmtest.tool("esdm-rm"), "--for-good", "--yes", "late"], env=env)
+        report = gc(env)
+        esdmtest.expect(packs(folder, "late"), report)
+        sessions, before = server.sessions(), connections(server)
+        status, told = go_on()
+        esdmtest.expect(status == 0, told)
+        esdmtest.expect(connections(server) == before, "a rank has connected to read")
+    server.wait_until_gone(sessions)
+    report = gc(env)
+    esdmtest.expect(not packs(folder, "late"), report)
+
+
 def check_living(folder, server):
     """Rank 0 says for all that they are writing: esdm-gc leaves the packs of all of them, also after
     the server went and came."""
     for steps in (1, 3):
         name = f"living{steps}"
         env = make_site(folder, server, name)
-        with waiting(env, steps, 0) as go_on:
+        with waiting(env, PROGRAM, "restart", str(steps), "0") as go_on:
             before = packs(folder, name)
             esdmtest.expect(len(before) >= RANKS, f"packs: {before}")
             report = gc(env)
@@ -100,7 +118,7 @@ def check_lost(folder, server):
     """While the server does not see rank 0 esdm-gc takes the packs of all: rank 0, which has none,
     makes the others look."""
     env = make_site(folder, server, "lost")
-    with waiting(env, 1, 1) as go_on:
+    with waiting(env, PROGRAM, "restart", "1", "1") as go_on:
         server.restart()
         report = gc(env)
         esdmtest.expect(not packs(folder, "lost"), report)
@@ -117,7 +135,7 @@ def main():
     mpirun.launcher("openmpi")
     with tempfile.TemporaryDirectory(prefix="esdm-connections.") as name, \
             Server(log_connections="on", log_min_messages="log") as server:
-        for part in (check_counts, check_living, check_lost):
+        for part in (check_counts, check_late, check_living, check_lost):
             part(pathlib.Path(name), server)
 
 
