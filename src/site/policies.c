@@ -76,12 +76,15 @@ parse_dedup(const esdm__json_node *member, esdm__dedup *ret_dedup, esdm_error *e
     esdm_status status = esdm__json_string(member, &text, err);
     if (status != ESDM_OK)
         return status;
-    if (strcmp(text, "write") != 0 && strcmp(text, "off") != 0)
+    if (strcmp(text, "write") != 0 && strcmp(text, "off") != 0 && strcmp(text, "content") != 0)
         return esdm__json_error(member, err,
                                 "\"%s\" is neither \"write\" (what is equal to what is stored "
-                                "already is not stored once more) nor \"off\"",
+                                "already is not stored once more), \"content\" (also where it has "
+                                "moved along a dimension) nor \"off\"",
                                 text);
-    *ret_dedup = text[0] == 'w' ? ESDM__DEDUP_WRITE : ESDM__DEDUP_OFF;
+    *ret_dedup = text[0] == 'w'   ? ESDM__DEDUP_WRITE
+                 : text[0] == 'c' ? ESDM__DEDUP_CONTENT
+                                  : ESDM__DEDUP_OFF;
     return ESDM_OK;
 }
 
@@ -249,16 +252,16 @@ esdm__site_retention(const esdm__site *site, const char *container)
     return found;
 }
 
-bool
-esdm__site_dedups(const esdm__site *site, const char *container)
+esdm__dedup
+esdm__site_dedup(const esdm__site *site, const char *container)
 {
     for (size_t i = 0; i < site->npolicies; i++) {
         const esdm__site_policy *policy = &site->policies[i];
         if (policy->dedup != ESDM__DEDUP_UNSTATED && policy->variable == NULL &&
             matches(policy, container, "/"))
-            return policy->dedup == ESDM__DEDUP_WRITE;
+            return policy->dedup;
     }
-    return site->dedup == ESDM__DEDUP_WRITE;
+    return site->dedup;
 }
 
 uint32_t

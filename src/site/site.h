@@ -89,7 +89,12 @@ typedef enum esdm__access {
 } esdm__access;
 
 /** Whether what is stored already is stored once more ("dedup"). */
-typedef enum esdm__dedup { ESDM__DEDUP_UNSTATED, ESDM__DEDUP_OFF, ESDM__DEDUP_WRITE } esdm__dedup;
+typedef enum esdm__dedup {
+    ESDM__DEDUP_UNSTATED,
+    ESDM__DEDUP_OFF,
+    ESDM__DEDUP_WRITE,
+    ESDM__DEDUP_CONTENT /* and what has one dimension is cut where its values say so */
+} esdm__dedup;
 
 /** What holds for the fragments of some variables. The first policy that matches and states a
  *  thing decides it. */
@@ -199,8 +204,9 @@ void esdm__site_view_describe(const esdm__site_view *view, esdm__view_shape *sha
  * unless it does. A store that cannot is fine. @param anew also of what it has counted. */
 esdm_status esdm__site_views_keep(const esdm__site *site, const esdm_meta_plugin *meta, void *store,
                                   bool anew, esdm_error *err);
-/** Whether fragments of a container that are equal to committed ones are referred to. */
-bool esdm__site_dedups(const esdm__site *site, const char *container);
+/** Whether fragments of a container that are equal to committed ones are referred to; never
+ *  unstated. */
+esdm__dedup esdm__site_dedup(const esdm__site *site, const char *container);
 /** Which snapshots of a container are kept, beside those that have tags. */
 typedef struct esdm__retention {
     uint32_t count; /* the newest ones; ≥ 1 */

@@ -21,8 +21,9 @@ esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_er
     (void) pthread_mutex_init(&io->commit_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
     (void) pthread_mutex_init(&io->equals_lock, NULL);
-    io->dedups = session->meta->commit_shares && !session->read_only &&
-                 esdm__site_dedups(session->site, container->name);
+    esdm__dedup dedup = esdm__site_dedup(session->site, container->name);
+    io->dedups = session->meta->commit_shares && !session->read_only && dedup != ESDM__DEDUP_OFF;
+    io->by_content = dedup == ESDM__DEDUP_CONTENT;
     container->session = session;
     container->io = io;
     return ESDM_OK;

@@ -67,6 +67,7 @@ typedef struct esdm__container_io {
     uint64_t
         dropped_bytes;  /* stored, that committed pages do not name any more; under commit_lock */
     bool dedups;        /* what is stored already is not stored once more */
+    bool by_content;    /* and what has one dimension is cut where its values say so */
     bool equals_sought; /* under equals_lock, as the next one */
     struct esdm__equals *equals; /* owned; NULL: none are there */
     pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */

@@ -14,13 +14,20 @@
 
 esdm_status
 esdm__region_cutter_init(esdm__region_cutter *cutter, const esdm__layout *layout,
-                         const esdm__box *box, const esdm__region_map *map, esdm_error *err)
+                         const esdm__box *box, const esdm__region_map *map,
+                         const esdm__transfer *content, esdm_error *err)
 {
     const uint64_t each = layout->element_bytes > 0 ? layout->element_bytes : 1;
     memset(cutter, 0, sizeof *cutter);
     esdm__cutter_init(&cutter->cutter, layout, box);
     cutter->map = map;
     cutter->least = LEAST_BYTES / each + 1;
+    if (content != NULL) {
+        cutter->content = malloc(sizeof *cutter->content);
+        return cutter->content != NULL
+                   ? esdm__content_cutter_init(cutter->content, content, box, err)
+                   : esdm__error_nomem(err, sizeof *cutter->content, "a write");
+    }
     if (map == NULL)
         return ESDM_OK;
     cutter->pieces = malloc(PIECES * sizeof *cutter->pieces);
@@ -32,6 +39,8 @@ esdm__region_cutter_init(esdm__region_cutter *cutter, const esdm__layout *layout
 bool
 esdm__region_cutter_next(esdm__region_cutter *cutter, esdm__box *ret_fragment)
 {
+    if (cutter->content != NULL)
+        return esdm__content_cutter_next(cutter->content, ret_fragment);
     if (cutter->npieces == 0 && !esdm__cutter_next(&cutter->cutter, ret_fragment))
         return false;
     if (cutter->map == NULL)
@@ -50,6 +59,10 @@ esdm__region_cutter_next(esdm__region_cutter *cutter, esdm__box *ret_fragment)
 void
 esdm__region_cutter_clear(esdm__region_cutter *cutter)
 {
+    if (cutter->content != NULL)
+        esdm__content_cutter_clear(cutter->content);
+    free(cutter->content);
+    cutter->content = NULL;
     free(cutter->pieces);
     cutter->pieces = NULL;
 }

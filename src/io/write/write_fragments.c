@@ -51,6 +51,7 @@ typedef struct round {
     size_t batch;                      /* slots there are */
     atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
     bool inline_room;
+    bool by_content;                /* values say where fragments begin */
     const esdm__accuracy *accuracy; /* what the dataset states */
     esdm__missing missing;          /* what does not count in statistics */
     const esdm__region_map *map;    /* of its regions; NULL: there are none, or nobody knows */
@@ -548,7 +549,8 @@ cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
 {
     esdm__region_cutter cutter;
     const esdm__region_map *map = r->strided == NULL ? r->map : NULL;
-    esdm_status status = esdm__region_cutter_init(&cutter, layout, r->box, map, err);
+    const esdm__transfer *content = r->by_content ? r->transfer : NULL;
+    esdm_status status = esdm__region_cutter_init(&cutter, layout, r->box, map, content, err);
     bool more = status == ESDM_OK;
     while (more) {
         size_t count = 0;
@@ -587,7 +589,10 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
     if (status != ESDM_OK)
         return status;
     esdm__layout layout = layout_of(&r, cut);
-    uint64_t count = r.map != NULL ? ESDM__WRITE_BATCH : esdm__cutter_count(&layout, box);
+    r.by_content = esdm__io_of(t->dataset->group->container)->by_content && !strided &&
+                   r.map == NULL && esdm__content_can_cut(t, box);
+    uint64_t count =
+        r.map != NULL || r.by_content ? ESDM__WRITE_BATCH : esdm__cutter_count(&layout, box);
     r.batch = count > ESDM__WRITE_BATCH ? ESDM__WRITE_BATCH : count > 0 ? (size_t) count : 1;
     r.slots = calloc(r.batch + 1, sizeof *r.slots);
     if (r.slots == NULL)

@@ -82,7 +82,7 @@ cut_all(const esdm__region_map *map, uint64_t least_elements, size_t *ret_pieces
     uint64_t strict = 0;
     memset(seen, 0, sizeof seen);
     esdm__box_set(&box, 3, NULL, (uint64_t[]){STEPS, ROWS, WIDTH});
-    assert_int_equal(esdm__region_cutter_init(&cutter, &layout, &box, map, &error), ESDM_OK);
+    assert_int_equal(esdm__region_cutter_init(&cutter, &layout, &box, map, NULL, &error), ESDM_OK);
     cutter.least = least_elements;
     for (*ret_pieces = 0; esdm__region_cutter_next(&cutter, &piece); ++*ret_pieces) {
         const uint64_t elements = esdm__box_elements(&piece);

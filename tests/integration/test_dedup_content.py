@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+""""dedup": "content": lists of particles that gain and lose some from one restart file to the next are stored once where they
+have only moved along; values, parts of them, other shapes and other types are as they are without it."""
+
+import json
+
+from esdmtest import Site, client, expect, expect_error, main, run, tool
+
+SERIES = """
+import netCDF4, numpy, sys
+
+def particles(n):
+    '''Of step n: some leave at the begin, some come in at three places, the others stay.'''
+    x = numpy.random.default_rng(1).random(400000)
+    for step in range(n):
+        rng = numpy.random.default_rng(100 + step)
+        for at in rng.integers(0, len(x), 3):
+            x = numpy.insert(x, at, rng.random(rng.integers(1, 50)))
+        x = x[rng.integers(1, 300):]
+    return x
+
+def write(n):
+    x = particles(n)
+    with netCDF4.Dataset(f"esdm://restart/{n:02}.nc", "w") as d:
+        d.createDimension("particle", len(x)); d.createDimension("y", 300); d.createDimension("x", 200)
+        d.createVariable("mass", "f8", ("particle",))[:] = x
+        d.createVariable("single", "f4", ("particle",))[:] = x                 # converted by the library
+        every = numpy.repeat(x, 2)[::2]
+        d.createVariable("cell", "i4", ("particle",))[:] = (every * 2**31).astype("i4")
+        d.createVariable("name", str, ("y",))[:] = numpy.array([f"name {i} of {n}" for i in range(300)], object)
+        d.createVariable("few", "f8", ("y",))[:] = x[:300]
+        d.createVariable("field", "f8", ("y", "x"))[:] = x[:60000].reshape(300, 200)
+
+def check(n):
+    x = particles(n)
+    with netCDF4.Dataset(f"esdm://restart/{n:02}.nc") as d:
+        assert (d["mass"][:] == x).all() and (d["single"][:] == x.astype("f4")).all(), n
+        assert (d["cell"][:] == (x * 2**31).astype("i4")).all() and (d["few"][:] == x[:300]).all(), n
+        assert d["name"][7] == f"name 7 of {n}" and (d["field"][:].ravel() == x[:60000]).all(), n
+        for lo, hi, step in ((0, 1, 1), (9000, 61000, 1), (123, 399000, 7), (len(x) - 5, len(x), 1)):
+            assert (d["mass"][lo:hi:step] == x[lo:hi:step]).all(), (n, lo, hi, step)
+
+what = {"write": write, "check": check}[sys.argv[1]]
+for n in map(int, sys.argv[2:]):
+    what(n)
+"""
+
+
+def series(what, *steps):
+    client(["/usr/bin/python3", "-c", SERIES, what, *map(str, steps)])
+
+
+def stored(site):
+    return sum(path.stat().st_size for path in site.pack_files())
+
+
+def fragments(name):
+    told = json.loads(run([tool("esdm-stat"), "--json", "--fragments", name]).stdout)["containers"][0]["root"]
+    return {d["name"]: [f["size"][0] for f in d["fragments"]] for d in told["datasets"]}
+
+
+def test_what_has_moved_is_stored_once():
+    share = {}
+    for kind in ("write", "content"):
+        with Site(dedup=kind, replaced={"keep": 0}) as site:
+            series("write", 0)
+            first = stored(site)
+            series("write", 1, 2, 3, 4)
+            share[kind] = (stored(site) - first) / (4 * first)
+            series("check", 0, 1, 2, 3, 4)
+            if kind == "content":
+                sizes = fragments("restart/00.nc")["mass"]
+                expect(len(sizes) > 20 and max(sizes) <= 32768 and min(sizes[:-1]) >= 2048, f"{sizes}")
+                expect(len(fragments("restart/00.nc")["field"]) < 8, "what has two dimensions is cut as before")
+            run([tool("esdm-rm"), "--yes", "--for-good", "restart/00.nc", "restart/02.nc"])
+            run([tool("esdm-gc"), "--yes", "--age=0"])
+            series("check", 1, 3, 4)
+            run([tool("esdm-fsck"), "--data"])
+    print({kind: f"{value:.2f}" for kind, value in share.items()})
+    expect(share["write"] > 0.9 and share["content"] < 0.45, f"of what the first one takes each takes: {share}")
+
+
+def test_later_calls_of_esdm_dedup_find_it():
+    """In other folders, with which nothing was compared while they were written."""
+    with Site(policies=[{"container": "*", "dedup": "content"}], replaced={"keep": 0}) as site:
+        series("write", 0)
+        run([tool("esdm-mv"), "restart/00.nc", "old/00.nc"])
+        series("write", 1)
+        before = stored(site)
+        told = json.loads(run([tool("esdm-dedup"), "--json", "-n", "old", "restart"]).stdout)
+        run([tool("esdm-dedup"), "old", "restart"])
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        expect(told["duplicate_bytes"] > 0.3 * told["bytes"] and stored(site) < 0.75 * before, f"{told}")
+        series("check", 1)
+        run([tool("esdm-fsck"), "--data"])
+
+
+def test_wrong_words():
+    with Site(make=False, dedup="contents") as _:
+        expect_error(run([tool("esdm-mkfs")], check=False), '"contents"', '"content"')
+
+
+if __name__ == "__main__":
+    main(test_what_has_moved_is_stored_once, test_later_calls_of_esdm_dedup_find_it, test_wrong_words)
