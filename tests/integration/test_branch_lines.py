@@ -5,6 +5,7 @@ commits are in which line; parents that are removed; how the tools tell of them.
 
 import json
 import os
+import shutil
 
 from esdmtest import BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
 
@@ -216,6 +217,30 @@ def test_a_parent_that_is_gone():
         run([FSCK, "--data"])
 
 
+def test_the_catalogue_is_lost():
+    """What lines have in common comes back from the journals: the same is merged as would have been."""
+    with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}], replaced={"keep": 0},
+              metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        script(MAKE)
+        run([BRANCH, "a.nc", "b"])
+        put("a.nc@branch:b", 0, 1)
+        run([MERGE, "a.nc", "b"])
+        put("a.nc", 0, 0)
+        put("a.nc@branch:b", 1, 1)
+        run([BRANCH, "a.nc@branch:b", "c"])
+        put("a.nc@branch:c", 2, 1)
+        before = branches("a.nc")
+        shutil.rmtree(site.file("metadata"))
+        run([tool("esdm-mkfs"), "--restore"])
+        expect([(b["parent"], b["from"], b["merged"]) for b in branches("a.nc").values()] ==
+               [(b["parent"], b["from"], b["merged"]) for b in before.values()], f"{branches('a.nc')}\n{before}")
+        run([RM, "--yes", "a.nc@branch:b"])
+        run([GC, "--yes", "--age=0"])
+        run([MERGE, "a.nc", "c"])
+        expect_values("a.nc", 0, 1, 1, 0, 0, 0, 0, 0)
+        run([FSCK, "--data"])
+
+
 def test_what_tools_tell():
     with Site(history=9) as _:
         script(MAKE)
@@ -263,4 +288,5 @@ def test_what_tools_tell():
 
 if __name__ == "__main__":
     main(test_lines_are_merged_since_what_they_have_in_common, test_parents_are_removed,
-         test_a_branch_that_is_merged_past_its_parent, test_a_parent_that_is_gone, test_what_tools_tell)
+         test_a_branch_that_is_merged_past_its_parent, test_a_parent_that_is_gone, test_the_catalogue_is_lost,
+         test_what_tools_tell)
