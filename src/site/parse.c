@@ -492,6 +492,18 @@ parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm_
     return status;
 }
 
+/* Asked for by those who know it from other libraries. */
+static esdm_status
+refuse_ranks(const esdm__json_node *root, esdm_error *err)
+{
+    esdm__json_node ranks;
+    if (!esdm__json_member(root, "ranks", &ranks))
+        return ESDM_OK;
+    return esdm__json_error(&ranks, err,
+                            "no ranks can be set aside to write for others: each stores what it "
+                            "writes; leave it out, and give them \"engine.threads\"");
+}
+
 esdm_status
 esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *site,
                  esdm_error *err)
@@ -502,8 +514,9 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         "speeds",      "netcdf",  "overlap",  "replaced", "backup",     "references",
         "monitor",     "views",   "$schema",  NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
-    esdm_status status = esdm__json_known_keys(&root, keys, err);
-    if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
+    esdm_status status = refuse_ranks(&root, err);
+    if (status != ESDM_OK || (status = esdm__json_known_keys(&root, keys, err)) != ESDM_OK ||
+        (status = parse_identity(&root, site, err)) != ESDM_OK ||
         (status = parse_targets(&root, folder, site, err)) != ESDM_OK ||
         (status = parse_metadata(&root, folder, site, err)) != ESDM_OK ||
         (status = esdm__site_check_directories(site, err)) != ESDM_OK ||

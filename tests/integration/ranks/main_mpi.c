@@ -5,10 +5,9 @@
  *     ranks_mpi scenarios [NAME]   all scenarios, and those that need MPI
  *     ranks_mpi lost               the last rank cannot store its data ($ESDM_FAULTY_RANK)
  *     ranks_mpi killed SECONDS     commits steps until it is killed; says which ones, on rank 0
- *     ranks_mpi late               rank 0 closes a container, tells it by a line and waits for one;
- *                                  then the others read it
- *     ranks_mpi verify STEP        one process: every step up to the last one is whole, STEP is
- * there
+ *     ranks_mpi late N             rank 0 closes a container, tells it by a line, waits for one;
+ * then the others read it. N ranks count as those of a node ranks_mpi verify STEP        one
+ * process: every step up to the last one is whole, STEP is there
  */
 #include "esdm/mpi.h"
 #include "ranks.h"
@@ -208,8 +207,26 @@ lose_data(void)
 
 /* ---- a rank that closes first ------------------------------------------------------------- */
 
+/* Tells the comm of nodes that are not there. */
 static void
-read_late(void)
+pretend_nodes(esdm_comm *comm, int ranks)
+{
+    enum { RANKS_MOST = 64 };
+    static int here[RANKS_MOST];
+    static int leaders[RANKS_MOST];
+    static esdm_comm_nodes nodes;
+    check(ranks > 0 && comm->size <= RANKS_MOST);
+    int first = comm->rank / ranks * ranks;
+    nodes = (esdm_comm_nodes){.here = here, .leaders = leaders};
+    for (int i = first; i < first + ranks && i < comm->size; i++)
+        here[nodes.nhere++] = i;
+    for (int i = 0; i < comm->size; i += ranks)
+        leaders[nodes.nleaders++] = i;
+    comm->nodes = &nodes;
+}
+
+static void
+read_late(int node_ranks)
 {
     static int32_t field[512][1024];
     char line[16];
@@ -218,6 +235,7 @@ read_late(void)
     esdm_dimension *d[2];
     esdm_dataset *v;
     ok(esdm_mpi_comm_new(MPI_COMM_WORLD, &r.comm, ERR));
+    pretend_nodes(r.comm, node_ranks);
     ok(esdm_session_open_collective(NULL, r.comm, NULL, &r.session, ERR));
     ok(esdm_container_create_collective(r.session, r.comm, "late", ESDM_CREATE_REPLACE, &c, ERR));
     esdm_group *root = esdm_container_root(c);
@@ -309,8 +327,8 @@ main(int argc, char **argv)
         run_all(argc > 2 ? argv[2] : NULL);
     else if (strcmp(mode, "lost") == 0)
         lose_data();
-    else if (strcmp(mode, "late") == 0)
-        read_late();
+    else if (strcmp(mode, "late") == 0 && argc > 2)
+        read_late(atoi(argv[2]));
     else if (strcmp(mode, "killed") == 0 && argc > 2)
         commit_until_killed(atof(argv[2]));
     else

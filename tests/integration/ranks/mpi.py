@@ -55,6 +55,13 @@ def many_ranks(folder):
                    timeout=600 * SLOW)
 
 
+def sixty_four_ranks(folder):
+    """Commits with pages from three levels of the tree, on both MPIs."""
+    if SIZE == "long":
+        mpirun.run(MPI, 64, [PROGRAM, "scenarios", "commit.blocks"], make_site(folder, "sixtyfour"),
+                   timeout=600 * SLOW)
+
+
 def lost(folder):
     env = make_site(folder, "faulty", "faulty")
     for ranks in (1, 4):
@@ -83,7 +90,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-mpi.") as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
-        for part in (scenarios, many_ranks, lost, killed):
+        for part in (scenarios, many_ranks, sixty_four_ranks, lost, killed):
             part(folder)
 
 

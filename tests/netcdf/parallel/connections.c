@@ -109,6 +109,7 @@ static void
 wait_for_line(void)
 {
     char line[16];
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         puts("ready");
         (void) fflush(stdout);

@@ -21,10 +21,11 @@ if esdmtest.SANITIZE:
     RANKS = 4
 
 
-def make_site(folder, server, name):
+def make_site(folder, server, name, *more_targets):
     """The environment of ranks at a site of its own."""
     site = {"site": {"name": name}, "engine": {"threads": 2},
-            "targets": [{"name": "disk", "plugin": "posix", "directory": f"{name}/packs"}],
+            "targets": [{"name": target, "plugin": "posix", "directory": f"{name}/{target}"}
+                        for target in ("packs", *more_targets)],
             "metadata": {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
                          "database": "postgres", "user": "esdm", "schema": name}}
     path = folder / f"{name}.json"
@@ -83,19 +84,35 @@ def check_counts(folder, server):
 
 def check_late(folder, server):
     """What ranks have opened to read they can read when rank 0 has closed it, and the container was
-    removed: its pin lasts as long as they need it."""
-    env = make_site(folder, server, "late")
-    with waiting(env, LATE, "late") as go_on:
-        esdmtest.run([esdmtest.tool("esdm-rm"), "--for-good", "--yes", "late"], env=env)
+    removed: the pin of the first rank of each node lasts as long as they need it."""
+    for node in (RANKS, 2):
+        name = f"late{node}"
+        env = make_site(folder, server, name)
+        before = connections(server)
+        with waiting(env, LATE, "late", str(node)) as go_on:
+            made = connections(server) - before
+            esdmtest.expect(made == RANKS // node, f"{made} connections of {RANKS // node} nodes")
+            esdmtest.run([esdmtest.tool("esdm-rm"), "--for-good", "--yes", "late"], env=env)
+            report = gc(env)
+            esdmtest.expect(packs(folder, name), report)
+            sessions, before = server.sessions(), connections(server)
+            status, told = go_on()
+            esdmtest.expect(status == 0, told)
+            esdmtest.expect(connections(server) == before, "a rank has connected to read")
+        server.wait_until_gone(sessions)
         report = gc(env)
-        esdmtest.expect(packs(folder, "late"), report)
-        sessions, before = server.sessions(), connections(server)
+        esdmtest.expect(not packs(folder, name), report)
+
+
+def check_moved(folder, server):
+    """What ranks have opened to read is stored elsewhere meanwhile: they ask for its new pages."""
+    env = make_site(folder, server, "moved", "other")
+    with waiting(env, LATE, "late", str(RANKS)) as go_on:
+        esdmtest.expect(packs(folder, "moved"), "nothing to move")
+        report = esdmtest.run([esdmtest.tool("esdm-drain"), "--age", "0s", "--from", "packs"], env=env)
+        esdmtest.expect(not packs(folder, "moved"), report.stdout)
         status, told = go_on()
         esdmtest.expect(status == 0, told)
-        esdmtest.expect(connections(server) == before, "a rank has connected to read")
-    server.wait_until_gone(sessions)
-    report = gc(env)
-    esdmtest.expect(not packs(folder, "late"), report)
 
 
 def check_living(folder, server):
@@ -135,7 +152,7 @@ def main():
     mpirun.launcher("openmpi")
     with tempfile.TemporaryDirectory(prefix="esdm-connections.") as name, \
             Server(log_connections="on", log_min_messages="log") as server:
-        for part in (check_counts, check_late, check_living, check_lost):
+        for part in (check_counts, check_late, check_moved, check_living, check_lost):
             part(pathlib.Path(name), server)
 
 

@@ -204,6 +204,8 @@ test_site__wrong_values_name_place_and_remedy(void **state)
         {"{}", "(text): the key \"targets\" is missing"},
         {"{" TARGETS "}", "(text): the key \"metadata\" is missing"},
         {"{\"target\":[]}", "unknown key \"target\"; did you mean \"targets\"?"},
+        {"{" TARGETS "," METADATA ",\"ranks\":{\"io\":2}}",
+         "(text): ranks: no ranks can be set aside to write for others"},
         {"{\"targets\":[]," METADATA "}", "(text): targets: a site needs 1 ... 256 targets"},
         {"{\"targets\":{}," METADATA "}", "(text): targets: expected an array, found an object"},
         {"{\"targets\":[1]," METADATA "}",
