@@ -61,17 +61,21 @@ tune_theory_new(esdm_session *session, double bytes, bool writes, bool reads)
     return NULL;
 }
 
-/* Seconds for `count` fragments of that size, `threads` at once, on all targets together. */
+/* Seconds for `count` fragments, of which each takes a core for `cpu_s` and is `bytes` on its way.
+ * `threads` go round: compute, move, and again; no faster than all cores compute, nor than the
+ * targets take what comes (bounds of a closed queueing network). */
 static double
-transfer_s(const target_model *models, guint targets, double count, double bytes, double threads)
+rounds_s(const target_model *models, guint targets, double count, double bytes, double cpu_s,
+         double threads, double cores)
 {
     double rate = 0; /* fragments a second */
     double each = fmax(threads / targets, 1);
     for (guint i = 0; i < targets; i++) {
         const target_model *m = &models[i];
-        double one =
-            fmax(m->latency_s + bytes / m->stream, each * (m->service_s + bytes / m->shared));
-        rate += each / fmax(one, 1e-9);
+        double served = m->service_s + bytes / m->shared;
+        double cycle = fmax(fmax(cpu_s + m->latency_s + bytes / m->stream, each * served),
+                            threads / cores * cpu_s);
+        rate += each / fmax(cycle, 1e-9);
     }
     double rounds = ceil(count / threads); /* the last one is not full */
     return fmax(count / rate, rounds * threads / rate);
@@ -80,14 +84,12 @@ transfer_s(const target_model *models, guint targets, double count, double bytes
 static double
 way_s(const tune_theory *t, bool reading, double fragment, double threads, gsize codec)
 {
-    double cores = fmin(threads, (double) g_get_num_processors());
     double count = fmax(ceil(t->bytes / fragment), 1);
     double size = t->bytes / count;
     double speed = reading ? codecs[codec].decodes : codecs[codec].encodes;
-    double cpu = t->bytes / (fmin(cores, count) * speed) + t->bytes / (cores * MEMORY_SPEED);
-    double moved = transfer_s(t->models[reading], t->count[reading], count,
-                              size * codecs[codec].left, fmin(threads, count));
-    return cpu + moved;
+    return rounds_s(t->models[reading], t->count[reading], count, size * codecs[codec].left,
+                    size / speed + size / MEMORY_SPEED, fmin(threads, count),
+                    (double) g_get_num_processors());
 }
 
 double

@@ -401,21 +401,6 @@ esdm__session_new(const esdm_session_options *options, const esdm__store_told *t
 }
 
 void
-esdm__session_settle_ahead(esdm_session *session)
-{
-    uint64_t requests = atomic_exchange(&session->stepped.requests, 0);
-    if (requests > 0 && session->monitor != NULL) {
-        const esdm__action action = {.kind = "read-ahead",
-                                     .requests = requests,
-                                     .used = atomic_load(&session->stepped.used),
-                                     .bytes = atomic_load(&session->stepped.bytes),
-                                     .gained_ns = atomic_load(&session->stepped.gained_ns)};
-        esdm__monitor_action(session->monitor, &action);
-    }
-    esdm__earlier_settle(session->earlier, session->monitor);
-}
-
-void
 esdm__session_free(esdm_session *session)
 {
     if (session == NULL)
