@@ -61,14 +61,16 @@ esdm_status
 esdm__site_parse_references(const esdm__json_node *root, const esdm__site_folder *folder,
                             esdm__site *site, esdm_error *err)
 {
-    static const char *const keys[] = {"roots", "timeout", NULL};
-    esdm__json_node node, list, timeout;
+    static const char *const keys[] = {"roots", "timeout", "ca_file", NULL};
+    esdm__json_node node, list, timeout, ca_file;
     size_t count = 0;
     if (!esdm__json_member(root, "references", &node))
         return ESDM_OK;
     esdm_status status = esdm__json_known_keys(&node, keys, err);
     if (status == ESDM_OK && esdm__json_member(&node, "timeout", &timeout))
         status = parse_timeout(&timeout, &site->references.timeout_s, err);
+    if (status == ESDM_OK && esdm__json_member(&node, "ca_file", &ca_file))
+        status = esdm__site_directory(&ca_file, folder, &site->references.ca_file, err);
     if (status != ESDM_OK || !esdm__json_member(&node, "roots", &list))
         return status;
     status = esdm__json_list(&node, "roots", ROOTS_MOST, &list, &count, err);

@@ -249,6 +249,7 @@ esdm__site_free(esdm__site *site)
     for (size_t i = 0; i < site->references.nroots; i++)
         free(site->references.roots[i]);
     free(site->references.roots);
+    free(site->references.ca_file);
     esdm__site_rules_free(site);
     esdm__site_views_free(site);
     free(site->engine.codec);

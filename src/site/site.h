@@ -117,6 +117,7 @@ typedef struct esdm__site_references {
     char **roots;       /* absolute directories, and URLs; owned, each too */
     size_t nroots;      /* 0 and limited: none */
     uint64_t timeout_s; /* of a request to a web server; 0: not stated */
+    char *ca_file;      /* of whom certificates of web servers may be; NULL: the system's. Owned */
 } esdm__site_references;
 
 /** Most levels of a view. */

@@ -14,7 +14,7 @@ import time
 from esdmtest import BUILD, Site, by_size, expect, expect_error, main, run, skip, tool
 from test_reference_update import counts, python, store, update
 from test_references import EQUAL, READ, make, set_roots
-from webserver import Web
+from webserver import Authority, Web
 
 REF = tool("esdm-ref")
 FSCK = tool("esdm-fsck")
@@ -283,6 +283,51 @@ def test_pinned_and_updated():
         run([FSCK, "--data"], check=False)
 
 
+def set_authority(site, file):
+    config = json.loads(site.config.read_text())
+    config["references"]["ca_file"] = str(file)
+    site.config.write_text(json.dumps(config))
+
+
+def test_https():
+    """Only a server whose certificate is for its name and of an authority that is trusted is asked for anything."""
+    if shutil.which("openssl") is None:
+        print("there is no openssl: not tested")
+        return
+    with Site() as site:
+        folder = make(site)
+        age(folder)
+        ours, others = (Authority(site.folder / "tls", n) for n in ("ours", "others"))
+        good, wrong = ours.certify("IP:127.0.0.1"), ours.certify("DNS:elsewhere.example")
+        with Web(folder, tls=good) as web, Web(folder, tls=wrong) as elsewhere:
+            def refer(of=web):
+                return run([REF, "-q", "-f", f"{of.url}/deflate.nc", "esdm://deflate.nc"], check=False)
+
+            set_roots(site, web.url, elsewhere.url)
+            expect_error(refer(), "deflate.nc", "certificate", "references.ca_file")
+            set_authority(site, others.file)
+            expect_error(refer(), "certificate", "an authority in", "references.ca_file")
+            set_authority(site, site.folder / "nowhere.pem")
+            expect_error(refer(), "nowhere.pem", "references.ca_file")
+            (site.folder / "empty.pem").write_text("")
+            set_authority(site, site.folder / "empty.pem")
+            expect_error(refer(), "references.ca_file")
+            expect(web.seen() == [], f"asked for: {web.seen()}")
+            set_authority(site, ours.file)
+            expect_error(refer(elsewhere), "references.ca_file")
+            expect(elsewhere.seen() == [], f"asked for: {elsewhere.seen()}")
+            done = refer()
+            expect(done.returncode == 0, done.stderr)
+            python(EQUAL, "parts", f"{folder / 'deflate.nc'}=esdm://deflate.nc")
+            run([FSCK, "--data"])
+            # A path in the configuration is relative to its folder.
+            set_authority(site, "tls/ours.pem")
+            python(EQUAL, "whole", f"{folder / 'deflate.nc'}=esdm://deflate.nc")
+            # Who trusts it no more reads no more.
+            set_authority(site, others.file)
+            expect_error(python(READ, "esdm://deflate.nc", check=False), "deflate.nc", "certificate")
+
+
 def test_random_changes_never_give_other_values():
     with Site() as site:
         folder = make(site)
@@ -338,4 +383,4 @@ if __name__ == "__main__":
     sys.exit(main(test_hdf5_files, test_zarr_stores, test_changed_objects_are_errors, test_large_objects_need_ranges,
                   test_what_may_change_unseen_is_not_taken, test_only_what_the_site_allows,
                   test_failures_that_pass_and_those_that_stay, test_pinned_and_updated,
-                  test_random_changes_never_give_other_values))
+                  test_https, test_random_changes_never_give_other_values))

@@ -8,6 +8,8 @@ import hashlib
 import http.server
 import os
 import pathlib
+import ssl
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -117,8 +119,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Web:
     """Serves `folder`; attributes may be changed while it runs."""
 
-    def __init__(self, folder, etags=True, modified=True, ranges=True, conditions=True, no_head=False):
+    def __init__(self, folder, etags=True, modified=True, ranges=True, conditions=True, no_head=False,
+                 tls=None):
+        """@param tls: files of a certificate and its key."""
         self.folder = pathlib.Path(folder)
+        self.tls = tls
         self.etags, self.modified, self.ranges = etags, modified, ranges
         self.conditions, self.no_head = conditions, no_head
         self.lock = threading.Lock()
@@ -131,9 +136,15 @@ class Web:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.web = self
         self.server.daemon_threads = True
+        if self.tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.tls)
+            # The handshake is the connection's thread's, not the listener's.
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self.server.server_address[1]}"
         return self
 
     def __exit__(self, *_):
@@ -145,3 +156,30 @@ class Web:
     def seen(self, method=None):
         with self.lock:
             return [r for r in self.requests if method in (None, r[0])]
+
+
+class Authority:
+    """One that makes certificates, in a folder."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = pathlib.Path(folder), name
+        self.folder.mkdir(exist_ok=True)
+        self.file = self.folder / f"{name}.pem"
+        self.openssl("req", "-x509", *self.KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout",
+                     self.folder / f"{name}.key", "-out", self.file)
+
+    KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+    @staticmethod
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    def certify(self, name):
+        """Files of a certificate for "IP:127.0.0.1" and the like, and of its key."""
+        base = self.folder / f"{self.name}-{name.replace(':', '-')}"
+        request, key, extra = base.with_suffix(".csr"), base.with_suffix(".key"), base.with_suffix(".ext")
+        extra.write_text(f"subjectAltName={name}\n")
+        self.openssl("req", "-new", *self.KEY, "-subj", "/CN=server", "-keyout", key, "-out", request)
+        self.openssl("x509", "-req", "-in", request, "-CA", self.file, "-CAkey", self.folder / f"{self.name}.key",
+                     "-CAcreateserial", "-days", "2", "-extfile", extra, "-out", base.with_suffix(".crt"))
+        return base.with_suffix(".crt"), key

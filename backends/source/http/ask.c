@@ -240,7 +240,7 @@ conditions(const http__request *r)
 }
 
 static CURLcode
-attempt(http__request *r, CURL *easy, uint64_t left_ms)
+attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_ms)
 {
     char range[64];
     r->received = 0;
@@ -258,6 +258,8 @@ attempt(http__request *r, CURL *easy, uint64_t left_ms)
     (void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* the site allows this place */
     (void) curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    if (source->ca_file != NULL)
+        (void) curl_easy_setopt(easy, CURLOPT_CAINFO, source->ca_file);
     (void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "esdm");
     (void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -315,15 +317,40 @@ pause_ms(uint64_t ms)
     (void) nanosleep(&wait, NULL);
 }
 
+/* What to do about a certificate; "" where it is something else. */
+static void
+advise(const http__source *source, CURLcode code, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (code == CURLE_SSL_CACERT_BADFILE)
+        (void) snprintf(
+            text, bytes,
+            "; correct \"references.ca_file\" of the site: there are no certificates in "
+            "'%.200s' that can be read",
+            source->ca_file != NULL ? source->ca_file : "");
+    else if (code == CURLE_PEER_FAILED_VERIFICATION && source->ca_file == NULL)
+        (void) snprintf(text, bytes,
+                        "; if the server has a certificate of your own authority, name that "
+                        "authority's file as \"references.ca_file\" of the site");
+    else if (code == CURLE_PEER_FAILED_VERIFICATION)
+        (void) snprintf(text, bytes,
+                        "; the certificate must be for that name, valid, and of an authority in "
+                        "\"references.ca_file\" of the site, '%.200s'",
+                        source->ca_file);
+}
+
 static esdm_status
-failed(const http__request *r, CURLcode code, unsigned attempts, esdm_error *err)
+failed(const http__source *source, const http__request *r, CURLcode code, unsigned attempts,
+       esdm_error *err)
 {
     const char *why = r->why[0] != '\0' ? r->why : curl_easy_strerror(code);
+    char advice[400];
     if (r->body.failed)
         return esdm__error_nomem(err, r->bytes, "an object");
+    advise(source, code, advice, sizeof advice);
     return esdm__error_set(err, code == CURLE_OPERATION_TIMEDOUT ? ESDM_ETIMEDOUT : ESDM_EIO,
-                           "'%s': no answer in %u attempt%s: %s", r->url, attempts,
-                           attempts == 1 ? "" : "s", why);
+                           "'%s': no answer in %u attempt%s: %s%s", r->url, attempts,
+                           attempts == 1 ? "" : "s", why, advice);
 }
 
 esdm_status
@@ -335,7 +362,7 @@ http__ask(http__source *source, http__request *r, esdm_error *err)
         return esdm__error_nomem(err, 4096, "a request");
     for (unsigned n = 1;; n++) {
         uint64_t now = now_ms();
-        CURLcode code = attempt(r, easy, now < end_ms ? end_ms - now : 1);
+        CURLcode code = attempt(source, r, easy, now < end_ms ? end_ms - now : 1);
         bool cut = code == CURLE_WRITE_ERROR && !r->body.failed; /* by us: enough is known */
         bool answered = code == CURLE_OK || cut;
         bool again = answered ? esdm__retry_http(r->status) : may_pass(code);
@@ -345,7 +372,7 @@ http__ask(http__source *source, http__request *r, esdm_error *err)
             continue;
         }
         give_handle(source, easy);
-        return answered ? ESDM_OK : failed(r, code, n, err);
+        return answered ? ESDM_OK : failed(source, r, code, n, err);
     }
 }
 

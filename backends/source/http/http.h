@@ -18,6 +18,7 @@
 /** A handle of the plug-in. */
 typedef struct http__source {
     uint64_t timeout_ms;
+    char *ca_file;              /* owned; NULL: the system's */
     pthread_mutex_t lock;       /* guards what follows; a leaf */
     CURL *idle[HTTP__IDLE_MAX]; /* with their connections */
     uint32_t nidle;

@@ -5,9 +5,8 @@
 
 #include "io/read/foreign_urls.h"
 
-#include <inttypes.h>
+#include <jansson.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,22 +52,37 @@ urls_of(esdm_session *session)
     return (urls *) state;
 }
 
+/* "references" of the site, as its plug-in reads it. @param ret owned, free(); NULL: no memory. */
+static char *
+options_of(const esdm_session *session)
+{
+    const esdm__site_references *said = &session->site->references;
+    json_t *options = json_object();
+    int wrong = json_object_set_new(options, "timeout", json_integer((json_int_t) said->timeout_s));
+    if (said->ca_file != NULL)
+        wrong |= json_object_set_new(options, "ca_file", json_string(said->ca_file));
+    char *text = wrong == 0 ? json_dumps(options, JSON_COMPACT) : NULL;
+    json_decref(options);
+    return text;
+}
+
 /* With the lock held. */
 static esdm_status
 open_plugin(const esdm_session *session, urls *u, esdm_error *err)
 {
     const esdm_plugin *found = NULL;
-    char options[64];
     void *handle = NULL;
     esdm_status status = esdm__plugin_find(ESDM_PLUGIN_SOURCE, "http", &found, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "objects on web servers");
     const esdm_source_plugin *plugin = (const esdm_source_plugin *) found;
-    (void) snprintf(options, sizeof options, "{\"timeout\": %" PRIu64 "}",
-                    session->site->references.timeout_s);
+    char *options = options_of(session);
+    if (options == NULL)
+        return esdm__error_nomem(err, sizeof *session->site, "a source");
     const esdm_plugin_config config = {
         .name = "references", .json = options, .path = session->site->source, .site_id = ""};
     status = plugin->open(&config, &handle, err);
+    free(options);
     if (status != ESDM_OK)
         return status;
     u->handle = handle;
