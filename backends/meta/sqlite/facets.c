@@ -49,9 +49,11 @@ add(number_set *set, uint64_t number)
 typedef struct counting {
     sqlite__link *link;
     number_set found;
-    number_set seen; /* of them, those that have the attribute */
-    bool datasets;   /* some are found as well */
-    bool several;    /* a container has several values */
+    uint64_t nfound;
+    number_set hidden; /* containers that no program can say */
+    number_set seen;   /* of those that are found, those that have the attribute */
+    bool datasets;     /* some are found as well */
+    bool several;      /* a container has several values */
     bool nomem;
     size_t name;
     esdm_meta_facet_visitor visit;
@@ -63,8 +65,12 @@ static bool
 note_found(sqlite3_stmt *row, void *user)
 {
     counting *c = user;
+    uint64_t container = sqlite__u64(row, 0);
+    if (has(&c->hidden, container))
+        return true;
     c->datasets |= sqlite3_column_int64(row, 1) != 0;
-    c->nomem |= !add(&c->found, sqlite__u64(row, 0));
+    c->nfound += !has(&c->found, container);
+    c->nomem |= !add(&c->found, container);
     return !c->datasets && !c->nomem;
 }
 
@@ -201,17 +207,73 @@ count_pending(counting *c, const char *name, esdm_error *err)
     return status;
 }
 
+/* Those that have no name, or one of the engine's own. */
+static esdm_status
+note_hidden(counting *c, esdm_error *err)
+{
+    static const sqlite__statement_id statements[] = {SQLITE__UNNAMED, SQLITE__OWN_NAMED};
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < 2 && status == ESDM_OK; i++) {
+        sqlite3_stmt *statement = NULL;
+        bool row = false;
+        status = sqlite__prepare(c->link, statements[i], &statement, err, "");
+        if (status == ESDM_OK)
+            status = sqlite__step(c->link, statement, &row, err);
+        while (status == ESDM_OK && row) {
+            c->nomem |= !add(&c->hidden, sqlite__u64(statement, 0));
+            status = sqlite__step(c->link, statement, &row, err);
+        }
+    }
+    return status;
+}
+
+/* A container that is looked at by itself costs as much as so many entries that are gone through.
+ */
+#define LOOK_COSTS 8
+
+/* Values of few containers, one after the other. */
+static esdm_status
+count_each(counting *c, const char *name, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (uint64_t n = 0; n < 64 * c->found.nwords && status == ESDM_OK && c->more; n++) {
+        sqlite3_stmt *statement = NULL;
+        bool row = false;
+        if (!has(&c->found, n))
+            continue;
+        status = sqlite__prepare(c->link, SQLITE__VALUES_GLOBAL, &statement, err, "it", n, name);
+        if (status == ESDM_OK)
+            status = sqlite__step(c->link, statement, &row, err);
+        if (status != ESDM_OK || !row)
+            continue;
+        int column = sqlite3_column_type(statement, 3) == SQLITE_NULL ? 2 : 3;
+        c->more = c->visit(c->name, sqlite__text(statement, column), 1, c->user);
+        status = sqlite__step(c->link, statement, &row, err);
+        c->several |= row;
+        if (row)
+            (void) sqlite3_reset(statement);
+    }
+    return status;
+}
+
 static esdm_status
 count_all(counting *c, const esdm_meta_expression *expression, const char *const *names,
           size_t nnames, esdm_error *err)
 {
-    esdm_status status = sqlite__find_rows(c->link, expression, true, note_found, c, err);
+    int64_t all = 0;
+    esdm_status status = note_hidden(c, err);
+    if (status == ESDM_OK)
+        status = sqlite__query_number(c->link, "SELECT coalesce(max(container), 0) FROM container",
+                                      &all, err);
+    if (status == ESDM_OK)
+        status = sqlite__find_rows(c->link, expression, true, note_found, c, err);
+    bool few = c->nfound < (uint64_t) all / LOOK_COSTS;
     for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
          i++) {
         c->name = i;
         if (c->seen.words != NULL)
             memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
-        status = count_indexed(c, names[i], err);
+        status = few ? count_each(c, names[i], err) : count_indexed(c, names[i], err);
         if (status == ESDM_OK && c->more)
             status = count_pending(c, names[i], err);
     }
@@ -242,6 +304,7 @@ sqlite__facets(void *self, const esdm_meta_expression *expression, const char *c
     }
     sqlite__end_read(store);
     free(c.found.words);
+    free(c.hidden.words);
     free(c.seen.words);
     return status;
 }

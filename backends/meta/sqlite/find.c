@@ -138,34 +138,131 @@ count_entries(sqlite__link *link, sqlite__query *q, size_t i, int64_t limit, int
     return status;
 }
 
+/* Whether a condition must hold whatever else does. */
+static bool
+is_needed(const sqlite__query *q, size_t condition)
+{
+    const esdm_meta_expression *e = &q->expression;
+    for (size_t at = 1; at < e->nnodes && e->nodes[0].kind == ESDM_META_ALL;
+         at += e->nodes[at].size) {
+        if (e->nodes[at].kind == ESDM_META_HOLDS && e->nodes[at].condition == condition)
+            return true;
+    }
+    return false;
+}
+
+/* One round of counting, of extents or of the others. None is counted further than one that must
+ * hold anyhow: it cannot be a start then. @param last limit of the round before. */
+static esdm_status
+count_round(sqlite__link *link, sqlite__query *q, bool extents, int64_t last, int64_t limit,
+            uint64_t *counts, bool *ret_more, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+        int64_t count = (int64_t) counts[i];
+        if (!q->holds[i] || sqlite__find_is_extent(q, i) != extents || count < last) /* is known */
+            continue;
+        status = count_entries(link, q, i, limit, &count, err);
+        counts[i] = (uint64_t) count;
+        *ret_more |= count >= limit;
+        if (count < limit && is_needed(q, i))
+            limit = count + 1;
+    }
+    return status;
+}
+
 /* The conditions that look at the fewest entries. All are counted as far as the smallest goes, so
- * that finding it costs no more than a few times what it saves. */
+ * that finding it costs no more than a few times what it saves; extents, of which the fewest seldom
+ * are, after the others. */
+static esdm_status
+count_all(sqlite__link *link, sqlite__query *q, uint64_t *counts, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    uint64_t sum = 0;
+    int64_t limit = COUNT_FIRST, last = 0;
+    bool apart = false, some = false;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        bool extent = sqlite__find_is_extent(q, i);
+        apart |= !extent && is_needed(q, i);
+        some |= extent && q->holds[i];
+    }
+    for (bool more = true; limit < COUNT_LAST && more && status == ESDM_OK; limit *= COUNT_GROWTH) {
+        more = false;
+        status = count_round(link, q, false, last, limit, counts, &more, err);
+        if (status == ESDM_OK && (!apart || last == 0))
+            status = count_round(link, q, true, last, limit, counts, &more, err);
+        last = limit;
+        for (size_t i = 0; i < q->nconditions && apart; i++) { /* not counted further yet */
+            if (sqlite__find_is_extent(q, i) && counts[i] >= COUNT_FIRST)
+                counts[i] = INT64_MAX;
+        }
+        sqlite__query_begin(q, counts, &sum);
+        more &= sum >= (uint64_t) limit;
+    }
+    if (status == ESDM_OK && apart && some && sum >= COUNT_FIRST) {
+        bool more = false;
+        limit = sum < (uint64_t) COUNT_LAST ? (int64_t) sum + 1 : COUNT_LAST;
+        status = count_round(link, q, true, COUNT_FIRST, limit, counts, &more, err);
+        sqlite__query_begin(q, counts, &sum);
+    }
+    return status;
+}
+
+/* Of what must hold together what few objects meet is asked first of each candidate. */
+static esdm_status
+sort_checks(sqlite__query *q, const uint64_t *counts, esdm_error *err)
+{
+    esdm_meta_expression *e = &q->expression;
+    size_t parts = 0, put = 1;
+    if (e->nodes[0].kind != ESDM_META_ALL)
+        return ESDM_OK;
+    esdm_meta_node *nodes = calloc(e->nnodes, sizeof *nodes);
+    size_t *order = calloc(e->nnodes, sizeof *order);
+    uint64_t *weights = calloc(e->nnodes, sizeof *weights);
+    if (nodes == NULL || order == NULL || weights == NULL) {
+        free(nodes);
+        free(order);
+        free(weights);
+        return esdm__error_nomem(err, e->nnodes * sizeof *nodes, "a query");
+    }
+    for (size_t at = 1; at < e->nnodes; at += e->nodes[at].size) {
+        const esdm_meta_expression part = {e->conditions, e->nconditions, e->nodes + at,
+                                           e->nodes[at].size};
+        size_t none = 0, k = parts++;
+        (void) esdm__tree_cover(&part, counts, NULL, &none, &weights[at]);
+        for (; k > 0 && weights[order[k - 1]] > weights[at]; k--)
+            order[k] = order[k - 1];
+        order[k] = at;
+    }
+    nodes[0] = e->nodes[0];
+    for (size_t k = 0; k < parts; k++) {
+        size_t size = e->nodes[order[k]].size;
+        memcpy(nodes + put, e->nodes + order[k], size * sizeof *nodes);
+        put += size;
+    }
+    free(order);
+    free(weights);
+    free(q->nodes);
+    q->nodes = nodes;
+    e->nodes = nodes;
+    return ESDM_OK;
+}
+
 static esdm_status
 choose_starts(sqlite__link *link, sqlite__query *q, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    bool choice = esdm__tree_has_choice(&q->expression), more = choice;
     uint64_t sum = 0;
     uint64_t *counts = calloc(q->nconditions, sizeof *counts);
     if (counts == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
-    int64_t last = 0;
-    for (int64_t limit = COUNT_FIRST; limit < COUNT_LAST && more; limit *= COUNT_GROWTH) {
-        more = false;
-        for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
-            int64_t count = (int64_t) counts[i];
-            if (!q->holds[i] || count < last) /* is known */
-                continue;
-            status = count_entries(link, q, i, limit, &count, err);
-            counts[i] = (uint64_t) count;
-            more |= count >= limit;
-        }
-        last = limit;
+    if (esdm__tree_has_choice(&q->expression)) {
+        status = count_all(link, q, counts, err);
+        if (status == ESDM_OK)
+            status = sort_checks(q, counts, err);
+    } else {
         sqlite__query_begin(q, counts, &sum);
-        more &= status == ESDM_OK && sum >= (uint64_t) limit;
     }
-    if (!choice)
-        sqlite__query_begin(q, counts, &sum);
     free(counts);
     return status;
 }

@@ -88,7 +88,7 @@ sqlite__find_is_extent(const sqlite__query *q, size_t i)
 /* ---- comparisons -------------------------------------------------------------------------- */
 
 static size_t
-arms_of_text(esdm_meta_operator op, const sqlite__find_range *range,
+arms_of_text(esdm_meta_operator op, const char *text, const sqlite__find_range *range,
              sqlite__find_arm arms[SQLITE__FIND_ARMS])
 {
     switch (op) {
@@ -112,6 +112,10 @@ arms_of_text(esdm_meta_operator op, const sqlite__find_range *range,
         arms[0] = (sqlite__find_arm){"@.value >= $t", NULL};
         return 1;
     case ESDM_META_GLOB:
+        if (strcmp(text, "*") == 0) {
+            arms[0] = (sqlite__find_arm){"@.value IS NOT NULL", NULL};
+            return 1;
+        }
         arms[0] = (sqlite__find_arm){
             range->kind == SQLITE__FIND_TEXTS ? "@.value >= $f AND @.value < $u" : "@.value >= ''",
             "@.value GLOB $t"};
@@ -146,7 +150,7 @@ arms_of_number(esdm_meta_operator op, sqlite__find_arm arms[SQLITE__FIND_ARMS])
     case ESDM_META_GLOB:
         break;
     }
-    return arms_of_text(op, &(sqlite__find_range){.kind = SQLITE__FIND_NO_RANGE}, arms);
+    return arms_of_text(op, "", &(sqlite__find_range){.kind = SQLITE__FIND_NO_RANGE}, arms);
 }
 
 /* The values of an attribute that meet the condition are those of all arms together. */
@@ -155,7 +159,7 @@ sqlite__find_arms_of(const sqlite__query *q, size_t i, sqlite__find_arm arms[SQL
 {
     const esdm_meta_condition *condition = &q->conditions[i];
     return condition->is_number ? arms_of_number(condition->op, arms)
-                                : arms_of_text(condition->op, &q->ranges[i], arms);
+                                : arms_of_text(condition->op, condition->text, &q->ranges[i], arms);
 }
 
 /* " AND range AND rest" */
