@@ -71,6 +71,27 @@ with netCDF4.Dataset("esdm://accuracy.nc", "w") as nc:
     stated[:] = np.arange(20) / 7
 PYTHON
 
+# Fragments of version 4 (layers).
+client /usr/bin/python3 - <<'PYTHON'
+import netCDF4
+import numpy as np
+
+field = np.sin(np.arange(3600, dtype="f8") / 99).reshape(2, 30, 60) * 20 + 280
+field += np.cos(np.arange(3600, dtype="f8") ** 2).reshape(2, 30, 60) / 50
+field[:, 20:23, 40:50] = np.nan
+with netCDF4.Dataset("esdm://layers.nc", "w") as nc:
+    for name, length in ("t", 2), ("y", 30), ("x", 60):
+        nc.createDimension(name, length)
+    for name, kind, tolerance in (("exact", "f4", 0), ("floats", "f4", 0.001), ("doubles", "f8", 1e-6),
+                                  ("numbers", "i4", 0)):
+        layered = nc.createVariable(name, kind, ("t", "y", "x"))
+        layered.esdm_mode = "progressive"
+        layered.units = "K"
+        if tolerance > 0:
+            layered.esdm_absolute_tolerance = tolerance
+        layered[:] = np.nan_to_num(field) * 100 if kind == "i4" else field
+PYTHON
+
 # Format 5 of the catalogue: a clone that goes on, and a tag.
 esdm-cp --reflink esdm://fields.nc esdm://clone.nc
 client /usr/bin/python3 - <<'PYTHON'
@@ -86,5 +107,6 @@ mkdir "$golden"
 for container in $(esdm-ls); do
     client ncdump "esdm://$container" >"$golden/$(basename "$container" .nc).cdl"
 done
+client ncdump 'esdm://layers.nc?accuracy=1%' >"$golden/layers.coarse"
 tar -cJf "$golden/store.tar.xz" --sort=name --owner=0 --group=0 --mtime=@0 site.json packs metadata
 ls -l "$golden"

@@ -59,6 +59,9 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
         diff "$golden/$(basename "$container" .nc).cdl" got.cdl >difference.txt ||
             fail "$golden: $container reads otherwise: $(head -20 difference.txt)"
     done
+    [ ! -e "$golden/layers.coarse" ] || client ncdump 'esdm://layers.nc?accuracy=1%' |
+        diff "$golden/layers.coarse" - >difference.txt ||
+        fail "$golden: a layer reads otherwise: $(head -20 difference.txt)"
     [ "$(esdm-ls | wc -l)" = "$(ls "$golden"/*.cdl | wc -l)" ] || fail "$golden: $(esdm-ls)"
     client ncatted -h -a now,global,c,c,written esdm://folder/classic.nc || fail "$golden: writing"
     client ncdump -h esdm://folder/classic.nc | grep -q ':now = "written"' || fail "$golden: written"

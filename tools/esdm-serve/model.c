@@ -75,7 +75,10 @@ pinned_name(const serve_model *m)
     const char *name = esdm_container_name(m->end.container);
     if (snapshot == 0 || name[0] == '/') /* a former container has a name of ESDM's own */
         return NULL;
-    g_autofree char *told = g_strdup_printf("%s@%" G_GUINT64_FORMAT, name, (guint64) snapshot);
+    /* With what its name asks for beside that, as an accuracy. */
+    const char *asked = m->end.name[0] != '?' ? strchr(m->end.name, '?') : NULL;
+    g_autofree char *told = g_strdup_printf("%s@%" G_GUINT64_FORMAT "%s", name, (guint64) snapshot,
+                                            asked != NULL ? asked : "");
     return g_uri_escape_string(told, "/@", false);
 }
 

@@ -151,10 +151,11 @@ bounds_text(const esdm_accuracy_report *r, const meaning *m)
 static void
 append_errors(GString *text, const esdm_accuracy_report *r, const meaning *m, const char *indent)
 {
-    g_string_append_printf(
-        text, "%s    largest error %.6g%s (%.1f %% of its bound), mean changes by %.3g%s", indent,
-        r->largest_error * m->scale, m->unit, 100 * r->largest_share, r->mean_change * m->scale,
-        m->unit);
+    g_string_append_printf(text, "%s    largest error %.6g%s (%.1f %% of its bound)", indent,
+                           r->largest_error * m->scale, m->unit, 100 * r->largest_share);
+    if (r->points > 0) /* else they are read less accurately, and of means nothing is known */
+        g_string_append_printf(text, ", mean changes by %.3g%s", r->mean_change * m->scale,
+                               m->unit);
     if (r->exact_points > 0)
         g_string_append_printf(
             text, "; %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " numbers were to be kept",

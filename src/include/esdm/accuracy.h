@@ -271,7 +271,9 @@ typedef struct esdm_accuracy_report {
     uint64_t changed_fragments; /**< lossy ones in which some number is off */
 } esdm_accuracy_report;
 
-/** Adds up what the committed fragments tell, reading the head of each lossy one. */
+/** Adds up what the committed fragments tell, reading the head of each lossy one. Of a container
+ *  that was opened as `NAME?accuracy=1%` what holds for numbers as they are read: of fragments that
+ *  are read less accurately bounds and largest errors alone, no points and sums. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_accuracy_report(esdm_dataset *dataset,
                                                                   esdm_accuracy_report *ret_report,
                                                                   esdm_error *err);

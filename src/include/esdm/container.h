@@ -67,7 +67,12 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_create(esdm_session *session
  * @param name     also `run1.nc@7` (a snapshot by its number), `run1.nc@-1` (the one before the
  *                 newest), `run1.nc@2026-11-20T12:00` (the newest of that time, UTC; a day without
  *                 time counts to its end; former containers of the name are looked at too), for
- *                 reading, unless a container is called so.
+ *                 reading, unless a container is called so. Any of these with `?accuracy=1%`
+ *                 behind it: numbers may be off by so much of the range of the fragment that they
+ *                 are stored in; `?accuracy=0.5K`: of variables in these units, or in units with
+ *                 another prefix; `?accuracy=tas:0.5,pr:1%`: of variables by name. Of what is
+ *                 stored in layers (ESDM_MODE_PROGRESSIVE) only the bytes are read that this
+ *                 needs. For reading alone; ESDM_ENOTSUP of queries.
  * @param snapshot a number from esdm_container_snapshots() or ESDM_SNAPSHOT_LATEST. An old one
  *                 opens for reading only.
  */

@@ -6,9 +6,12 @@ libnetcdf, the tools and the programs that people use; what is stored without la
 import json
 import pathlib
 import subprocess
+import urllib.parse
 
 from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_data,
                       need_program, run, skip, tool)
+from mounts import mounted, why_no_fuse
+from served import ask, serving
 
 PYTHON = "/usr/bin/python3"
 FIELDS = ("era5_u", "rap_pres", "merra_q", "cesm_TS", "cesm_PRECT", "pop_SST")
@@ -122,5 +125,40 @@ def test_units_variables_and_what_is_told():
                      "a digest is of what is stored")
 
 
+def test_mounted_and_over_http():
+    """The same numbers by every door; what one door keeps of a name is not told of the other."""
+    with Site() as site:
+        copy(field("era5_u"), "u.nc", "era5_u: mode=progressive")
+        want = {}
+        for asked in ("", "?accuracy=1%"):
+            run([tool("esdm-cp"), "-f", f"esdm://u.nc{asked}", site.file("out.nc")])
+            want[asked] = numbers(site.file("out.nc"))
+        expect(want[""] != want["?accuracy=1%"], "nothing is coarse")
+        with serving(site) as (port, _):
+            for asked in (*want, *want):
+                name = urllib.parse.quote(f"u.nc{asked}")
+                reply, body = ask(port, f"/files/{name}")
+                site.file("served.nc").write_bytes(body)
+                expect(reply.status == 200 and numbers(site.file("served.nc")) == want[asked], asked)
+                reply, body = ask(port, f"/zarr/{name}/era5_u/c/0/0/0")
+                expect(reply.status == 200 and body == want[asked][:len(body)] and body, asked)
+                place = urllib.parse.unquote(reply.getheader("Content-Location") or "")
+                expect(f"u.nc@1{asked}/" in place, place)
+        reason = why_no_fuse()
+        if reason:
+            print("not mounted:", reason)
+            return
+        with mounted(site) as (folder, _):
+            for asked in (*want, *want):
+                expect(numbers(folder / f"u.nc{asked}") == want[asked], asked)
+
+
+def numbers(path):
+    """The bytes of era5_u in a plain file."""
+    program = ("import netCDF4, sys\n"
+               "sys.stdout.write(netCDF4.Dataset(sys.argv[1])['era5_u'][:].data.tobytes().hex())\n")
+    return bytes.fromhex(run([PYTHON, "-c", program, path]).stdout)
+
+
 main(test_real_fields_in_a_quarter_of_the_bytes, test_parts_and_both_in_one_process,
-     test_units_variables_and_what_is_told)
+     test_units_variables_and_what_is_told, test_mounted_and_over_http)
