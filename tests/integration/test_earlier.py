@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 
-from esdmtest import BUILD, Site, environment, expect, main, run, tool
+from esdmtest import BUILD, Site, client_environment, environment, expect, main, run, tool
 
 PROGRAM = str(BUILD / "tests/integration/far_program")
 STEPS = 24
@@ -179,9 +179,10 @@ def test_earlier__what_it_gained_is_told():
         expect(len(mine) == 1 and mine[0]["dataset"] == "/tas" and mine[0]["used"] > 0 and
                mine[0]["used"] == mine[0]["requests"] and mine[0]["gained_ns"] > 0 and
                mine[0]["stopped"] is None, str(actions))
-        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, *LOOP])
+        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, *LOOP], env=client_environment())
         expect("As earlier runs did, far.nc /tas: " in done.stderr, done.stderr)
-        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, "steps", "far.nc", 9, 2, 5])
+        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, "steps", "far.nc", 9, 2, 5],
+                   env=client_environment())
         expect("the program read something else" in done.stderr, done.stderr)
 
 

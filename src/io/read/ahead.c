@@ -280,7 +280,8 @@ use_of(const esdm_dataset *dataset)
     uint64_t lengths[ESDM_MAX_RANK];
     const esdm_container *container = dataset->group->container;
     esdm__earlier *earlier = container->session->earlier;
-    if (earlier == NULL || esdm__io_of(container)->comm != NULL)
+    if (earlier == NULL || esdm__io_of(container)->comm != NULL ||
+        atomic_load(&container->session->serves_others)) /* what they read is not this program's */
         return NULL;
     for (uint32_t d = 0; d < dataset->rank; d++)
         lengths[d] = esdm_dimension_length(dataset->dimensions[d]);
