@@ -244,6 +244,19 @@ load_branches(esdm_session *session, const char *base, branches *all, esdm_error
     return status;
 }
 
+esdm_status
+esdm__branch_names(esdm_session *session, const char *base,
+                   esdm_status (*visit)(const char *name, void *user, esdm_error *err), void *user,
+                   esdm_error *err)
+{
+    branches all;
+    esdm_status status = load_branches(session, base, &all, err);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++)
+        status = visit(all.items[i].name, user, err);
+    clear_branches(&all);
+    return status;
+}
+
 static esdm_status
 tell(esdm_session *session, const char *full, const esdm_meta_container *record, char *parent,
      esdm_branch_info *ret, esdm_error *err)

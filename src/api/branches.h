@@ -37,4 +37,10 @@ esdm_status esdm__branches_follow(esdm_session *session, const char *from, const
 esdm_status esdm__branches_rejoin(esdm_session *session, const char *from, const char *to,
                                   bool *ret_any, esdm_error *err);
 
+/** Visits the names of all branches of a container until one call fails. All that lies in its
+ * folder is looked at. */
+esdm_status esdm__branch_names(esdm_session *session, const char *base,
+                               esdm_status (*visit)(const char *name, void *user, esdm_error *err),
+                               void *user, esdm_error *err);
+
 #endif

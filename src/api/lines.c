@@ -9,71 +9,9 @@
 #include <string.h>
 
 #include "api/formers.h"
-#include "base/buffer.h"
+#include "api/line_tags.h"
 #include "base/error.h"
 #include "io/session/journaling.h"
-
-#define PARENT_TAG "esdm:parent:"
-#define BEHIND_TAG "esdm:behind"
-/* "esdm:holds:BRANCH:IN"; no branch has ':' in its name. */
-#define TAG_BYTES (sizeof "esdm:holds:" + 2 * (ESDM_BRANCH_MAX + 1))
-
-typedef char tag_name[TAG_BYTES];
-
-/* "WHAT", or "WHAT:BRANCH" when the line is a branch. */
-static void
-tag_in(const char *what, const char *line, tag_name tag)
-{
-    const char *branch = esdm__name_branch(line, NULL);
-    (void) snprintf(tag, TAG_BYTES, "%s%s%s", what, branch != NULL ? ":" : "",
-                    branch != NULL ? branch : "");
-}
-
-static void
-tag_began(const char *line, tag_name tag)
-{
-    (void) snprintf(tag, TAG_BYTES, ESDM__BRANCH_TAG "%s", esdm__name_branch(line, NULL));
-}
-
-static void
-tag_holds(const char *line, const char *in, tag_name tag)
-{
-    const char *branch = esdm__name_branch(in, NULL);
-    (void) snprintf(tag, TAG_BYTES, ESDM__HOLDS_TAG "%s:%s", esdm__name_branch(line, NULL),
-                    branch != NULL ? branch : "");
-}
-
-/* A tag that is looked for. */
-typedef struct wanted {
-    const char *name;
-    bool begins; /* it begins with this; the rest of its name goes to `text` */
-    uint64_t snapshot;
-    char text[ESDM_BRANCH_MAX + 1]; /* else its author */
-} wanted;
-
-static bool
-look(const esdm_meta_tag *tag, void *user)
-{
-    wanted *w = user;
-    size_t bytes = strlen(w->name);
-    if (w->begins ? strncmp(tag->name, w->name, bytes) != 0 : strcmp(tag->name, w->name) != 0)
-        return true;
-    w->snapshot = tag->snapshot;
-    (void) snprintf(w->text, sizeof w->text, "%s",
-                    w->begins             ? tag->name + bytes
-                    : tag->author != NULL ? tag->author
-                                          : "");
-    return false;
-}
-
-static esdm_status
-find_tag(esdm_session *session, uint64_t record, wanted *w, esdm_error *err)
-{
-    w->snapshot = 0;
-    if (session->meta->tag_list == NULL)
-        return ESDM_OK;
-    return session->meta->tag_list(session->store, record, look, w, err);
-}
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
@@ -100,18 +38,18 @@ static esdm_status
 find_tagged(esdm_session *session, const char *name, const char *tag, line *ret,
             uint64_t *ret_snapshot, esdm_error *err)
 {
-    wanted w = {.name = tag};
+    esdm__tag_wanted w = {.name = tag};
     esdm__formers all;
     esdm_status status = find_line(session, name, ret, err);
     if (status == ESDM_OK && ret->record != 0)
-        status = find_tag(session, ret->record, &w, err);
+        status = esdm__tag_look(session, ret->record, &w, err);
     *ret_snapshot = w.snapshot;
     if (status != ESDM_OK || w.snapshot != 0)
         return status;
     ret->record = 0;
     status = esdm__formers_load(session, name, &all, err);
     for (size_t i = all.count; i-- > 0 && status == ESDM_OK && w.snapshot == 0;) {
-        status = find_tag(session, all.items[i].record, &w, err);
+        status = esdm__tag_look(session, all.items[i].record, &w, err);
         if (w.snapshot == 0)
             continue;
         (void) snprintf(ret->stored, sizeof ret->stored, "%s", all.items[i].stored);
@@ -144,19 +82,19 @@ static esdm_status
 parent_of(esdm_session *session, const char *name, uint64_t record,
           char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from, esdm_error *err)
 {
-    tag_name began;
+    esdm__tag_name began;
     line container;
-    wanted w = {.name = PARENT_TAG, .begins = true};
-    esdm_status status = find_tag(session, record, &w, err);
+    esdm__tag_wanted w = {.name = ESDM__PARENT_TAG, .begins = true};
+    esdm_status status = esdm__tag_look(session, record, &w, err);
     if (status == ESDM_OK && w.snapshot != 0) {
         beside(name, w.text, ret_parent);
     } else if (status == ESDM_OK) {
         base_name(name, ret_parent);
-        tag_began(name, began);
-        w = (wanted){.name = began};
+        esdm__line_tag_began(name, began);
+        w = (esdm__tag_wanted){.name = began};
         status = find_line(session, ret_parent, &container, err);
         if (status == ESDM_OK && container.record != 0)
-            status = find_tag(session, container.record, &w, err);
+            status = esdm__tag_look(session, container.record, &w, err);
     }
     if (status == ESDM_OK && ret_from != NULL)
         *ret_from = w.snapshot;
@@ -169,9 +107,9 @@ esdm__line_parent(esdm_session *session, const char *name,
                   uint64_t *ret_merged, esdm_error *err)
 {
     line l;
-    tag_name merged;
+    esdm__tag_name merged;
     uint64_t from = 0;
-    wanted w = {.name = merged};
+    esdm__tag_wanted w = {.name = merged};
     esdm_status status = find_line(session, name, &l, err);
     if (status == ESDM_OK)
         status = parent_of(session, name, l.record, ret_parent, &from, err);
@@ -179,8 +117,8 @@ esdm__line_parent(esdm_session *session, const char *name,
         *ret_from = from;
     if (status != ESDM_OK || ret_merged == NULL)
         return status;
-    tag_in(ESDM__MERGED_TAG, ret_parent, merged);
-    status = find_tag(session, l.record, &w, err);
+    esdm__line_tag_in(ESDM__MERGED_TAG, ret_parent, merged);
+    status = esdm__tag_look(session, l.record, &w, err);
     *ret_merged = w.snapshot;
     return status;
 }
@@ -201,35 +139,35 @@ static esdm_status
 find_behind(esdm_session *session, const line *l, const char *name, const char *in, common *ret,
             esdm_error *err)
 {
-    tag_name behind, holds;
+    esdm__tag_name behind, holds;
     char holder[ESDM_CONTAINER_NAME_MAX + 1];
-    tag_in(BEHIND_TAG, in, behind);
-    wanted w = {.name = behind};
-    esdm_status status = find_tag(session, l->record, &w, err);
+    esdm__line_tag_in(ESDM__BEHIND_TAG, in, behind);
+    esdm__tag_wanted w = {.name = behind};
+    esdm_status status = esdm__tag_look(session, l->record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     ret->related = true;
     (void) snprintf(ret->branch, sizeof ret->branch, "%s", w.text);
     beside(name, w.text, holder);
-    tag_holds(name, in, holds);
+    esdm__line_tag_holds(name, in, holds);
     return find_tagged(session, holder, holds, &ret->holder, &ret->snapshot, err);
 }
 
 static esdm_status
 find_common(esdm_session *session, const char *name, const char *in, common *ret, esdm_error *err)
 {
-    tag_name merged, began;
+    esdm__tag_name merged, began;
     line l, other;
-    tag_in(ESDM__MERGED_TAG, in, merged);
-    tag_began(name, began);
-    wanted w = {.name = merged};
+    esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
+    esdm__line_tag_began(name, began);
+    esdm__tag_wanted w = {.name = merged};
     *ret = (common){.snapshot = 0};
     esdm_status status = find_line(session, name, &l, err);
     if (status == ESDM_OK)
         status = find_line(session, in, &other, err);
     if (status != ESDM_OK || l.record == 0 || other.record == 0)
         return status;
-    status = find_tag(session, l.record, &w, err);
+    status = esdm__tag_look(session, l.record, &w, err);
     if (status == ESDM_OK && w.snapshot != 0) {
         *ret = (common){.holder = l, .snapshot = w.snapshot, .related = true, .is_own = true};
         (void) snprintf(ret->branch, sizeof ret->branch, "%s", esdm__name_branch(name, NULL));
@@ -240,7 +178,7 @@ find_common(esdm_session *session, const char *name, const char *in, common *ret
     if (status != ESDM_OK || ret->related)
         return status;
     w.name = began;
-    status = find_tag(session, other.record, &w, err);
+    status = esdm__tag_look(session, other.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     *ret = (common){.holder = other, .snapshot = w.snapshot, .related = true, .is_fork = true};
@@ -287,13 +225,13 @@ take_tag(esdm_session *session, const line *from, const char *name)
 static void
 drop_behind(esdm_session *session, const char *name, const line *l, const char *in, const line *but)
 {
-    tag_name holds, behind;
+    esdm__tag_name holds, behind;
     common c = {.snapshot = 0};
     esdm_error ignored;
     if (find_behind(session, l, name, in, &c, &ignored) != ESDM_OK || !c.related)
         return;
-    tag_in(BEHIND_TAG, in, behind);
-    tag_holds(name, in, holds);
+    esdm__line_tag_in(ESDM__BEHIND_TAG, in, behind);
+    esdm__line_tag_holds(name, in, holds);
     if (but == NULL)
         take_tag(session, l, behind);
     if (c.snapshot != 0 && (but == NULL || but->record != c.holder.record))
@@ -305,8 +243,8 @@ static esdm_status
 note_own(esdm_session *session, const char *name, const line *l, const char *in, uint64_t snapshot,
          esdm_error *err)
 {
-    tag_name merged;
-    tag_in(ESDM__MERGED_TAG, in, merged);
+    esdm__tag_name merged;
+    esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
     esdm_status status = set_tag(session, l, merged, snapshot, NULL, err);
     if (status == ESDM_OK)
         drop_behind(session, name, l, in, NULL);
@@ -318,9 +256,9 @@ static esdm_status
 note_behind(esdm_session *session, const char *name, const line *l, const char *in, const common *c,
             uint64_t began, esdm_error *err)
 {
-    tag_name holds, behind;
-    tag_holds(name, in, holds);
-    tag_in(BEHIND_TAG, in, behind);
+    esdm__tag_name holds, behind;
+    esdm__line_tag_holds(name, in, holds);
+    esdm__line_tag_in(ESDM__BEHIND_TAG, in, behind);
     esdm_status status = set_tag(session, &c->holder, holds, c->snapshot, NULL, err);
     if (status == ESDM_OK)
         drop_behind(session, name, l, in, &c->holder);
@@ -332,11 +270,11 @@ static esdm_status
 begin_in(esdm_session *session, const char *parent, const char *name, const line *l, const char *in,
          uint64_t from, esdm_error *err)
 {
-    tag_name began;
+    esdm__tag_name began;
     common c;
     line other;
-    tag_began(parent, began);
-    wanted w = {.name = began};
+    esdm__line_tag_began(parent, began);
+    esdm__tag_wanted w = {.name = began};
     esdm_status status = find_common(session, parent, in, &c, err);
     if (status != ESDM_OK || c.snapshot == 0)
         return status;
@@ -347,37 +285,54 @@ begin_in(esdm_session *session, const char *parent, const char *name, const line
     if (status == ESDM_OK)
         status = find_line(session, in, &other, err);
     if (status == ESDM_OK)
-        status = find_tag(session, other.record, &w, err);
+        status = esdm__tag_look(session, other.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
-    tag_began(name, began);
+    esdm__line_tag_began(name, began);
     return set_tag(session, &other, began, w.snapshot, NULL, err);
+}
+
+/* What is done with each line of a container. */
+typedef struct each {
+    esdm_session *session;
+    const char *parent;
+    const char *name;
+    const line *l;
+    const char *in;
+    uint64_t from;
+} each;
+
+static esdm_status
+begin_with(const char *other, void *user, esdm_error *err)
+{
+    const each *e = user;
+    return strcmp(other, e->parent) == 0 || strcmp(other, e->name) == 0
+               ? ESDM_OK
+               : begin_in(e->session, e->parent, e->name, e->l, other, e->from, err);
 }
 
 esdm_status
 esdm__line_begin(esdm_session *session, const char *parent, const char *name, uint64_t snapshot,
                  esdm_error *err)
 {
-    tag_name tag;
+    esdm__tag_name tag;
     line l;
-    char in[ESDM_CONTAINER_NAME_MAX + 1], of[ESDM_CONTAINER_NAME_MAX + 1];
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
     const char *branch = esdm__name_branch(parent, NULL);
     esdm_status status = find_line(session, name, &l, err);
-    (void) snprintf(tag, sizeof tag, PARENT_TAG "%s", branch != NULL ? branch : "");
+    (void) snprintf(tag, sizeof tag, ESDM__PARENT_TAG "%s", branch != NULL ? branch : "");
     if (status == ESDM_OK && branch != NULL)
         status = set_tag(session, &l, tag, snapshot, NULL, err);
-    tag_in(ESDM__MERGED_TAG, parent, tag);
+    esdm__line_tag_in(ESDM__MERGED_TAG, parent, tag);
     if (status == ESDM_OK)
         status = set_tag(session, &l, tag, snapshot, NULL, err);
-    (void) snprintf(of, sizeof of, "%s", parent);
-    for (bool more = branch != NULL; more && status == ESDM_OK;) {
-        status = esdm__line_parent(session, of, in, NULL, NULL, err);
-        if (status == ESDM_OK)
-            status = begin_in(session, parent, name, &l, in, snapshot, err);
-        (void) snprintf(of, sizeof of, "%s", in);
-        more = esdm__name_branch(of, NULL) != NULL;
-    }
-    return status;
+    if (status != ESDM_OK || branch == NULL)
+        return status;
+    /* All that the parent began with, also by way of branches that are gone. */
+    each e = {.session = session, .parent = parent, .name = name, .l = &l, .from = snapshot};
+    base_name(name, base);
+    status = begin_with(base, &e, err);
+    return status == ESDM_OK ? esdm__branch_names(session, base, begin_with, &e, err) : status;
 }
 
 /* ---- after a merge -------------------------------------------------------------------------- */
@@ -426,68 +381,18 @@ spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *
                       : note_behind(session, name, &l, s->in, &has, from, err);
 }
 
-/* Texts of tags whose names begin alike. */
-typedef struct texts {
-    const char *begins;
-    struct pair {
-        char *rest;   /* owned; of the tag's name */
-        char *author; /* owned */
-        uint64_t snapshot;
-    } * items; /* owned */
-    size_t count;
-    bool failed;
-} texts;
-
-static bool
-note_text(const esdm_meta_tag *tag, void *user)
-{
-    texts *t = user;
-    size_t bytes = strlen(t->begins);
-    if (strncmp(tag->name, t->begins, bytes) != 0)
-        return true;
-    t->failed = !esdm__array_grow(&t->items, t->count, sizeof *t->items);
-    if (t->failed)
-        return false;
-    struct pair *one = &t->items[t->count++];
-    *one = (struct pair){strdup(tag->name + bytes), strdup(tag->author != NULL ? tag->author : ""),
-                         tag->snapshot};
-    t->failed = one->rest == NULL || one->author == NULL;
-    return !t->failed;
-}
-
-static void
-clear_texts(texts *t)
-{
-    for (size_t i = 0; i < t->count; i++) {
-        free(t->items[i].rest);
-        free(t->items[i].author);
-    }
-    free(t->items);
-}
-
-/* clear_texts(), in any case. */
-static esdm_status
-load_texts(esdm_session *session, uint64_t record, const char *begins, texts *t, esdm_error *err)
-{
-    *t = (texts){.begins = begins};
-    esdm_status status = session->meta->tag_list(session->store, record, note_text, t, err);
-    return status == ESDM_OK && t->failed
-               ? esdm__error_nomem(err, t->count * sizeof *t->items, "tags")
-               : status;
-}
-
 /* To the branches that began with it, directly or not: its tags name them. */
 static esdm_status
 spread_to_all(esdm_session *session, const spread *s, uint64_t record, esdm_error *err)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
-    texts all;
-    esdm_status status = load_texts(session, record, ESDM__BRANCH_TAG, &all, err);
+    esdm__tag_texts all;
+    esdm_status status = esdm__tag_texts_load(session, record, ESDM__BRANCH_TAG, &all, err);
     for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
         beside(s->name, all.items[i].rest, name);
         status = spread_to(session, s, name, err);
     }
-    clear_texts(&all);
+    esdm__tag_texts_clear(&all);
     return status;
 }
 
@@ -496,14 +401,14 @@ static esdm_status
 spread_from(esdm_session *session, const char *between, const char *name, const char *in,
             esdm_error *err)
 {
-    tag_name began;
+    esdm__tag_name began;
     common there;
     line l;
-    tag_began(name, began);
-    wanted w = {.name = began};
+    esdm__line_tag_began(name, began);
+    esdm__tag_wanted w = {.name = began};
     esdm_status status = find_line(session, between, &l, err);
     if (status == ESDM_OK && l.record != 0)
-        status = find_tag(session, l.record, &w, err);
+        status = esdm__tag_look(session, l.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     status = find_common(session, between, in, &there, err);
@@ -515,13 +420,23 @@ spread_from(esdm_session *session, const char *between, const char *name, const 
     return status == ESDM_OK ? spread_to_all(session, &s, l.record, err) : status;
 }
 
+static esdm_status
+spread_by(const char *between, void *user, esdm_error *err)
+{
+    const each *e = user;
+    return strcmp(between, e->in) == 0 || strcmp(between, e->name) == 0
+               ? ESDM_OK
+               : spread_from(e->session, between, e->name, e->in, err);
+}
+
 esdm_status
 esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, const char *in,
                   esdm_error *err)
 {
-    char of[ESDM_CONTAINER_NAME_MAX + 1], parent[ESDM_CONTAINER_NAME_MAX + 1];
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
     line l;
     esdm_meta_container record;
+    esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
     if (status == ESDM_OK)
         status = find_line(session, name, &l, err);
@@ -529,15 +444,13 @@ esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, co
         return status;
     const spread s = {
         .name = name, .snapshot = snapshot, .in = in, .newest = record.snapshot == snapshot};
+    each e = {.session = session, .name = name, .in = in};
+    base_name(name, base);
     status = spread_to_all(session, &s, record.container, err);
-    (void) snprintf(of, sizeof of, "%s", name);
-    while (status == ESDM_OK) {
-        status = esdm__line_parent(session, of, parent, NULL, NULL, err);
-        if (status != ESDM_OK || esdm__name_branch(parent, NULL) == NULL || strcmp(parent, in) == 0)
-            break;
-        status = spread_from(session, parent, name, in, err);
-        (void) snprintf(of, sizeof of, "%s", parent);
-    }
+    if (status == ESDM_OK)
+        status = esdm__tag_look(session, record.container, &parent, err);
+    if (status == ESDM_OK && parent.snapshot != 0)
+        status = esdm__branch_names(session, base, spread_by, &e, err);
     return status == ESDM_OK ? note_own(session, name, &l, in, snapshot, err) : status;
 }
 
@@ -549,10 +462,10 @@ drop_held(esdm_session *session, const char *name, uint64_t record)
 {
     char in[ESDM_CONTAINER_NAME_MAX + 1];
     line l = {.record = record};
-    texts behind;
+    esdm__tag_texts behind;
     esdm_error ignored;
     (void) snprintf(l.stored, sizeof l.stored, "%s", name);
-    if (load_texts(session, record, BEHIND_TAG, &behind, &ignored) == ESDM_OK) {
+    if (esdm__tag_texts_load(session, record, ESDM__BEHIND_TAG, &behind, &ignored) == ESDM_OK) {
         for (size_t i = 0; i < behind.count; i++) {
             const char *rest = behind.items[i].rest;
             if (rest[0] == ':')
@@ -562,50 +475,55 @@ drop_held(esdm_session *session, const char *name, uint64_t record)
             drop_behind(session, name, &l, in, NULL);
         }
     }
-    clear_texts(&behind);
+    esdm__tag_texts_clear(&behind);
+}
+
+static esdm_status
+untag(const char *other, void *user, esdm_error *err)
+{
+    const each *e = user;
+    esdm__tag_name began;
+    line l;
+    esdm__line_tag_began(e->name, began);
+    if (find_line(e->session, other, &l, err) == ESDM_OK)
+        take_tag(e->session, &l, began);
+    return ESDM_OK;
 }
 
 void
 esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
 {
-    tag_name began;
-    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error ignored;
-    line l = {.record = record};
+    esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
+    each e = {.session = session, .name = name};
     if (esdm__name_branch(name, NULL) == NULL || session->meta->tag_remove == NULL)
         return;
-    tag_began(name, began);
+    base_name(name, base);
     drop_held(session, name, record);
-    (void) snprintf(parent, sizeof parent, "%s", name);
-    while (l.record != 0 && esdm__name_branch(parent, NULL) != NULL) {
-        char of[ESDM_CONTAINER_NAME_MAX + 1];
-        uint64_t snapshot;
-        (void) snprintf(of, sizeof of, "%s", parent);
-        if (parent_of(session, of, l.record, parent, NULL, &ignored) != ESDM_OK ||
-            find_tagged(session, parent, began, &l, &snapshot, &ignored) != ESDM_OK)
-            return;
-        take_tag(session, &l, began);
-    }
+    (void) !untag(base, &e, &ignored);
+    if (esdm__tag_look(session, record, &parent, &ignored) == ESDM_OK && parent.snapshot != 0)
+        (void) !esdm__branch_names(session, base, untag, &e, &ignored);
 }
 
 void
 esdm__line_forget(esdm_session *session, const char *name)
 {
-    static const char *const kinds[] = {ESDM__MERGED_TAG, PARENT_TAG, BEHIND_TAG};
+    static const char *const kinds[] = {ESDM__MERGED_TAG, ESDM__PARENT_TAG, ESDM__BEHIND_TAG};
     line l;
     esdm_error ignored;
     if (session->meta->tag_remove == NULL || find_line(session, name, &l, &ignored) != ESDM_OK ||
         l.record == 0)
         return;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        texts all;
-        if (load_texts(session, l.record, kinds[k], &all, &ignored) == ESDM_OK) {
+        esdm__tag_texts all;
+        if (esdm__tag_texts_load(session, l.record, kinds[k], &all, &ignored) == ESDM_OK) {
             for (size_t i = 0; i < all.count; i++) {
-                tag_name tag;
+                esdm__tag_name tag;
                 (void) snprintf(tag, sizeof tag, "%s%s", kinds[k], all.items[i].rest);
                 take_tag(session, &l, tag);
             }
         }
-        clear_texts(&all);
+        esdm__tag_texts_clear(&all);
     }
 }

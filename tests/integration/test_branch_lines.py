@@ -217,6 +217,28 @@ def test_a_parent_that_is_gone():
         run([FSCK, "--data"])
 
 
+def test_parents_that_are_gone_between_two_lines():
+    """A branch of a branch whose own parent is gone knows what that began with."""
+    with Site() as _:
+        script(MAKE)
+        run([BRANCH, "a.nc", "b"])
+        run([BRANCH, "a.nc@branch:b", "c"])
+        put("a.nc@branch:c", 0, 1)
+        run([BRANCH, "a.nc@branch:c", "d"])
+        run([RM, "--yes", "a.nc@branch:c"])
+        run([BRANCH, "a.nc@branch:d", "e"])
+        put("a.nc@branch:e", 1, 1)
+        run([MERGE, "a.nc@branch:b", "e"])
+        expect_values("a.nc@branch:b", 1, 1, 0, 0, 0, 0, 0, 0)
+        run([MERGE, "a.nc", "b"])
+        put("a.nc", 1, 0)
+        put("a.nc@branch:e", 2, 1)
+        run([MERGE, "a.nc", "e"])              # the container has all but the last change by way of b
+        expect_values("a.nc", 1, 0, 1, 0, 0, 0, 0, 0)
+        run([BRANCH, "-d", "a.nc", "e", "d", "b"])
+        run([FSCK, "--data"])
+
+
 def test_the_catalogue_is_lost():
     """What lines have in common comes back from the journals: the same is merged as would have been."""
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}], replaced={"keep": 0},
@@ -289,4 +311,4 @@ def test_what_tools_tell():
 if __name__ == "__main__":
     main(test_lines_are_merged_since_what_they_have_in_common, test_parents_are_removed,
          test_a_branch_that_is_merged_past_its_parent, test_a_parent_that_is_gone, test_the_catalogue_is_lost,
-         test_what_tools_tell)
+         test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
