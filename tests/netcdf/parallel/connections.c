@@ -9,7 +9,8 @@
  *     nc_connections restart N FIRST
  *
  * The last one writes steps, and commits all but the last of N; then a line tells it, and one is
- * waited for, before the last one is committed. Ranks below FIRST write nothing.
+ * waited for, before the last one is committed. Ranks below FIRST write nothing; if
+ * there are some, that fails.
  */
 #include "checks.h"
 
@@ -129,11 +130,15 @@ restart(int steps, int first)
             OK(nc_sync(ncid));
     }
     wait_for_line();
+    if (first > 0) { /* all ranks live until rank 0 has told why */
+        CHECK(nc_sync(ncid) != NC_NOERR);
+        return;
+    }
     OK(nc_sync(ncid));
     OK(nc_close(ncid));
     OK(nc_open_par("esdm:restart", NC_NOWRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid));
     for (int step = 0; step < steps; step++)
-        check(ncid, 0, step, first + rank % (size - first));
+        check(ncid, 0, step, (rank + 1) % size);
     OK(nc_close(ncid));
 }
 

@@ -140,7 +140,7 @@ def check_lost(folder, server):
         report = gc(env)
         esdmtest.expect(not packs(folder, "lost"), report)
         status, told = go_on()
-        esdmtest.expect(status != 0 and "was removed while the connection" in told, told)
+        esdmtest.expect(status == 0 and "was removed while the connection" in told, told)
 
 
 def main():
