@@ -12,6 +12,9 @@
 #include "model/undo.h"
 #include "model/values.h"
 
+/* Lists of up to so many are searched one by one. */
+#define FEW 8u
+
 static const char *
 attribute_name(const void *owner, uint32_t value)
 {
@@ -23,10 +26,54 @@ static esdm__attribute_entry *
 find_entry(const esdm_attributes *list, const char *name, uint32_t hash)
 {
     uint32_t index;
-    if (!esdm__names_find(&list->names, name, hash, attribute_name, list, &index))
-        return NULL;
-    return &list->items[index];
+    if (list->names != NULL)
+        return esdm__names_find(list->names, name, hash, attribute_name, list, &index)
+                   ? &list->items[index]
+                   : NULL;
+    for (index = 0; index < list->count; index++) {
+        if (list->items[index].hash == hash && strcmp(list->items[index].name, name) == 0)
+            return &list->items[index];
+    }
+    return NULL;
 }
+
+/* ---- words: names of attributes, which mostly are those of other variables, too ------------- */
+
+static const char *
+word_at(const void *owner, uint32_t value)
+{
+    const esdm_container *container = owner;
+    return container->words.items[value];
+}
+
+/* The container's copy of the name; NULL: out of memory. They stay until the container is freed. */
+static const char *
+word_of(esdm_container *container, const char *name, uint32_t hash)
+{
+    uint32_t index;
+    if (esdm__names_find(&container->words_by_text, name, hash, word_at, container, &index))
+        return container->words.items[index];
+    char *copy = strdup(name);
+    if (copy == NULL || !esdm__pointers_reserve(&container->words) ||
+        !esdm__names_reserve(&container->words_by_text)) {
+        free(copy);
+        return NULL;
+    }
+    esdm__names_add(&container->words_by_text, hash, (uint32_t) container->words.count);
+    (void) esdm__pointers_add(&container->words, copy); /* room was reserved */
+    return copy;
+}
+
+void
+esdm__words_clear(esdm_container *container)
+{
+    for (size_t i = 0; i < container->words.count; i++)
+        free(container->words.items[i]);
+    free(container->words.items);
+    esdm__names_clear(&container->words_by_text);
+}
+
+/* ---- freeing ------------------------------------------------------------------------------- */
 
 void
 esdm__attribute_values_free(const esdm_container *container, esdm_type type, uint64_t count,
@@ -46,15 +93,15 @@ free_values(const esdm_attributes *list, const esdm__attribute_entry *entry)
 void
 esdm__attributes_clear(esdm_attributes *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].name);
+    for (size_t i = 0; i < list->count; i++)
         free_values(list, &list->items[i]);
-    }
     free(list->items);
-    esdm__names_clear(&list->names);
+    if (list->names != NULL)
+        esdm__names_clear(list->names);
+    free(list->names);
     list->items = NULL;
+    list->names = NULL;
     list->count = 0;
-    list->capacity = 0;
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -119,18 +166,40 @@ has_values(const esdm__attribute_entry *entry, esdm__typeref of, uint64_t count,
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
+/* A table of the names that are there; false: out of memory. */
+static bool
+make_table(esdm_attributes *list)
+{
+    esdm__names *names = calloc(1, sizeof *names);
+    bool ok = names != NULL;
+    for (uint32_t i = 0; i < list->count && ok; i++) {
+        ok = esdm__names_reserve(names);
+        if (ok)
+            esdm__names_add(names, list->items[i].hash, i);
+    }
+    if (!ok && names != NULL)
+        esdm__names_clear(names);
+    if (!ok)
+        free(names);
+    else
+        list->names = names;
+    return ok;
+}
+
+/* There is room for as many as the next power of two says, or more. */
 static bool
 reserve_entry(esdm_attributes *list)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 1;
+    if ((list->count & (list->count - 1)) == 0) {
+        size_t capacity = list->count > 0 ? (size_t) list->count * 2 : 1;
         esdm__attribute_entry *items = reallocarray(list->items, capacity, sizeof *items);
         if (items == NULL)
             return false;
         list->items = items;
-        list->capacity = capacity;
     }
-    return esdm__names_reserve(&list->names);
+    if (list->count >= FEW && list->names == NULL && !make_table(list))
+        return false;
+    return list->names == NULL || esdm__names_reserve(list->names);
 }
 
 static esdm_status
@@ -141,14 +210,14 @@ add_entry(esdm_attributes *list, const char *name, uint32_t hash, esdm_type type
         (void) esdm__error_set(err, ESDM_EINVAL, "attribute '%s': the object has too many", name);
         return ESDM_EINVAL;
     }
-    char *copy = strdup(name);
-    if (copy == NULL || !reserve_entry(list)) {
-        free(copy);
+    const char *word = word_of(list->container, name, hash);
+    if (word == NULL || !reserve_entry(list)) {
         (void) esdm__error_nomem(err, strlen(name), "an attribute");
         return ESDM_ENOMEM;
     }
-    esdm__names_add(&list->names, hash, (uint32_t) list->count);
-    list->items[list->count++] = (esdm__attribute_entry){copy, hash, type, count, values};
+    if (list->names != NULL)
+        esdm__names_add(list->names, hash, list->count);
+    list->items[list->count++] = (esdm__attribute_entry){word, hash, type, count, values};
     return ESDM_OK;
 }
 
@@ -262,15 +331,16 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
     st = esdm__undo_keep_attributes(list, err);
     if (st != ESDM_OK)
         return st;
-    char *copy = strdup(new_name);
-    if (copy == NULL)
+    const char *word = word_of(list->container, new_name, hash);
+    if (word == NULL)
         return esdm__error_nomem(err, strlen(new_name), "a name");
     uint32_t index = (uint32_t) (entry - list->items);
-    esdm__names_remove(&list->names, entry->hash, index);
-    free(entry->name);
-    entry->name = copy;
+    if (list->names != NULL) {
+        esdm__names_remove(list->names, entry->hash, index);
+        esdm__names_add(list->names, hash, index);
+    }
+    entry->name = word;
     entry->hash = hash;
-    esdm__names_add(&list->names, hash, index);
     esdm__container_changed(list->container);
     return ESDM_OK;
 }
@@ -279,9 +349,10 @@ static void
 take_out(esdm_attributes *list, esdm__attribute_entry *entry)
 {
     size_t index = (size_t) (entry - list->items);
-    esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
-    esdm__names_shift(&list->names, (uint32_t) index);
-    free(entry->name);
+    if (list->names != NULL) {
+        esdm__names_remove(list->names, entry->hash, (uint32_t) index);
+        esdm__names_shift(list->names, (uint32_t) index);
+    }
     free_values(list, entry);
     list->count--;
     memmove(entry, entry + 1, (list->count - index) * sizeof *entry);

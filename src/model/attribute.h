@@ -7,7 +7,7 @@
 #include "model/container.h"
 
 typedef struct esdm__attribute_entry {
-    char *name; /* owned */
+    const char *name; /* the container's: esdm_container.words */
     uint32_t hash;
     esdm_type type;
     uint64_t count;

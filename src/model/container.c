@@ -179,6 +179,7 @@ esdm__container_free(esdm_container *container)
     free(container->types.items);
     (void) pthread_mutex_destroy(&container->types_lock);
     free(container->groups.items);
+    esdm__words_clear(container);
     esdm__hints_clear(&container->hints);
     free(container->name);
     free(container->said);

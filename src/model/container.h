@@ -56,11 +56,10 @@ typedef struct esdm__undo {
 
 struct esdm_attributes {
     esdm_container *container;           /* borrowed: dirty flag, writability */
+    struct esdm__attribute_entry *items; /* owned; in order; see attribute.c */
+    esdm__names *names;                  /* owned; to positions in items; NULL: they are few */
     uint32_t kept;                       /* the mark since which changes can be undone */
-    struct esdm__attribute_entry *items; /* in order; see attribute.c */
-    size_t count;
-    size_t capacity;
-    esdm__names names; /* to positions in items */
+    uint32_t count;
 };
 
 struct esdm_group {
@@ -106,7 +105,7 @@ struct esdm_dataset {
     uint32_t index; /* in its group */
     esdm_type type;
     uint32_t rank;
-    esdm_dimension **dimensions; /* owned array of borrowed pointers */
+    esdm_dimension **dimensions; /* borrowed pointers; owned array, unless it is the one below */
     uint64_t *chunk;             /* owned; NULL when not stated */
     char *codec;                 /* owned; NULL when not stated */
     esdm_accuracy *accuracy;     /* owned; NULL when not stated */
@@ -121,6 +120,7 @@ struct esdm_dataset {
     void *io;                  /* engine state of this dataset while it needs some; see io/ */
     atomic_uint io_users;      /* calls that use it: it stays as long */
     atomic_uint object;        /* number for those who observe; 0: not asked yet */
+    esdm_dimension *dimensions_here[]; /* what it was made with */
 };
 
 /** Reads in place of the engine, of containers whose data lie in others (virtual/virtual.h). */
@@ -149,6 +149,8 @@ struct esdm_container {
     esdm__pointers dimensions;  /* owned */
     esdm__pointers datasets;    /* owned; in order of creation over all groups */
     esdm__pointers types;       /* owned; esdm__usertype *, in order of definition */
+    esdm__pointers words;       /* owned; names of attributes, once each, of all objects */
+    esdm__names words_by_text;  /* to positions in words */
     pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
     esdm__undo undo;
@@ -234,6 +236,11 @@ esdm_status esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *
 /** Text of an attribute of a dataset, cut to the buffer; "" when there is none or it is no text. */
 void esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer,
                           size_t bytes);
+/** Frees the names of attributes, after all lists. */
+void esdm__words_clear(esdm_container *container);
+/** Gives a dataset other dimensions, and a chunk shape of as many; takes over both arrays. */
+void esdm__dataset_put_dimensions(esdm_dataset *dataset, uint32_t rank, esdm_dimension **dimensions,
+                                  uint64_t *chunk);
 /** Frees the attributes of a list; the list itself belongs to its object. */
 void esdm__attributes_clear(esdm_attributes *list);
 

@@ -29,7 +29,8 @@ esdm__dataset_free(esdm_dataset *dataset)
     free(dataset->codec);
     free(dataset->accuracy);
     free(dataset->chunk);
-    free(dataset->dimensions);
+    if (dataset->dimensions != dataset->dimensions_here)
+        free(dataset->dimensions);
     free(dataset->name);
     free(dataset);
 }
@@ -67,12 +68,12 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
 static esdm_dataset *
 allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *const *dimensions)
 {
-    esdm_dataset *dataset = calloc(1, sizeof *dataset);
+    esdm_dataset *dataset = calloc(1, sizeof *dataset + rank * sizeof(esdm_dimension *));
     if (dataset == NULL)
         return NULL;
     dataset->name = strdup(name);
-    dataset->dimensions = malloc((rank > 0 ? rank : 1) * sizeof(esdm_dimension *));
-    if (dataset->name == NULL || dataset->dimensions == NULL) {
+    dataset->dimensions = dataset->dimensions_here;
+    if (dataset->name == NULL) {
         esdm__dataset_free(dataset);
         return NULL;
     }
@@ -141,6 +142,18 @@ esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_
         esdm__container_changed(container);
     }
     return st;
+}
+
+void
+esdm__dataset_put_dimensions(esdm_dataset *dataset, uint32_t rank, esdm_dimension **dimensions,
+                             uint64_t *chunk)
+{
+    if (dataset->dimensions != dataset->dimensions_here)
+        free(dataset->dimensions);
+    free(dataset->chunk);
+    dataset->rank = rank;
+    dataset->dimensions = dimensions;
+    dataset->chunk = chunk;
 }
 
 /* ---- properties ---------------------------------------------------------------------------- */

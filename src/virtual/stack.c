@@ -118,11 +118,7 @@ add_axis(esdm_dataset *dataset, esdm_dimension *dimension, esdm_error *err)
         if (chunk != NULL)
             chunk[i] = i == at ? 1 : dataset->chunk[from];
     }
-    free(dataset->dimensions);
-    free(dataset->chunk);
-    dataset->dimensions = dimensions;
-    dataset->chunk = chunk;
-    dataset->rank = rank + 1;
+    esdm__dataset_put_dimensions(dataset, rank + 1, dimensions, chunk);
     return ESDM_OK;
 }
 
