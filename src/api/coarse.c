@@ -147,10 +147,13 @@ apply_item(esdm_dataset *dataset, const item *it, bool *ret_fits, esdm_error *er
     char value[64 + ESDM_NAME_MAX];
     esdm_accuracy_init(&asked);
     *ret_fits = false;
+    esdm__stated *stated = esdm__dataset_stated(dataset, err);
+    if (stated == NULL)
+        return ESDM_ENOMEM;
     if (strcmp(it->rest, "%") == 0) {
         asked.stated = ESDM_ACCURACY_RANGE_TOLERANCE;
         asked.range_tolerance = it->number / 100;
-        dataset->coarse = (esdm__coarse){.share = asked.range_tolerance};
+        stated->coarse = (esdm__coarse){.share = asked.range_tolerance};
     } else {
         double stored = 0;
         (void) snprintf(value, sizeof value, "%.17g %s", it->number, it->rest);
@@ -159,7 +162,7 @@ apply_item(esdm_dataset *dataset, const item *it, bool *ret_fits, esdm_error *er
             return ESDM_OK;
         if (status != ESDM_OK)
             return esdm__error_set(err, status, "accuracy '%s': %s", it->text, why.message);
-        dataset->coarse = (esdm__coarse){.absolute = stored};
+        stated->coarse = (esdm__coarse){.absolute = stored};
     }
     *ret_fits = true;
     return tell(dataset, &asked, err);

@@ -127,11 +127,11 @@ add_attribute(esdm__sha256 *sum, const esdm_container *container, const esdm_att
 static bool
 fill_as_attribute(esdm_dataset *dataset, esdm_attribute *ret)
 {
-    if (dataset == NULL || dataset->fill == NULL ||
+    if (dataset == NULL || dataset->stated->fill == NULL ||
         esdm_attribute_find(&dataset->attributes, "_FillValue", NULL, NULL))
         return false;
     *ret = (esdm_attribute){
-        .name = "_FillValue", .type = dataset->type, .count = 1, .values = dataset->fill};
+        .name = "_FillValue", .type = dataset->type, .count = 1, .values = dataset->stated->fill};
     return true;
 }
 

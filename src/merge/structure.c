@@ -364,9 +364,9 @@ make_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_dataset **ret, esdm_er
 static bool
 same_chunk(const esdm_dataset *a, const esdm_dataset *b)
 {
-    if (a->chunk == NULL || b->chunk == NULL)
-        return a->chunk == b->chunk;
-    return memcmp(a->chunk, b->chunk, a->rank * sizeof *a->chunk) == 0;
+    if (a->stated->chunk == NULL || b->stated->chunk == NULL)
+        return a->stated->chunk == b->stated->chunk;
+    return memcmp(a->stated->chunk, b->stated->chunk, a->rank * sizeof *a->stated->chunk) == 0;
 }
 
 /* How new fragments are to be made: theirs, where they said so and ours did not. */
@@ -374,17 +374,17 @@ static esdm_status
 merge_properties(esdm__merging *m, const esdm_dataset *base, const esdm_dataset *theirs,
                  esdm_dataset *ours, esdm_error *err)
 {
-    const char *codecs[3] = {base->codec != NULL ? base->codec : "",
-                             theirs->codec != NULL ? theirs->codec : "",
-                             ours->codec != NULL ? ours->codec : ""};
+    const char *codecs[3] = {base->stated->codec != NULL ? base->stated->codec : "",
+                             theirs->stated->codec != NULL ? theirs->stated->codec : "",
+                             ours->stated->codec != NULL ? ours->stated->codec : ""};
     esdm_status status = ESDM_OK;
     if (!same_chunk(base, theirs) && same_chunk(base, ours)) {
-        status = esdm_dataset_set_chunk(ours, theirs->chunk, err);
+        status = esdm_dataset_set_chunk(ours, theirs->stated->chunk, err);
         m->result->objects++;
     }
     if (status == ESDM_OK && strcmp(codecs[1], codecs[0]) != 0 &&
         strcmp(codecs[2], codecs[0]) == 0) {
-        status = esdm__dataset_set_codec_text(ours, theirs->codec, err);
+        status = esdm__dataset_set_codec_text(ours, theirs->stated->codec, err);
         m->result->objects++;
     }
     return status;

@@ -156,8 +156,11 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                            esdm_error *err)
 {
     bool none = accuracy == NULL || accuracy->stated == 0;
-    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->accuracy);
+    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->stated->accuracy);
+    esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
     esdm_accuracy *copy = NULL;
+    if (!same && stated == NULL)
+        return ESDM_ENOMEM;
     if (!same && !none) {
         copy = malloc(sizeof *copy);
         if (copy == NULL)
@@ -165,8 +168,8 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
         *copy = *accuracy;
     }
     if (!same) {
-        free(dataset->accuracy);
-        dataset->accuracy = copy;
+        free(stated->accuracy);
+        stated->accuracy = copy;
     }
     if (ret_changed != NULL)
         *ret_changed = !same;
@@ -178,8 +181,8 @@ esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
 {
     if (dataset == NULL)
         return false;
-    if (dataset->accuracy == NULL)
+    if (dataset->stated->accuracy == NULL)
         return false;
-    *ret_accuracy = *dataset->accuracy;
+    *ret_accuracy = *dataset->stated->accuracy;
     return true;
 }

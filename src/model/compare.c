@@ -216,20 +216,21 @@ static bool
 storage_differs(const comparison *c, const char *where, const esdm_dataset *a,
                 const esdm_dataset *b)
 {
-    if ((a->chunk == NULL) != (b->chunk == NULL))
+    if ((a->stated->chunk == NULL) != (b->stated->chunk == NULL))
         return differs(c, "the chunk shape of '%s' is stated on %s alone", where,
-                       a->chunk != NULL ? c->one : c->other);
-    for (uint32_t i = 0; a->chunk != NULL && i < a->rank; i++) {
-        if (numbers_differ(c, "the chunk shape", where, a->chunk[i], b->chunk[i]))
+                       a->stated->chunk != NULL ? c->one : c->other);
+    for (uint32_t i = 0; a->stated->chunk != NULL && i < a->rank; i++) {
+        if (numbers_differ(c, "the chunk shape", where, a->stated->chunk[i], b->stated->chunk[i]))
             return true;
     }
-    if (texts_differ(c, "the codec", where, a->codec, b->codec))
+    if (texts_differ(c, "the codec", where, a->stated->codec, b->stated->codec))
         return true;
-    if (!esdm__accuracy_equal(a->accuracy, b->accuracy))
+    if (!esdm__accuracy_equal(a->stated->accuracy, b->stated->accuracy))
         return differs(c, "the accuracy of '%s' is another one on %s than on %s", where, c->one,
                        c->other);
-    if ((a->fill == NULL) != (b->fill == NULL) ||
-        (a->fill != NULL && !values_equal(a->group->container, a->type, 1, a->fill, b->fill)))
+    if ((a->stated->fill == NULL) != (b->stated->fill == NULL) ||
+        (a->stated->fill != NULL &&
+         !values_equal(a->group->container, a->type, 1, a->stated->fill, b->stated->fill)))
         return differs(c, "the fill value of '%s' is another one on %s than on %s", where, c->one,
                        c->other);
     return false;
@@ -254,7 +255,8 @@ datasets_differ(const comparison *c, const esdm_dataset *a, const esdm_dataset *
             return differs(c, "dimension %u of '%s' is '%s' on %s and '%s' on %s", i, where,
                            a->dimensions[i]->name, c->one, b->dimensions[i]->name, c->other);
     }
-    return storage_differs(c, where, a, b) || hints_differ(c, where, &a->hints, &b->hints) ||
+    return storage_differs(c, where, a, b) ||
+           hints_differ(c, where, &a->stated->hints, &b->stated->hints) ||
            attributes_differ(c, where, &a->attributes, &b->attributes);
 }
 

@@ -98,6 +98,16 @@ esdm__coarse_is_asked(const esdm__coarse *coarse)
     return coarse != NULL && (coarse->absolute > 0 || coarse->share > 0);
 }
 
+/** What is stated for few datasets. */
+typedef struct esdm__stated {
+    uint64_t *chunk;         /* owned; NULL when not stated */
+    char *codec;             /* owned; NULL when not stated */
+    esdm_accuracy *accuracy; /* owned; NULL when not stated */
+    void *fill;              /* owned, see esdm__value_new(); or NULL */
+    esdm__hints hints;
+    esdm__coarse coarse; /* of reads of this handle; set when it is opened */
+} esdm__stated;
+
 struct esdm_dataset {
     esdm_group *group;
     char *name;
@@ -106,12 +116,7 @@ struct esdm_dataset {
     esdm_type type;
     uint32_t rank;
     esdm_dimension **dimensions; /* borrowed pointers; owned array, unless it is the one below */
-    uint64_t *chunk;             /* owned; NULL when not stated */
-    char *codec;                 /* owned; NULL when not stated */
-    esdm_accuracy *accuracy;     /* owned; NULL when not stated */
-    esdm__coarse coarse;         /* of reads of this handle; set when it is opened */
-    void *fill;                  /* owned, see esdm__value_new(); or NULL */
-    esdm__hints hints;
+    const esdm__stated *stated;  /* never NULL; owned, unless nothing was stated so far */
     esdm_attributes attributes;
     atomic_bool has_data;      /* something was written through this handle or is committed */
     bool io_was_freed;         /* it had engine state before; under the lock of the container's */
@@ -236,6 +241,11 @@ esdm_status esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *
 /** Text of an attribute of a dataset, cut to the buffer; "" when there is none or it is no text. */
 void esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer,
                           size_t bytes);
+/** The dataset's own, made when it has none; NULL: out of memory. Lives as long as the dataset. */
+esdm__stated *esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err);
+/** As esdm__hints_set(), without asking for writability or marking anything. */
+esdm_status esdm__dataset_put_hint(esdm_dataset *dataset, const char *key, const char *value,
+                                   bool *ret_changed, esdm_error *err);
 /** Frees the names of attributes, after all lists. */
 void esdm__words_clear(esdm_container *container);
 /** Gives a dataset other dimensions, and a chunk shape of as many; takes over both arrays. */

@@ -15,20 +15,46 @@
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
+static const esdm__stated nothing = {0};
+
+static void
+free_stated(esdm_dataset *dataset)
+{
+    esdm__typeref of;
+    if (dataset->stated == &nothing)
+        return;
+    esdm__stated *stated = (esdm__stated *) (uintptr_t) dataset->stated;
+    if (stated->fill != NULL &&
+        esdm__type_resolve(dataset->group->container, dataset->type, &of, NULL) == ESDM_OK)
+        esdm__value_free(of, stated->fill);
+    esdm__hints_clear(&stated->hints);
+    free(stated->codec);
+    free(stated->accuracy);
+    free(stated->chunk);
+    free(stated);
+}
+
+esdm__stated *
+esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err)
+{
+    if (dataset->stated == &nothing) {
+        esdm__stated *stated = calloc(1, sizeof *stated);
+        if (stated == NULL) {
+            (void) esdm__error_nomem(err, sizeof *stated, "what is stated for a dataset");
+            return NULL;
+        }
+        dataset->stated = stated;
+    }
+    return (esdm__stated *) (uintptr_t) dataset->stated;
+}
+
 void
 esdm__dataset_free(esdm_dataset *dataset)
 {
     if (dataset == NULL)
         return;
     esdm__attributes_clear(&dataset->attributes);
-    esdm__hints_clear(&dataset->hints);
-    esdm__typeref of;
-    if (dataset->fill != NULL &&
-        esdm__type_resolve(dataset->group->container, dataset->type, &of, NULL) == ESDM_OK)
-        esdm__value_free(of, dataset->fill);
-    free(dataset->codec);
-    free(dataset->accuracy);
-    free(dataset->chunk);
+    free_stated(dataset);
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
     free(dataset->name);
@@ -71,6 +97,7 @@ allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *con
     esdm_dataset *dataset = calloc(1, sizeof *dataset + rank * sizeof(esdm_dimension *));
     if (dataset == NULL)
         return NULL;
+    dataset->stated = &nothing;
     dataset->name = strdup(name);
     dataset->dimensions = dataset->dimensions_here;
     if (dataset->name == NULL) {
@@ -150,10 +177,13 @@ esdm__dataset_put_dimensions(esdm_dataset *dataset, uint32_t rank, esdm_dimensio
 {
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
-    free(dataset->chunk);
     dataset->rank = rank;
     dataset->dimensions = dimensions;
-    dataset->chunk = chunk;
+    if (dataset->stated != &nothing) {
+        esdm__stated *stated = (esdm__stated *) (uintptr_t) dataset->stated;
+        free(stated->chunk);
+        stated->chunk = chunk;
+    }
 }
 
 /* ---- properties ---------------------------------------------------------------------------- */
@@ -256,20 +286,21 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
         st = esdm__value_new(of, value, &copy, err);
     if (st != ESDM_OK)
         return st;
-    bool same = copy == NULL || dataset->fill == NULL
-                    ? copy == dataset->fill
-                    : esdm__values_equal(of, 1, copy, dataset->fill);
+    bool same = copy == NULL || dataset->stated->fill == NULL
+                    ? copy == dataset->stated->fill
+                    : esdm__values_equal(of, 1, copy, dataset->stated->fill);
     if (same) {
         esdm__value_free(of, copy);
         return ESDM_OK;
     }
     st = esdm__undo_keep_dataset(dataset, err);
-    if (st != ESDM_OK) {
+    esdm__stated *stated = st == ESDM_OK ? esdm__dataset_stated(dataset, err) : NULL;
+    if (stated == NULL) {
         esdm__value_free(of, copy);
-        return st;
+        return st != ESDM_OK ? st : ESDM_ENOMEM;
     }
-    esdm__value_free(of, dataset->fill);
-    dataset->fill = copy;
+    esdm__value_free(of, stated->fill);
+    stated->fill = copy;
     esdm__container_changed(container);
     return ESDM_OK;
 }
@@ -280,9 +311,9 @@ esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
     if (dataset == NULL)
         return NULL;
     if (ret_is_default != NULL)
-        *ret_is_default = dataset->fill == NULL;
-    if (dataset->fill != NULL)
-        return dataset->fill;
+        *ret_is_default = dataset->stated->fill == NULL;
+    if (dataset->stated->fill != NULL)
+        return dataset->stated->fill;
     return esdm__type_default_fill(dataset->group->container, dataset->type);
 }
 
@@ -303,20 +334,24 @@ esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error 
                                    "≥ 1",
                                    dataset->name, i);
     }
-    if (shape == NULL ? dataset->chunk == NULL
-                      : dataset->chunk != NULL && memcmp(shape, dataset->chunk, bytes) == 0)
+    if (shape == NULL
+            ? dataset->stated->chunk == NULL
+            : dataset->stated->chunk != NULL && memcmp(shape, dataset->stated->chunk, bytes) == 0)
         return ESDM_OK;
     st = esdm__undo_keep_dataset(dataset, err);
     if (st != ESDM_OK)
         return st;
+    esdm__stated *stated = esdm__dataset_stated(dataset, err);
+    if (stated == NULL)
+        return ESDM_ENOMEM;
     if (shape != NULL) {
         copy = malloc(bytes > 0 ? bytes : 1);
         if (copy == NULL)
             return esdm__error_nomem(err, bytes, "a chunk shape");
         memcpy(copy, shape, bytes);
     }
-    free(dataset->chunk);
-    dataset->chunk = copy;
+    free(stated->chunk);
+    stated->chunk = copy;
     esdm__container_changed(container);
     return ESDM_OK;
 }
@@ -326,7 +361,7 @@ esdm_dataset_chunk(const esdm_dataset *dataset)
 {
     if (dataset == NULL)
         return NULL;
-    return dataset->chunk;
+    return dataset->stated->chunk;
 }
 
 esdm_status
@@ -337,12 +372,16 @@ esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_erro
     esdm_status st = esdm__container_check_writable(container, err);
     if (st != ESDM_OK)
         return st;
-    if (chain == NULL ? dataset->codec == NULL
-                      : dataset->codec != NULL && strcmp(chain, dataset->codec) == 0)
+    if (chain == NULL
+            ? dataset->stated->codec == NULL
+            : dataset->stated->codec != NULL && strcmp(chain, dataset->stated->codec) == 0)
         return ESDM_OK;
     st = esdm__undo_keep_dataset(dataset, err);
     if (st != ESDM_OK)
         return st;
+    esdm__stated *stated = esdm__dataset_stated(dataset, err);
+    if (stated == NULL)
+        return ESDM_ENOMEM;
     if (chain != NULL) {
         if (!esdm__utf8_is_valid(chain, strlen(chain)))
             return esdm__error_set(err, ESDM_EINVAL,
@@ -352,8 +391,8 @@ esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_erro
         if (copy == NULL)
             return esdm__error_nomem(err, strlen(chain), "a codec chain");
     }
-    free(dataset->codec);
-    dataset->codec = copy;
+    free(stated->codec);
+    stated->codec = copy;
     esdm__container_changed(container);
     return ESDM_OK;
 }
@@ -363,7 +402,16 @@ esdm_dataset_codec(const esdm_dataset *dataset)
 {
     if (dataset == NULL)
         return NULL;
-    return dataset->codec;
+    return dataset->stated->codec;
+}
+
+esdm_status
+esdm__dataset_put_hint(esdm_dataset *dataset, const char *key, const char *value, bool *ret_changed,
+                       esdm_error *err)
+{
+    esdm__stated *stated = esdm__dataset_stated(dataset, err);
+    return stated != NULL ? esdm__hints_set(&stated->hints, key, value, ret_changed, err)
+                          : ESDM_ENOMEM;
 }
 
 esdm_status
@@ -377,7 +425,7 @@ esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value,
     if (st == ESDM_OK)
         st = esdm__undo_keep_dataset(dataset, err);
     if (st == ESDM_OK)
-        st = esdm__hints_set(&dataset->hints, key, value, &changed, err);
+        st = esdm__dataset_put_hint(dataset, key, value, &changed, err);
     if (changed)
         esdm__container_changed(container);
     return st;
@@ -388,7 +436,7 @@ esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
 {
     if (dataset == NULL)
         return NULL;
-    return esdm__hints_get(&dataset->hints, key);
+    return esdm__hints_get(&dataset->stated->hints, key);
 }
 
 const esdm_dataset *
@@ -433,14 +481,14 @@ esdm__dataset_copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_e
     bool changed = false;
     const void *fill = esdm_dataset_fill(from, &standard);
     esdm_status status = standard ? ESDM_OK : esdm_dataset_set_fill(to, fill, err);
-    if (status == ESDM_OK && from->chunk != NULL)
-        status = esdm_dataset_set_chunk(to, from->chunk, err);
+    if (status == ESDM_OK && from->stated->chunk != NULL)
+        status = esdm_dataset_set_chunk(to, from->stated->chunk, err);
     if (status == ESDM_OK)
-        status = esdm__dataset_set_codec_text(to, from->codec, err);
-    if (status == ESDM_OK && from->accuracy != NULL)
-        status = esdm__dataset_put_accuracy(to, from->accuracy, NULL, err);
-    for (size_t i = 0; i < from->hints.count && status == ESDM_OK; i++)
-        status = esdm__hints_set(&to->hints, from->hints.items[i].key, from->hints.items[i].value,
-                                 &changed, err);
+        status = esdm__dataset_set_codec_text(to, from->stated->codec, err);
+    if (status == ESDM_OK && from->stated->accuracy != NULL)
+        status = esdm__dataset_put_accuracy(to, from->stated->accuracy, NULL, err);
+    for (size_t i = 0; i < from->stated->hints.count && status == ESDM_OK; i++)
+        status = esdm__dataset_put_hint(to, from->stated->hints.items[i].key,
+                                        from->stated->hints.items[i].value, &changed, err);
     return status;
 }

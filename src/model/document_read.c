@@ -265,7 +265,7 @@ read_id(esdm__document_reader *r, uint32_t node, uint32_t *ret_id)
 }
 
 static esdm_status
-read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset, esdm__stated *to)
 {
     uint32_t axis = 0;
     if (node == 0)
@@ -275,17 +275,17 @@ read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
     if (st == ESDM_OK && r->tape.nodes[node].length != dataset->rank)
         st = esdm__document_wrong(r, NULL, "expected %u sizes", dataset->rank);
     if (st == ESDM_OK) {
-        dataset->chunk = malloc((dataset->rank + 1) * sizeof *dataset->chunk);
-        if (dataset->chunk == NULL) {
-            (void) esdm__error_nomem(r->err, dataset->rank * sizeof *dataset->chunk, "a chunk");
+        to->chunk = malloc((dataset->rank + 1) * sizeof *to->chunk);
+        if (to->chunk == NULL) {
+            (void) esdm__error_nomem(r->err, dataset->rank * sizeof *to->chunk, "a chunk");
             st = ESDM_ENOMEM;
         }
     }
     for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
          i = r->tape.nodes[i].next) {
         esdm__document_advance(r);
-        st = esdm__document_u64(r, NULL, i, UINT64_MAX, &dataset->chunk[axis]);
-        if (st == ESDM_OK && dataset->chunk[axis] == 0)
+        st = esdm__document_u64(r, NULL, i, UINT64_MAX, &to->chunk[axis]);
+        if (st == ESDM_OK && to->chunk[axis] == 0)
             st = esdm__document_wrong(r, NULL, "a chunk size must not be 0");
         axis++;
     }
@@ -294,15 +294,14 @@ read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
 }
 
 static esdm_status
-read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset, esdm__stated *to)
 {
     uint64_t count = 0;
     if (node == 0)
         return ESDM_OK;
     if (esdm_type_size(dataset->type) == 0)
-        return esdm__document_user_values(r, "fill", node, dataset->type, 1, &dataset->fill);
-    esdm_status st =
-        esdm__document_values(r, "fill", node, 1, dataset->type, &count, &dataset->fill);
+        return esdm__document_user_values(r, "fill", node, dataset->type, 1, &to->fill);
+    esdm_status st = esdm__document_values(r, "fill", node, 1, dataset->type, &count, &to->fill);
     if (st == ESDM_OK && r->tape.nodes[node].kind == ESDM__TAPE_NULL && r->format < 3)
         st = esdm__document_wrong(r, "fill", "NULL needs format 3");
     if (st == ESDM_OK && count != 1)
@@ -312,9 +311,9 @@ read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
 }
 
 static esdm_status
-read_codec(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+read_codec(esdm__document_reader *r, uint32_t node, esdm__stated *to)
 {
-    return node != 0 ? esdm__document_text(r, "codec", node, &dataset->codec) : ESDM_OK;
+    return node != 0 ? esdm__document_text(r, "codec", node, &to->codec) : ESDM_OK;
 }
 
 static esdm_status
@@ -353,6 +352,25 @@ read_accuracy(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
                          : st;
 }
 
+/* What few datasets have. @param nodes of chunk, codec, accuracy, fill value and hints; 0: none. */
+static esdm_status
+read_stated(esdm__document_reader *r, const uint32_t nodes[5], esdm_dataset *dataset)
+{
+    if ((nodes[0] | nodes[1] | nodes[2] | nodes[3] | nodes[4]) == 0)
+        return ESDM_OK;
+    esdm__stated *stated = esdm__dataset_stated(dataset, r->err);
+    if (stated == NULL)
+        return ESDM_ENOMEM;
+    esdm_status st = read_chunk(r, nodes[0], dataset, stated);
+    if (st == ESDM_OK)
+        st = read_codec(r, nodes[1], stated);
+    if (st == ESDM_OK)
+        st = read_accuracy(r, nodes[2], dataset);
+    if (st == ESDM_OK)
+        st = read_fill(r, nodes[3], dataset, stated);
+    return st == ESDM_OK ? read_hints(r, nodes[4], &stated->hints) : st;
+}
+
 static esdm_status
 read_dataset(esdm__document_reader *r, uint32_t node)
 {
@@ -385,15 +403,10 @@ read_dataset(esdm__document_reader *r, uint32_t node)
         st = esdm__document_result(
             r, esdm__dataset_new(group, id, name, type, rank, dimensions, &dataset, r->err));
     if (st == ESDM_OK)
-        st = read_chunk(r, slots[CHUNK], dataset);
-    if (st == ESDM_OK)
-        st = read_codec(r, slots[CODEC], dataset);
-    if (st == ESDM_OK)
-        st = read_accuracy(r, slots[ACCURACY], dataset);
-    if (st == ESDM_OK)
-        st = read_fill(r, slots[FILL], dataset);
-    if (st == ESDM_OK)
-        st = read_hints(r, slots[HINTS], &dataset->hints);
+        st = read_stated(
+            r,
+            (uint32_t[5]){slots[CHUNK], slots[CODEC], slots[ACCURACY], slots[FILL], slots[HINTS]},
+            dataset);
     if (st == ESDM_OK)
         st = read_attributes(r, slots[ATTRIBUTES], &dataset->attributes);
     return st;

@@ -227,13 +227,13 @@ put_shape(esdm__buffer *out, const esdm_dataset *dataset)
         esdm__put_u64(out, dataset->dimensions[i]->id);
     }
     esdm__buffer_put_u8(out, ']');
-    if (dataset->chunk == NULL)
+    if (dataset->stated->chunk == NULL)
         return;
     esdm__put_text(out, ",\"chunk\":[");
     for (uint32_t i = 0; i < dataset->rank; i++) {
         if (i > 0)
             esdm__buffer_put_u8(out, ',');
-        esdm__put_large_u64(out, dataset->chunk[i]);
+        esdm__put_large_u64(out, dataset->stated->chunk[i]);
     }
     esdm__buffer_put_u8(out, ']');
 }
@@ -248,23 +248,24 @@ put_dataset(esdm__buffer *out, const void *item)
     esdm__put_text(out, ",\"type\":");
     put_type_of(out, dataset->type);
     put_shape(out, dataset);
-    if (dataset->codec != NULL) {
+    if (dataset->stated->codec != NULL) {
         esdm__put_text(out, ",\"codec\":");
-        esdm__put_string(out, dataset->codec, strlen(dataset->codec));
+        esdm__put_string(out, dataset->stated->codec, strlen(dataset->stated->codec));
     }
-    if (dataset->accuracy != NULL) {
+    if (dataset->stated->accuracy != NULL) {
         esdm__put_text(out, ",\"accuracy\":\"");
-        esdm__accuracy_put(out, dataset->accuracy);
+        esdm__accuracy_put(out, dataset->stated->accuracy);
         esdm__put_text(out, "\"");
     }
-    if (dataset->fill != NULL) {
+    if (dataset->stated->fill != NULL) {
         esdm__put_text(out, ",\"fill\":");
         if (esdm_type_size(dataset->type) > 0)
-            esdm__put_value(out, dataset->type, dataset->fill);
+            esdm__put_value(out, dataset->type, dataset->stated->fill);
         else
-            put_user_values(out, dataset->group->container, dataset->type, 1, dataset->fill);
+            put_user_values(out, dataset->group->container, dataset->type, 1,
+                            dataset->stated->fill);
     }
-    put_hints(out, &dataset->hints);
+    put_hints(out, &dataset->stated->hints);
     put_attributes(out, &dataset->attributes);
     esdm__buffer_put_u8(out, '}');
 }

@@ -154,19 +154,19 @@ copy_dataset(const esdm_dataset *dataset, kept_dataset *to, esdm_error *err)
 {
     esdm__typeref of;
     size_t bytes = dataset->rank * sizeof *to->chunk;
-    esdm_status st = copy_text(dataset->codec, &to->codec, err);
+    esdm_status st = copy_text(dataset->stated->codec, &to->codec, err);
     if (st == ESDM_OK)
-        st = copy_hints(&dataset->hints, &to->hints, err);
-    if (st == ESDM_OK && dataset->chunk != NULL) {
+        st = copy_hints(&dataset->stated->hints, &to->hints, err);
+    if (st == ESDM_OK && dataset->stated->chunk != NULL) {
         to->chunk = malloc(bytes > 0 ? bytes : 1);
         if (to->chunk == NULL)
             return esdm__error_nomem(err, bytes, "what can be undone");
-        memcpy(to->chunk, dataset->chunk, bytes);
+        memcpy(to->chunk, dataset->stated->chunk, bytes);
     }
-    if (st == ESDM_OK && dataset->fill != NULL)
+    if (st == ESDM_OK && dataset->stated->fill != NULL)
         st = esdm__type_resolve(dataset->group->container, dataset->type, &of, err);
-    if (st == ESDM_OK && dataset->fill != NULL)
-        st = esdm__value_new(of, dataset->fill, &to->fill, err);
+    if (st == ESDM_OK && dataset->stated->fill != NULL)
+        st = esdm__value_new(of, dataset->stated->fill, &to->fill, err);
     return st;
 }
 
@@ -178,6 +178,8 @@ esdm__undo_keep_dataset(esdm_dataset *dataset, esdm_error *err)
     if (!undo->active || dataset->kept == undo->number || dataset->id >= undo->next_dataset_id)
         return ESDM_OK;
     esdm_status st = reserve(undo, err);
+    if (st == ESDM_OK && esdm__dataset_stated(dataset, err) == NULL)
+        st = ESDM_ENOMEM;
     if (st == ESDM_OK)
         st = copy_dataset(dataset, &kept.of.dataset, err);
     if (st != ESDM_OK) {
@@ -271,10 +273,12 @@ restore_name(kept_name *kept)
 static void
 restore_dataset(kept_dataset *kept)
 {
-    SWAP(kept->dataset->fill, kept->fill);
-    SWAP(kept->dataset->chunk, kept->chunk);
-    SWAP(kept->dataset->codec, kept->codec);
-    SWAP(kept->dataset->hints, kept->hints);
+    /* Its own, since it was kept. */
+    esdm__stated *stated = (esdm__stated *) (uintptr_t) kept->dataset->stated;
+    SWAP(stated->fill, kept->fill);
+    SWAP(stated->chunk, kept->chunk);
+    SWAP(stated->codec, kept->codec);
+    SWAP(stated->hints, kept->hints);
 }
 
 static void

@@ -56,7 +56,7 @@ esdm_status
 esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any, esdm_error *err)
 {
     esdm__boxes *s = ret;
-    *s = (esdm__boxes){.dataset = dataset, .chunk = dataset->chunk};
+    *s = (esdm__boxes){.dataset = dataset, .chunk = dataset->stated->chunk};
     *ret_any = true;
     for (uint32_t d = 0; d < dataset->rank; d++) {
         s->length[d] = esdm_dimension_length(dataset->dimensions[d]);

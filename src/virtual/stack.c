@@ -106,8 +106,8 @@ add_axis(esdm_dataset *dataset, esdm_dimension *dimension, esdm_error *err)
     uint32_t at = place_in(dataset);
     uint32_t rank = dataset->rank;
     esdm_dimension **dimensions = malloc((rank + 1) * sizeof *dimensions);
-    uint64_t *chunk = dataset->chunk != NULL ? malloc((rank + 1) * sizeof *chunk) : NULL;
-    if (dimensions == NULL || (dataset->chunk != NULL && chunk == NULL)) {
+    uint64_t *chunk = dataset->stated->chunk != NULL ? malloc((rank + 1) * sizeof *chunk) : NULL;
+    if (dimensions == NULL || (dataset->stated->chunk != NULL && chunk == NULL)) {
         free(dimensions);
         free(chunk);
         return esdm__error_nomem(err, (rank + 1) * sizeof *chunk, "a variable");
@@ -116,7 +116,7 @@ add_axis(esdm_dataset *dataset, esdm_dimension *dimension, esdm_error *err)
         uint32_t from = i > at ? i - 1 : i;
         dimensions[i] = i == at ? dimension : dataset->dimensions[from];
         if (chunk != NULL)
-            chunk[i] = i == at ? 1 : dataset->chunk[from];
+            chunk[i] = i == at ? 1 : dataset->stated->chunk[from];
     }
     esdm__dataset_put_dimensions(dataset, rank + 1, dimensions, chunk);
     return ESDM_OK;

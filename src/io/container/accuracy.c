@@ -132,7 +132,7 @@ in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy, bool *ret_sta
          esdm_error *err)
 {
     const esdm__site *site = dataset->group->container->session->site;
-    const esdm_accuracy *stated = dataset->accuracy;
+    const esdm_accuracy *stated = dataset->stated->accuracy;
     bool alone = stated == NULL || stated->stated == ESDM_ACCURACY_MODE;
     for (size_t i = 0; alone && esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
         if (!rule_fits(&site->rules[i], dataset))

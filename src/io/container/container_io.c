@@ -220,8 +220,8 @@ esdm__io_revert(esdm_container *container)
         if (io == NULL)
             continue;
         chain = container->session->default_chain;
-        if (dataset->codec == NULL ||
-            esdm__chain_parse_stored(dataset->codec, &chain, NULL) == ESDM_OK) {
+        if (dataset->stated->codec == NULL ||
+            esdm__chain_parse_stored(dataset->stated->codec, &chain, NULL) == ESDM_OK) {
             (void) pthread_mutex_lock(&io->write_lock);
             io->chain = chain;
             (void) pthread_mutex_unlock(&io->write_lock);

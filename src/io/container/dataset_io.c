@@ -171,7 +171,7 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
     const esdm_session *session = dataset->group->container->session;
     esdm_accuracy accuracy;
-    bool archive = dataset->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy) &&
+    bool archive = dataset->stated->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy) &&
                    (accuracy.stated & ESDM_ACCURACY_MODE) != 0 &&
                    accuracy.mode == ESDM_MODE_ARCHIVE;
     uint64_t preferred = session->fragment_bytes;
@@ -204,9 +204,9 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     io->cheap = esdm__site_prefer(session->site, container, path) == ESDM__PREFER_CHEAP;
     free(path);
     io->chain = session->default_chain;
-    if (dataset->codec == NULL)
+    if (dataset->stated->codec == NULL)
         return ESDM_OK;
-    return esdm__chain_parse_stored(dataset->codec, &io->chain, err);
+    return esdm__chain_parse_stored(dataset->stated->codec, &io->chain, err);
 }
 
 static esdm_status

@@ -19,8 +19,8 @@ describe(const esdm_dataset *dataset, esdm__monitor *monitor, uint32_t object)
         dimensions[i] = (esdm__dimension_facts){
             d->id, d->name, atomic_load_explicit(&d->length, memory_order_relaxed), d->unlimited};
     }
-    if (dataset->accuracy != NULL &&
-        esdm_accuracy_print(dataset->accuracy, &accuracy, NULL) != ESDM_OK)
+    if (dataset->stated->accuracy != NULL &&
+        esdm_accuracy_print(dataset->stated->accuracy, &accuracy, NULL) != ESDM_OK)
         accuracy = NULL;
     esdm__monitor_dataset(monitor,
                           &(esdm__dataset_facts){.handle = esdm__io_of(container)->observed,
@@ -29,8 +29,8 @@ describe(const esdm_dataset *dataset, esdm__monitor *monitor, uint32_t object)
                                                  .type = esdm_type_name(dataset->type),
                                                  .rank = dataset->rank,
                                                  .dimensions = dimensions,
-                                                 .chunk = dataset->chunk,
-                                                 .codec = dataset->codec,
+                                                 .chunk = dataset->stated->chunk,
+                                                 .codec = dataset->stated->codec,
                                                  .accuracy = accuracy});
     free(accuracy);
 }

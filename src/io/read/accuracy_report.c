@@ -102,7 +102,7 @@ esdm__accuracy_report(esdm_dataset *dataset, const esdm__region_map *map, uint32
 {
     esdm_accuracy_report report = {.absolute = (double) INFINITY, .relative = (double) INFINITY};
     reporter r = {.session = dataset->group->container->session,
-                  .coarse = &dataset->coarse,
+                  .coarse = &dataset->stated->coarse,
                   .report = &report,
                   .map = map,
                   .region = region};

@@ -88,7 +88,8 @@ esdm__ask_for_pieces(const esdm_dataset *dataset, const esdm_dataspace *space,
         ranges[0].bytes = last->position + last->stored_bytes - first->position;
         nranges = 1;
     } else if (raw_bytes_of(space, &pieces[0], element_bytes, &from, &to)) {
-        nranges = esdm__fetch_ranges(session, first, target, &dataset->coarse, from, to, ranges);
+        nranges =
+            esdm__fetch_ranges(session, first, target, &dataset->stated->coarse, from, to, ranges);
     }
     bool good = true;
     for (size_t i = 0; i < nranges && good; i++) {
@@ -364,12 +365,10 @@ dataset_at(const esdm_container *container, const char *path)
 }
 
 static void
-begin_dataset(esdm_dataset *dataset, uint64_t count)
+begin_with_io(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t count)
 {
-    esdm__dataset_io *io = NULL;
     uint64_t began = now_ns();
-    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK ||
-        esdm__dataset_load_directory(dataset, io, NULL) != ESDM_OK)
+    if (esdm__dataset_load_directory(dataset, io, NULL) != ESDM_OK)
         return;
     struct esdm__steps *steps = steps_of(dataset, io);
     if (steps == NULL || steps->use == NULL)
@@ -390,6 +389,16 @@ begin_dataset(esdm_dataset *dataset, uint64_t count)
     }
     (void) pthread_mutex_unlock(&io->lock);
     esdm__earlier_cost(steps->use, now_ns() - began);
+}
+
+static void
+begin_dataset(esdm_dataset *dataset, uint64_t count)
+{
+    esdm__dataset_io *io = NULL;
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+        return;
+    begin_with_io(dataset, io, count);
+    esdm__dataset_io_put(dataset);
 }
 
 void

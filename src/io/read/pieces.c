@@ -227,7 +227,7 @@ fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, cons
     uint64_t element = r->elements->bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
-    const esdm__coarse *coarse = &r->transfer->dataset->coarse;
+    const esdm__coarse *coarse = &r->transfer->dataset->stated->coarse;
     /* Where each call waits for a network the parts of edge blocks must not take one each. */
     bool by_one_call =
         target->read_bytes > 0 && to - from < fragment->raw_bytes && to - from <= BY_ONE_CALL_BYTES;

@@ -381,7 +381,7 @@ static esdm_status
 choose_codecs(round *r, size_t count, esdm_error *err)
 {
     esdm__choice **const choices[] = {&r->io->choice, &r->io->choice_in_regions};
-    if (!r->accuracy->stated || r->dataset->codec != NULL)
+    if (!r->accuracy->stated || r->dataset->stated->codec != NULL)
         return ESDM_OK;
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
         way *w = &r->ways[k];
@@ -499,7 +499,7 @@ layout_of(const round *r, esdm__cut cut)
     const esdm__dataset_io *io = r->io;
     esdm__layout layout = {.rank = dataset->rank,
                            .element_bytes = element_bytes(r),
-                           .chunk = dataset->chunk,
+                           .chunk = dataset->stated->chunk,
                            .cut = r->strided == NULL ? cut : ESDM__CUT_CONTIGUOUS,
                            .preferred_bytes = io->preferred_bytes,
                            .minimum_bytes = io->minimum_bytes};
@@ -507,7 +507,7 @@ layout_of(const round *r, esdm__cut cut)
         layout.chunk = NULL;
     if (layout.chunk != NULL) {
         esdm__box chunk;
-        esdm__box_set(&chunk, dataset->rank, NULL, dataset->chunk);
+        esdm__box_set(&chunk, dataset->rank, NULL, dataset->stated->chunk);
         /* A chunk that does not fit the memory bound is a hint we cannot follow. */
         uint64_t limit = dataset->group->container->session->fragment_limit_bytes;
         if (esdm__box_elements(&chunk) > limit / layout.element_bytes)

@@ -386,7 +386,7 @@ test_dataset__fill_cannot_change_once_there_is_data(void **state)
     assert_true(esdm_dataset_has_data(dataset));
     assert_int_equal(esdm_dataset_set_fill(dataset, &value, &err), ESDM_EINVAL);
     assert_string_equal(err.message, "dataset 'v' has data: its fill value cannot change any more");
-    assert_null(dataset->fill);
+    assert_null(dataset->stated->fill);
 }
 
 static void
