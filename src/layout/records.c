@@ -51,7 +51,7 @@ reserve_items(esdm__records *records, uint32_t more)
     uint64_t *bounds = realloc(records->bounds, numbers * sizeof *bounds);
     if (bounds != NULL)
         records->bounds = bounds;
-    esdm__record *items = realloc(records->items, (size_t) (capacity + 1) * sizeof *items);
+    esdm__record *items = realloc(records->items, (capacity > 0 ? capacity : 1) * sizeof *items);
     if (items != NULL)
         records->items = items;
     uint64_t *strides = records->strides;

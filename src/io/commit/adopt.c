@@ -111,6 +111,11 @@ esdm__commit_clean(work *w)
             io->dirty[left++] = io->dirty[i];
     }
     io->ndirty = left;
+    if (left == 0) { /* it may have held very many */
+        free(io->dirty);
+        io->dirty = NULL;
+        io->dirty_capacity = 0;
+    }
     for (size_t i = 0; i < w->ndatasets; i++)
         atomic_store(&esdm__commit_io_of(w, i)->listed, false);
     (void) pthread_mutex_unlock(&io->lock);
