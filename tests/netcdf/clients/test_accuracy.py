@@ -46,7 +46,7 @@ def test_real_fields():
     folder = need_data("fields")
     python = python_of("debian")
     script = HERE / "accuracy_fields.py"
-    most, step = by_size((by_build(12, 24), 11), (40, 5), (100000, 1))
+    most, step = by_size((24, by_build(23, 11)), (40, 5), (100000, 1))
     with Site():
         for field in FIELDS:
             header = run(["ncdump", "-h", folder / f"{field}.nc"]).stdout
