@@ -26,7 +26,7 @@ def slow_site(engine=None):
 
 
 def records(site):
-    return sorted((site.folder / "xdg-cache" / "esdm" / "runs").rglob("*.json"))
+    return sorted((site.folder / "cache" / "esdm" / "runs").rglob("*.json"))
 
 
 def record(site):

@@ -175,7 +175,7 @@ class Site:
         self.saved = {k: os.environ.get(k) for k in ("ESDM_CONFIG", "XDG_DATA_HOME", "ESDM_SITE")}
         os.environ["ESDM_CONFIG"] = str(self.config)
         os.environ["XDG_DATA_HOME"] = str(self.folder / "xdg-data")
-        self.saved_cache, Site.cache = Site.cache, self.folder / "xdg-cache"
+        self.saved_cache, Site.cache = Site.cache, self.folder / "cache"
         if self.make:
             run([tool("esdm-mkfs")])
         return self

@@ -23,7 +23,6 @@ def make(site, cdl, name, kind="nc4"):
 
 def virtual(site, name, form="netcdf4", snapshot=0, seed=1, check=True):
     """Reads the whole as a file, from several threads, and compares ranges."""
-    os.environ["XDG_CACHE_HOME"] = str(site.file("cache"))
     out = site.file("virtual.nc")
     done = run([COPY, name, form, snapshot, out, seed], check=check)
     return out if check else done
