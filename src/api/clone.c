@@ -76,6 +76,11 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
         esdm_container *source = NULL;
         status = esdm_container_open(session, source_name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
                                      &source, err);
+        if (status == ESDM_OK && source->coarse)
+            status = esdm__error_set(err, ESDM_ENOTSUP,
+                                     "'%s' is read less accurately than it is stored, and a clone "
+                                     "has what is stored: clone '%s', or copy it",
+                                     source_name, source->name);
         if (status == ESDM_OK)
             status = esdm__io_clone(source, target_name, replace, err);
         esdm_container_discard(source);

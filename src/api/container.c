@@ -169,6 +169,11 @@ open_with_digest(esdm_session *session, const char *name, esdm_open_mode mode, u
     return status;
 }
 
+/* `coarse`: the caller says how accurately it reads, and asks for what earlier runs read. */
+static esdm_status open_container(esdm_session *session, const char *name, esdm_open_mode mode,
+                                  uint64_t snapshot, bool coarse, esdm_container **ret_container,
+                                  esdm_error *err);
+
 /* "?accuracy=…" was said behind the name. */
 static esdm_status
 open_coarse(esdm_session *session, const char *name, const char *accuracy, esdm_open_mode mode,
@@ -179,24 +184,23 @@ open_coarse(esdm_session *session, const char *name, const char *accuracy, esdm_
         return esdm__error_set(err, ESDM_EACCES,
                                "'%s?accuracy=%s' is for reading: write to '%s' itself", name,
                                accuracy, name);
-    esdm_status status = esdm_container_open(session, name, mode, snapshot, &container, err);
+    esdm_status status = open_container(session, name, mode, snapshot, true, &container, err);
     if (status != ESDM_OK)
         return status;
     status = esdm__coarse_apply(container, accuracy, err);
-    if (status == ESDM_OK)
-        *ret_container = container;
-    else
+    if (status != ESDM_OK) {
         esdm_container_discard(container);
-    return status;
+        return status;
+    }
+    esdm__read_as_before(container);
+    *ret_container = container;
+    return ESDM_OK;
 }
 
-esdm_status
-esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
-                    esdm_container **ret_container, esdm_error *err)
+static esdm_status
+open_container(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+               bool coarse, esdm_container **ret_container, esdm_error *err)
 {
-    ESDM_FLOAT_ENV_OWN;
-    ESDM__NEED(err, session);
-    ESDM__NEED(err, ret_container);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     if (mode != ESDM_OPEN_READ && mode != ESDM_OPEN_WRITE)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_open: wrong argument");
@@ -220,13 +224,23 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
         status = open_moment(session, normal, mode, snapshot, &container, &why);
     if (status == ESDM_OK)
         status = follow_saved(mode, &container, &why);
-    if (status == ESDM_OK && mode == ESDM_OPEN_READ)
+    if (status == ESDM_OK && mode == ESDM_OPEN_READ && !coarse)
         esdm__read_as_before(container);
     if (status == ESDM_OK)
         *ret_container = container;
     else if (err != NULL)
         *err = why;
     return status;
+}
+
+esdm_status
+esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+                    esdm_container **ret_container, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_container);
+    return open_container(session, name, mode, snapshot, false, ret_container, err);
 }
 
 /* Commits count snapshots alone: those that were kept for their age go now and then. */

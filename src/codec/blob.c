@@ -458,11 +458,13 @@ esdm__blob_decode_bytes(const esdm__blob_view *view)
     uint64_t code = view->element_bytes > 4 ? 8 : 4;
     uint64_t numbers = view->element_bytes > 0 ? raw / view->element_bytes : 0;
     uint64_t bytes = view->chain.count > 1 ? 2 * raw : view->use > 1 ? numbers * 8 : 0;
+    uint64_t layers =
+        view->use > 1 ? numbers * ESDM__LAYER_DECODE_BYTES + ESDM__LAYER_TABLES_BYTES : 0;
     for (uint32_t i = 0; i < view->chain.count; i++) {
         if ((view->chain.codecs[i]->flags & ESDM_CODEC_SHAPED) != 0)
-            return bytes + numbers * (2 * code + 1);
+            bytes += numbers * (2 * code + 1);
     }
-    return bytes;
+    return bytes > layers ? bytes : layers;
 }
 
 esdm_status

@@ -224,7 +224,9 @@ encode_layer(layers_encoder *e, uint32_t layer, esdm_error *err)
         reached = reached && (last || facts.points + facts.exact_points > 0);
         esdm__accuracy_add(&all, &facts);
     }
-    e->errors[layer] = reached ? all.largest_error : e->errors[layer - 1];
+    /* Blocks that stayed as they were have the error of the layer before, at most; others their
+     * own. */
+    e->errors[layer] = reached ? all.largest_error : fmax(all.largest_error, e->errors[layer - 1]);
     if (last)
         e->accuracy.facts = all;
     return ESDM_OK;

@@ -530,9 +530,12 @@ typedef struct decoder {
 static void
 make_slots(decoder *d)
 {
-    for (uint32_t c = 0; c < CONTEXTS; c++)
+    for (uint32_t c = 0; c < CONTEXTS; c++) {
+        /* Where nothing occurred: a symbol that has no frequency. */
+        memset(d->symbol[c], 0, sizeof d->symbol[c]);
         for (uint32_t s = 0; s < SYMBOLS; s++)
             memset(d->symbol[c] + d->t.start[c][s], (int) s, d->t.frequency[c][s]);
+    }
 }
 
 static bool

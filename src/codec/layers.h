@@ -22,6 +22,10 @@
 #include "codec/verify.h"
 #include "esdm/sys/codec.h"
 
+/** What decoding a layer takes at most: of each number, and beside them. */
+#define ESDM__LAYER_DECODE_BYTES 26
+#define ESDM__LAYER_TABLES_BYTES (UINT64_C(192) << 10)
+
 typedef enum esdm__layer_kind {
     ESDM__LAYER_SAME = 0,  /* numbers stay as they are */
     ESDM__LAYER_GRID = 1,  /* multiples of `step` */

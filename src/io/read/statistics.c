@@ -253,6 +253,9 @@ esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
     esdm__dataset_io_put(dataset);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
+    /* Those of fragments are of what is stored, others of what this handle reads. */
+    if (esdm__coarse_is_asked(&dataset->stated->coarse))
+        g.result.exact = g.result.bounds = false;
     *ret = g.result;
     return ESDM_OK;
 }

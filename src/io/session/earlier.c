@@ -113,6 +113,8 @@ esdm__earlier_expected(esdm__earlier *earlier, const char *container, size_t i,
             strcmp(use->container, container) == 0 && i-- == 0)
             found = use;
     }
+    if (found != NULL)
+        found->held = true;
     (void) pthread_mutex_unlock(&earlier->lock);
     if (found != NULL)
         *ret_dataset = found->dataset;
@@ -127,9 +129,9 @@ make_room(esdm__earlier *earlier)
     if (earlier->count < ESDM__USES_MOST)
         return true;
     for (esdm__use **at = &earlier->uses; *at != NULL; at = &(*at)->next) {
-        /* Others may hold a pointer to one that is read or was asked for. */
-        if (!(*at)->read && atomic_load(&(*at)->account.requests) == 0 && (*at)->trust <= 0 &&
-            (oldest == NULL || (*at)->seen_s < (*oldest)->seen_s))
+        /* Others have a pointer to one that they asked for. */
+        if (!(*at)->held && !(*at)->read && atomic_load(&(*at)->account.requests) == 0 &&
+            (*at)->trust <= 0 && (oldest == NULL || (*at)->seen_s < (*oldest)->seen_s))
             oldest = at;
     }
     if (oldest == NULL)
@@ -196,6 +198,8 @@ esdm__earlier_use(esdm__earlier *earlier, const char *container, const char *dat
         use->other_length = true;
         memcpy(use->lengths, lengths, rank * sizeof *lengths);
     }
+    if (use != NULL)
+        use->held = true;
     (void) pthread_mutex_unlock(&earlier->lock);
     return use != NULL && use->rank == rank ? use : NULL;
 }

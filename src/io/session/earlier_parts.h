@@ -26,6 +26,7 @@ struct esdm__use {
     int trust;         /* below 1: no action */
     uint64_t order;    /* of its first read, in the run that `before` is of */
     uint64_t seen_s;   /* when that was, since 1970 */
+    bool held;         /* a reader has a pointer to it */
     bool read;         /* in this run */
     uint64_t read_as;  /* order of its first read in this run */
     bool other_length; /* than in the earlier run */

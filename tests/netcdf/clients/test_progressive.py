@@ -114,6 +114,7 @@ def test_units_variables_and_what_is_told():
         for door in ("ts.nc@1?accuracy=1.5K", "ts.nc?accuracy=cesm_TS:1.5", "ts.nc?accuracy=3%,1.5K"):
             told = stat(door, "cesm_TS")["accuracy"]
             expect(told["absolute"] == 1.5 and 0.01 < told["largest_error"] <= 1.5, (door, told))
+        expect_error(run([tool("esdm-cp"), "--reflink", "esdm://ts.nc?accuracy=1.5K", "esdm://clone.nc"], check=False), "less accurately")
         client(["ncks", "esdm://ts.nc?accuracy=1.5K", site.file("plain.nc")])
         run([tool("esdm-cp"), "esdm://ts.nc?accuracy=1.5K", "esdm://small.nc"])
         for text, word in (("", "a number greater than 0"), ("1.5", "is not said"), ("1Pa", "such units"),

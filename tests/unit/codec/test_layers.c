@@ -399,7 +399,7 @@ test_layers__stored_bytes_may_be_anything(void **state)
         stored[0] = (uint8_t) (i / 4 % 5);
         stored[1] = (uint8_t) (1u << (i / 20 % 4));
         stored[2] = (uint8_t) (i % 3 == 0 ? stored[2] % 24 : 0);
-        stored[3] = (uint8_t) (i / 7 % 2);
+        stored[3] = (uint8_t) (i / 7 % 3);
         memset(stored + 4, 0, 4);
         size_t bytes = 16 + (stored[3] == 0 ? 63u * stored[1] : (size_t) stored[9]);
         esdm_status st = esdm__layer_decode(&input, &esdm_codec_field_plugin, stored, bytes, known,
