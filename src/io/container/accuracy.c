@@ -468,7 +468,7 @@ esdm_status
 esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
                       esdm_error *err)
 {
-    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+    esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
     esdm_status status = ESDM_OK;
     if (io == NULL)
         return esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);

@@ -216,7 +216,7 @@ esdm__io_revert(esdm_container *container)
     esdm__undo_revert(container);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+        esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
         if (io == NULL)
             continue;
         chain = container->session->default_chain;

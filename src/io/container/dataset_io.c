@@ -296,6 +296,16 @@ esdm__dataset_io_find(const esdm_dataset *dataset)
     return io;
 }
 
+esdm__dataset_io *
+esdm__dataset_io_find_for_sure(const esdm_dataset *dataset)
+{
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    (void) pthread_mutex_lock(&container_io->lock);
+    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+    (void) pthread_mutex_unlock(&container_io->lock);
+    return io;
+}
+
 void
 esdm__dataset_io_put(const esdm_dataset *dataset)
 {
@@ -457,7 +467,7 @@ esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *c
     esdm_status status = esdm__dataset_set_codec_text(dataset, text, err);
     if (status != ESDM_OK)
         return status;
-    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
+    esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);
         io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;

@@ -167,6 +167,9 @@ esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_i
 /** The same where it has one. NULL: it has none, and so nothing that is not committed; then there
  *  is nothing to put back. */
 esdm__dataset_io *esdm__dataset_io_find(const esdm_dataset *dataset);
+/** The same, also of one that is just looked at whether it can be freed: for changes of what it
+ * says. The container's lock is not held. */
+esdm__dataset_io *esdm__dataset_io_find_for_sure(const esdm_dataset *dataset);
 void esdm__dataset_io_put(const esdm_dataset *dataset);
 void esdm__dataset_io_free(esdm_dataset *dataset);
 /** Whether the state says nothing that the store does not say. Caller holds the write lock and

@@ -308,17 +308,6 @@ esdm__dataset_release_pages(esdm__page **held, size_t npages)
         esdm__page_unref(held[i]);
 }
 
-/* Also one that is just looked at whether it can be freed. */
-static esdm__dataset_io *
-find_for_sure(const esdm_dataset *dataset)
-{
-    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
-    (void) pthread_mutex_lock(&container_io->lock);
-    esdm__dataset_io *io = esdm__dataset_io_find(dataset);
-    (void) pthread_mutex_unlock(&container_io->lock);
-    return io;
-}
-
 void
 esdm__container_forget_pages(const esdm_container *container)
 {
@@ -328,7 +317,7 @@ esdm__container_forget_pages(const esdm_container *container)
     (void) pthread_mutex_unlock(&container_io->lock);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = find_for_sure(dataset);
+        esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->lock);
