@@ -408,6 +408,33 @@ esdm__branches_follow(esdm_session *session, const char *from, const char *to, e
     return status;
 }
 
+typedef struct sharing {
+    const char *uuid;
+    bool found;
+} sharing;
+
+static bool
+note_shared(const char *uuid, uint64_t container, void *user)
+{
+    sharing *s = user;
+    (void) container;
+    s->found = s->found || strcmp(uuid, s->uuid) == 0;
+    return !s->found;
+}
+
+/* Whether the branch has data of the container: it began there. */
+static esdm_status
+began_with(esdm_session *session, const char *branch, const char *uuid, bool *ret, esdm_error *err)
+{
+    esdm_meta_container record;
+    sharing s = {.uuid = uuid};
+    esdm_status status = session->meta->container_find(session->store, branch, &record, err);
+    if (status == ESDM_OK)
+        status = session->meta->shared_list(session->store, record.container, note_shared, &s, err);
+    *ret = s.found;
+    return status;
+}
+
 esdm_status
 esdm__branches_rejoin(esdm_session *session, const char *from, const char *to, bool *ret_any,
                       esdm_error *err)
@@ -428,8 +455,12 @@ esdm__branches_rejoin(esdm_session *session, const char *from, const char *to, b
         status = esdm__tag_find(session, record.container, &began, err);
         if (status != ESDM_OK || began.snapshot == 0)
             continue;
+        bool is_branch = false;
+        status = began_with(session, all.items[i].name, record.uuid, &is_branch, err);
+        if (status != ESDM_OK || !is_branch)
+            continue;
         status = follow_one(session, all.items[i].name, from, to, err);
-        *ret_any = status == ESDM_OK;
+        *ret_any = *ret_any || status == ESDM_OK;
     }
     clear_branches(&all);
     return status;

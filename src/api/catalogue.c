@@ -191,10 +191,13 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
             replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
     bool rejoined = false;
     esdm_error why = {0};
-    if (status == ESDM_ENOENT && strcmp(normal_from, normal_to) != 0 &&
-        esdm__branches_rejoin(session, normal_from, normal_to, &rejoined, &why) == ESDM_OK &&
-        rejoined)
-        return ESDM_OK;
+    if (status == ESDM_ENOENT && strcmp(normal_from, normal_to) != 0) {
+        esdm_status more = esdm__branches_rejoin(session, normal_from, normal_to, &rejoined, &why);
+        if (rejoined && more != ESDM_OK && err != NULL)
+            *err = why;
+        if (rejoined)
+            return more;
+    }
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)

@@ -366,13 +366,21 @@ spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *
     if (status != ESDM_OK)
         return status;
     bool direct = strcmp(parent, s->name) == 0;
+    bool newest = s->newest;
     uint64_t fork = direct ? from : has.is_fork ? has.snapshot : 0;
-    if (!s->newest && fork == 0) /* when it came into the line is not known */
+    esdm_meta_container record;
+    if (newest) { /* what was merged meanwhile is not in it: a commit comes before its tag */
+        status = session->meta->container_find(session->store, s->name, &record, err);
+        if (status != ESDM_OK)
+            return status;
+        newest = record.snapshot == s->snapshot;
+    }
+    if (!newest && fork == 0) /* when it came into the line is not known */
         return ESDM_OK;
-    if (!s->newest && fork > s->snapshot) {
+    if (!newest && fork > s->snapshot) {
         has = (common){.holder = other, .snapshot = s->snapshot};
         (void) snprintf(has.branch, sizeof has.branch, "%s", esdm__name_branch(s->name, NULL));
-    } else if (!s->newest && direct) {
+    } else if (!newest && direct) {
         has = (common){.holder = l, .snapshot = from, .is_own = true};
     }
     if (has.snapshot <= there.snapshot)

@@ -155,6 +155,26 @@ def test_earlier__a_damaged_record_is_none():
             expect(record(site)["uses"][0]["loops"][0]["count"] == STEPS, file.read_text()[:500])
 
 
+def test_earlier__only_its_own_files_are_removed():
+    """Records of sites that nobody uses any more go; what a link leads to, and what others made, stay."""
+    with slow_site() as site:
+        requests(site, *LOOP)
+        runs = records(site)[0].parent.parent
+        victim, stranger, old = site.file("victim"), runs / "notes", runs / ("ab" * 16)
+        for folder in (victim, stranger, old):
+            folder.mkdir()
+            (folder / "results.json").write_text("{}")
+            os.utime(folder / "results.json", (1e9, 1e9))
+        (runs / ("cd" * 16)).symlink_to(victim)
+        os.utime(runs / ("cd" * 16), (1e9, 1e9), follow_symlinks=False)
+        for folder in (stranger, old):
+            os.utime(folder, (1e9, 1e9))
+        requests(site, "steps", "far.nc", 9, 2, 5)
+        expect((victim / "results.json").exists(), "a link was followed")
+        expect((stranger / "results.json").exists(), "a folder of somebody else was emptied")
+        expect(not old.exists(), "an old record stays")
+
+
 def test_earlier__runs_that_end_together():
     """Each keeps what it read; the file is always whole."""
     with slow_site() as site:
@@ -190,5 +210,6 @@ main(test_earlier__the_second_run_asks_before_it_has_seen_the_pattern,
      test_earlier__any_order_is_remembered, test_earlier__a_program_that_changes_ends_it,
      test_earlier__what_follows_the_end_of_the_record_is_read,
      test_earlier__another_container_of_the_series, test_earlier__off,
+     test_earlier__only_its_own_files_are_removed,
      test_earlier__a_damaged_record_is_none, test_earlier__runs_that_end_together,
      test_earlier__what_it_gained_is_told)

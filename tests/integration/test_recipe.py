@@ -214,6 +214,10 @@ with netCDF4.Dataset("esdm://out.nc", "w") as d:
         values[0, 0, :5] = 1e20
     v[:] = values
     d.createVariable("n", "i4", ("t",))[:] = 7
+    packed = d.createVariable("packed", "i1", ("t",))
+    packed.setncattr("_Unsigned", "true")
+    coded = d.createVariable("coded", "f4", ("t",))
+    coded.missing_value = numpy.array([-999, -998], "f4")
 """
 
 
@@ -228,7 +232,8 @@ def test_tolerances():
         script.write_text(ELSEWHERE)
         command = ["--", "/usr/bin/python3", str(script), str(other)]
         for wrong, why in (("tas", "is not NAME"), ("tas: abs=x", "abs"), ("pr: abs=1", "no such variable|has such a"),
-                           ("tas: abs=1 kg", "kg"), ("tas: psnr=60", "by themselves"), ("tas: mode=archive", "by themselves")):
+                           ("tas: abs=1 kg", "kg"), ("tas: psnr=60", "by themselves"), ("tas: mode=archive", "by themselves"),
+                           ("packed: abs=1", "_Unsigned"), ("coded: abs=1", "several missing values")):
             bad = recipe("record", "--tolerance", wrong, *command, check=False)
             expect(bad.returncode not in (0, 1) and any(w in bad.stderr for w in why.split("|")), f"{wrong}: {bad.stderr}")
         expect_error(recipe("show", "out.nc", check=False), "has no recipe")

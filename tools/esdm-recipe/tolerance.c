@@ -104,6 +104,12 @@ take_option(const char *option, const char *text, variable *v)
     if (type >= ESDM_TYPE_STRING || type == ESDM_TYPE_CHAR || type == ESDM_TYPE_INT64 ||
         type == ESDM_TYPE_UINT64)
         return refuse(option, v, "its values are no numbers of up to 53 bits");
+    esdm_attribute attribute;
+    if (esdm_attribute_find(esdm_dataset_attributes(v->of[0]), "_Unsigned", &attribute, NULL))
+        return refuse(option, v, "its numbers are marked _Unsigned, which is not looked at");
+    if (esdm_attribute_find(esdm_dataset_attributes(v->of[0]), "missing_value", &attribute, NULL) &&
+        attribute.count != 1)
+        return refuse(option, v, "it has several missing values");
     if ((v->accuracy.stated & ~(uint32_t) BOUNDS) != 0)
         return refuse(option, v,
                       "only abs, rel, finest, digits and bits tell of two values by themselves "

@@ -153,7 +153,12 @@ map(const char *name, bool make, size_t bytes, esdm__shared_pages **ret_shared, 
         failure = posix_fallocate(fd, 0, (off_t) bytes); /* writing to it cannot fail then */
     if (failure == 0 && !make) {
         failure = fstat(fd, &found) == 0 ? 0 : errno;
+        if (failure == 0 &&
+            (!S_ISREG(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 077) != 0))
+            failure = EACCES; /* another user's, who was told or has guessed the name */
         bytes = failure == 0 ? (size_t) found.st_size : 0;
+        if (failure == 0 && bytes < sizeof(head))
+            failure = EINVAL;
     }
     if (failure == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -200,6 +205,24 @@ esdm__shared_pages_make(const esdm_session *session, uint64_t container, uint64_
     return status;
 }
 
+/* Whether all lies in the memory. */
+static bool
+is_sound(const esdm__shared_pages *shared)
+{
+    const head *h = shared->memory;
+    if (h->mark != MARK || h->bytes != shared->bytes || h->count > PAGES_MOST ||
+        shared->bytes < sizeof *h + h->count * sizeof(entry))
+        return false;
+    for (uint64_t i = 0; i < h->count; i++) {
+        const entry *e = &entries_of(shared)[i];
+        uint64_t box_bytes = UINT64_C(2) * e->page.rank * sizeof *e->page.box;
+        if (e->page.rank > ESDM_MAX_RANK || e->box % 8 != 0 || e->box > h->bytes ||
+            box_bytes > h->bytes - e->box || e->data > h->bytes || e->bytes > h->bytes - e->data)
+            return false;
+    }
+    return true;
+}
+
 esdm__shared_pages *
 esdm__shared_pages_join(const char *name)
 {
@@ -207,7 +230,7 @@ esdm__shared_pages_join(const char *name)
     if (map(name, false, 0, &shared, NULL) != ESDM_OK)
         return NULL;
     head *h = shared->memory;
-    if (shared->bytes < sizeof *h || h->mark != MARK || h->bytes != shared->bytes) {
+    if (!is_sound(shared)) {
         unmap(shared);
         return NULL;
     }

@@ -6,7 +6,8 @@
  * @file
  * What the ranks of a node that read one snapshot have in common, where each would need a
  * connection to the metadata store for it: index pages, in memory that they share, and the pin of
- * the rank that has made it, the leader. It stays pinned until the last of them has closed.
+ * the rank that has made it, the leader. It stays pinned until the last of them has closed,
+ * or the leader its session: then the others are told when the snapshot is deleted.
  *
  * Made by the leader under a name that is gone once all have joined. Threads: any; immutable, but
  * for the number of its users.

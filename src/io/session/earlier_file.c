@@ -182,9 +182,10 @@ load_json(const esdm__earlier *earlier, time_t *ret_changed)
     struct stat st;
     json_t *root = NULL;
     int n = snprintf(path, sizeof path, "%s/%s", earlier->folder, earlier->file);
-    int fd = n < (int) sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd =
+        n < (int) sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        (size_t) st.st_size <= BYTES_MOST) {
+        (st.st_mode & 022) == 0 && (size_t) st.st_size <= BYTES_MOST) {
         root = read_json(fd, (size_t) st.st_size);
         *ret_changed = st.st_mtim.tv_sec;
     }
@@ -392,60 +393,102 @@ lock_folder(const char *folder)
 
 /* ---- bounds -------------------------------------------------------------------------------- */
 
-/* Removes entries of a folder that are older than the most, and the oldest of too many. */
+/* A folder of ours, where nobody else makes anything. -1: it is not. */
+static int
+open_own(int folder, const char *name)
+{
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0)) {
+        (void) close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* What this file makes in the folder of a site. */
+static bool
+is_record(const char *name, mode_t mode)
+{
+    const char *end = strrchr(name, '.');
+    return S_ISREG(mode) && end != NULL &&
+           (strcmp(end, ".json") == 0 || strncmp(name, "new.", strlen("new.")) == 0);
+}
+
+/* And in that of all sites: their ids. */
+static bool
+is_site(const char *name, mode_t mode)
+{
+    return S_ISDIR(mode) && strspn(name, "0123456789abcdef-") == strlen(name);
+}
+
+/* Removes entries of a folder that are older than the most, and the oldest of too many. Nothing but
+ * what is ours is looked at, and no link is followed. */
 static void
-trim(const char *folder, unsigned most, bool (*remove_one)(const char *path))
+trim(int folder, unsigned most, bool (*is_ours)(const char *name, mode_t mode),
+     bool (*remove_one)(int folder, const char *name))
 {
     for (;;) {
-        char path[PATH_MAX];
-        char oldest[PATH_MAX] = "";
+        char oldest[NAME_MAX + 1] = "";
         struct stat st;
         time_t oldest_s = 0;
         unsigned count = 0;
-        DIR *dir = opendir(folder);
+        int fd = open_own(folder, ".");
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
         while (dir != NULL && (entry = readdir(dir)) != NULL) {
-            if (entry->d_name[0] == '.' || strcmp(entry->d_name, "lock") == 0 ||
-                snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int) sizeof path ||
-                lstat(path, &st) != 0)
+            if (entry->d_name[0] == '.' ||
+                fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+                st.st_uid != geteuid() || !is_ours(entry->d_name, st.st_mode))
                 continue;
             count++;
             if (oldest[0] == '\0' || st.st_mtim.tv_sec < oldest_s) {
                 oldest_s = st.st_mtim.tv_sec;
-                memcpy(oldest, path, strlen(path) + 1);
+                (void) snprintf(oldest, sizeof oldest, "%s", entry->d_name);
             }
         }
         if (dir != NULL)
             (void) closedir(dir);
+        else if (fd >= 0)
+            (void) close(fd);
         if (count == 0 || (count <= most && oldest_s > time(NULL) - AGE_MOST_S) ||
-            !remove_one(oldest))
+            !remove_one(folder, oldest))
             return;
     }
 }
 
 static bool
-remove_file(const char *path)
+remove_file(int folder, const char *name)
 {
-    return unlink(path) == 0;
+    return unlinkat(folder, name, 0) == 0;
 }
 
 static bool
-remove_site(const char *path)
+remove_site(int folder, const char *name)
 {
-    char lock[PATH_MAX];
-    trim(path, 0, remove_file);
-    if (snprintf(lock, sizeof lock, "%s/lock", path) < (int) sizeof lock)
-        (void) unlink(lock);
-    return rmdir(path) == 0;
+    int site = open_own(folder, name);
+    if (site < 0)
+        return false;
+    trim(site, 0, is_record, remove_file);
+    (void) unlinkat(site, "lock", 0);
+    (void) close(site);
+    return unlinkat(folder, name, AT_REMOVEDIR) == 0;
 }
 
 static void
 trim_all(const esdm__earlier *earlier)
 {
     char *records = records_folder();
-    trim(earlier->folder, FILES_MOST, remove_file);
-    if (records != NULL)
-        trim(records, SITES_MOST, remove_site);
+    int all = records != NULL ? open_own(AT_FDCWD, records) : -1;
+    int site = open_own(AT_FDCWD, earlier->folder);
+    if (site >= 0) {
+        trim(site, FILES_MOST, is_record, remove_file);
+        (void) close(site);
+    }
+    if (all >= 0) {
+        trim(all, SITES_MOST, is_site, remove_site);
+        (void) close(all);
+    }
     free(records);
 }
 
