@@ -422,16 +422,13 @@ note_shared(const char *uuid, uint64_t container, void *user)
     return !s->found;
 }
 
-/* Whether the branch has data of the container: it began there. */
-static esdm_status
-began_with(esdm_session *session, const char *branch, const char *uuid, bool *ret, esdm_error *err)
+esdm_status
+esdm__branch_shares(esdm_session *session, uint64_t record, const char *uuid, bool *ret_shares,
+                    esdm_error *err)
 {
-    esdm_meta_container record;
     sharing s = {.uuid = uuid};
-    esdm_status status = session->meta->container_find(session->store, branch, &record, err);
-    if (status == ESDM_OK)
-        status = session->meta->shared_list(session->store, record.container, note_shared, &s, err);
-    *ret = s.found;
+    esdm_status status = session->meta->shared_list(session->store, record, note_shared, &s, err);
+    *ret_shares = s.found;
     return status;
 }
 
@@ -456,7 +453,10 @@ esdm__branches_rejoin(esdm_session *session, const char *from, const char *to, b
         if (status != ESDM_OK || began.snapshot == 0)
             continue;
         bool is_branch = false;
-        status = began_with(session, all.items[i].name, record.uuid, &is_branch, err);
+        esdm_meta_container branch;
+        status = session->meta->container_find(session->store, all.items[i].name, &branch, err);
+        if (status == ESDM_OK)
+            status = esdm__branch_shares(session, branch.container, record.uuid, &is_branch, err);
         if (status != ESDM_OK || !is_branch)
             continue;
         status = follow_one(session, all.items[i].name, from, to, err);

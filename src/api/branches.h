@@ -32,6 +32,11 @@ esdm_status esdm__branch_check_move(const char *from, const char *to, esdm_error
 esdm_status esdm__branches_follow(esdm_session *session, const char *from, const char *to,
                                   esdm_error *err);
 
+/** Whether a record has data of the container with the uuid: one began with the other, and neither
+ *  was replaced since. */
+esdm_status esdm__branch_shares(esdm_session *session, uint64_t record, const char *uuid,
+                                bool *ret_shares, esdm_error *err);
+
 /** No container is called `from`: the branches of that name which `to` has lost follow it, as a
  *  rename was interrupted. @param ret_any whether there were any. */
 esdm_status esdm__branches_rejoin(esdm_session *session, const char *from, const char *to,

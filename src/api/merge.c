@@ -35,29 +35,14 @@ typedef struct merging {
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-typedef struct sharing {
-    const char *uuid;
-    bool found;
-} sharing;
-
-static bool
-note_shared(const char *uuid, uint64_t container, void *user)
-{
-    sharing *s = user;
-    (void) container;
-    s->found = s->found || strcmp(uuid, s->uuid) == 0;
-    return !s->found;
-}
-
 /* Whether both began as one: neither was replaced since. */
 static esdm_status
 check_line(const merging *all, esdm_error *err)
 {
-    const esdm_session *session = all->session;
-    sharing s = {.uuid = esdm__io_of(all->m.ours)->uuid};
-    esdm_status status =
-        session->meta->shared_list(session->store, all->record, note_shared, &s, err);
-    if (status != ESDM_OK || s.found)
+    bool shares = false;
+    esdm_status status = esdm__branch_shares(all->session, all->record,
+                                             esdm__io_of(all->m.ours)->uuid, &shares, err);
+    if (status != ESDM_OK || shares)
         return status;
     return esdm__error_set(err, ESDM_ENOTSUP,
                            "'%s' and its branch '%s' have no snapshot in common any more: one of "

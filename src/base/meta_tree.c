@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/meta_tree.h"
 
+#include <stdlib.h>
+
+#include "base/error.h"
+
 bool
 esdm__tree_is(const esdm_meta_expression *e, size_t node, bool either, esdm__tree_test test,
               void *user)
@@ -150,6 +154,48 @@ count_parts(const esdm_meta_expression *e, size_t node)
     for (size_t at = node + 1; at < node + e->nodes[node].size; at += e->nodes[at].size)
         count++;
     return count;
+}
+
+/* A list of comparisons as nodes. */
+static esdm_status
+make_nodes(esdm_meta_expression *e, esdm_meta_node **ret_nodes, esdm_error *err)
+{
+    size_t count = e->nconditions + 1;
+    esdm_meta_node *nodes = calloc(count, sizeof *nodes);
+    if (nodes == NULL)
+        return esdm__error_nomem(err, count * sizeof *nodes, "a query");
+    nodes[0] = (esdm_meta_node){ESDM_META_ALL, 0, (uint32_t) count};
+    for (size_t i = 1; i < count; i++)
+        nodes[i] = (esdm_meta_node){ESDM_META_HOLDS, (uint32_t) i - 1, 1};
+    e->nodes = nodes;
+    e->nnodes = count;
+    *ret_nodes = nodes;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__tree_prepare(esdm_meta_expression *e, esdm_meta_node **ret_nodes, bool *ret_holds,
+                   esdm_error *err)
+{
+    *ret_nodes = NULL;
+    esdm_status status = e->nnodes == 0 ? make_nodes(e, ret_nodes, err) : ESDM_OK;
+    for (size_t i = 0; i < e->nnodes && status == ESDM_OK; i++) {
+        if (e->nodes[i].kind == ESDM_META_HOLDS)
+            ret_holds[e->nodes[i].condition] = true;
+    }
+    return status;
+}
+
+bool
+esdm__tree_starts(const esdm_meta_expression *e, const bool *holds, const uint64_t *counts,
+                  size_t *ret_conditions, size_t *ret_count, uint64_t *ret_sum)
+{
+    bool covered = esdm__tree_cover(e, counts, ret_conditions, ret_count, ret_sum);
+    for (size_t i = 0; i < e->nconditions && !covered; i++) {
+        if (holds[i])
+            ret_conditions[(*ret_count)++] = i;
+    }
+    return covered;
 }
 
 typedef struct writing {

@@ -30,6 +30,17 @@ bool esdm__tree_has_choice(const esdm_meta_expression *e);
  */
 bool esdm__tree_is_flat(const esdm_meta_expression *e, bool any);
 
+/**
+ * An expression that is a list of comparisons gets nodes: all of them are to hold.
+ * @param ret_nodes owned; NULL when it has nodes already.
+ * @param ret_holds of each comparison: set where it is to hold somewhere.
+ */
+esdm_status esdm__tree_prepare(esdm_meta_expression *e, esdm_meta_node **ret_nodes, bool *ret_holds,
+                               esdm_error *err);
+/** esdm__tree_cover(); where there is none, all that are to hold, by what datasets are found. */
+bool esdm__tree_starts(const esdm_meta_expression *e, const bool *holds, const uint64_t *counts,
+                       size_t *ret_conditions, size_t *ret_count, uint64_t *ret_sum);
+
 /** Writes comparison `condition`, in brackets where it needs them. */
 typedef void (*esdm__tree_leaf)(size_t condition, bool holds, void *user);
 typedef struct esdm__tree_writer {

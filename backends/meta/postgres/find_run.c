@@ -116,39 +116,19 @@ choose_starts(postgres__store *store, query *q, esdm_error *err)
         return esdm__error_nomem(err, q->nconditions * sizeof *sums, "a query");
     esdm_status status =
         esdm__tree_has_choice(&q->expression) ? count_all(store, q, sums, err) : ESDM_OK;
-    q->covered = esdm__tree_cover(&q->expression, sums, q->starts, &q->nstarts, &q->least);
-    for (size_t i = 0; i < q->nconditions && !q->covered; i++) { /* by what datasets are found */
-        if (q->holds[i])
-            q->starts[q->nstarts++] = i;
-    }
+    q->covered =
+        esdm__tree_starts(&q->expression, q->holds, sums, q->starts, &q->nstarts, &q->least);
     free(sums);
     return status;
-}
-
-/* A list of comparisons as nodes. */
-static esdm_status
-make_nodes(query *q, esdm_error *err)
-{
-    size_t count = q->nconditions + 1;
-    q->nodes = calloc(count, sizeof *q->nodes);
-    if (q->nodes == NULL)
-        return esdm__error_nomem(err, count * sizeof *q->nodes, "a query");
-    q->nodes[0] = (esdm_meta_node){ESDM_META_ALL, 0, (uint32_t) count};
-    for (size_t i = 1; i < count; i++)
-        q->nodes[i] = (esdm_meta_node){ESDM_META_HOLDS, (uint32_t) i - 1, 1};
-    bool one = q->nconditions == 1;
-    q->expression.nodes = one ? q->nodes + 1 : q->nodes;
-    q->expression.nnodes = one ? 1 : count;
-    return ESDM_OK;
 }
 
 static esdm_status
 bind_all(postgres__store *store, query *q, esdm_error *err)
 {
-    esdm_status status = q->expression.nnodes == 0 ? make_nodes(q, err) : ESDM_OK;
-    for (size_t i = 0; i < q->expression.nnodes && status == ESDM_OK; i++) {
-        if (q->expression.nodes[i].kind == ESDM_META_HOLDS)
-            q->holds[q->expression.nodes[i].condition] = true;
+    esdm_status status = esdm__tree_prepare(&q->expression, &q->nodes, q->holds, err);
+    if (status == ESDM_OK && q->nodes != NULL && q->nconditions == 1) { /* it stands for itself */
+        q->expression.nodes = q->nodes + 1;
+        q->expression.nnodes = 1;
     }
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
         postgres__find_bind(q, i);

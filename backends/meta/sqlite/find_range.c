@@ -65,22 +65,6 @@ find_ranges(sqlite__query *q, esdm_error *err)
     return status;
 }
 
-/* A list of comparisons as nodes. */
-static esdm_status
-make_nodes(sqlite__query *q, esdm_error *err)
-{
-    size_t count = q->nconditions + 1;
-    q->nodes = calloc(count, sizeof *q->nodes);
-    if (q->nodes == NULL)
-        return esdm__error_nomem(err, count * sizeof *q->nodes, "a query");
-    q->nodes[0] = (esdm_meta_node){ESDM_META_ALL, 0, (uint32_t) count};
-    for (size_t i = 1; i < count; i++)
-        q->nodes[i] = (esdm_meta_node){ESDM_META_HOLDS, (uint32_t) i - 1, 1};
-    q->expression.nodes = q->nodes;
-    q->expression.nnodes = count;
-    return ESDM_OK;
-}
-
 esdm_status
 sqlite__query_init(sqlite__query *q, const esdm_meta_expression *expression, esdm_error *err)
 {
@@ -95,22 +79,15 @@ sqlite__query_init(sqlite__query *q, const esdm_meta_expression *expression, esd
     q->starts = calloc(count, sizeof *q->starts);
     if (q->ranges == NULL || q->holds == NULL || q->starts == NULL)
         return esdm__error_nomem(err, count * sizeof *q->ranges, "a query");
-    esdm_status status = expression->nnodes == 0 ? make_nodes(q, err) : ESDM_OK;
-    for (size_t i = 0; i < q->expression.nnodes && status == ESDM_OK; i++) {
-        if (q->expression.nodes[i].kind == ESDM_META_HOLDS)
-            q->holds[q->expression.nodes[i].condition] = true;
-    }
+    esdm_status status = esdm__tree_prepare(&q->expression, &q->nodes, q->holds, err);
     return status == ESDM_OK ? find_ranges(q, err) : status;
 }
 
 void
 sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret_sum)
 {
-    q->covered = esdm__tree_cover(&q->expression, counts, q->starts, &q->nstarts, ret_sum);
-    for (size_t i = 0; i < q->nconditions && !q->covered; i++) { /* by what datasets are found */
-        if (q->holds[i])
-            q->starts[q->nstarts++] = i;
-    }
+    q->covered =
+        esdm__tree_starts(&q->expression, q->holds, counts, q->starts, &q->nstarts, ret_sum);
 }
 
 void
