@@ -42,3 +42,17 @@ create(const char *path, int mode)
     OK(nc_create_par(path, mode, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid));
     return ncid;
 }
+
+int
+create_steps(const char *path, size_t rows, size_t columns, int *ret_var)
+{
+    int d[3];
+    int ncid = create(path, NC_NETCDF4);
+    OK(nc_def_dim(ncid, "t", NC_UNLIMITED, &d[0]));
+    OK(nc_def_dim(ncid, "y", rows * (size_t) size, &d[1]));
+    OK(nc_def_dim(ncid, "x", columns, &d[2]));
+    OK(nc_def_var(ncid, "v", NC_INT, 3, d, ret_var));
+    OK(nc_enddef(ncid));
+    OK(nc_var_par_access(ncid, *ret_var, NC_COLLECTIVE));
+    return ncid;
+}

@@ -10,6 +10,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /** This process among all; set by checks_start(). */
 extern int rank;
@@ -27,5 +28,8 @@ void check_gives(int rc, int code, const char *text, const char *file, int line)
 
 /** nc_create_par() of all ranks. */
 int create(const char *path, int mode);
+/** The same, with a variable v(t, y, x) of ints that is written collectively: steps, of which each
+ *  rank has so many rows. */
+int create_steps(const char *path, size_t rows, size_t columns, int *ret_var);
 
 #endif

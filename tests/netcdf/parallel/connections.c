@@ -57,25 +57,11 @@ check(int ncid, int varid, int step, int of_rank)
     CHECK(memcmp(wanted, data, sizeof wanted) == 0);
 }
 
-static int
-make(const char *path, int *ret_var)
-{
-    int d[3];
-    int ncid = create(path, NC_NETCDF4);
-    OK(nc_def_dim(ncid, "time", NC_UNLIMITED, &d[0]));
-    OK(nc_def_dim(ncid, "y", (size_t) ROWS * (size_t) size, &d[1]));
-    OK(nc_def_dim(ncid, "x", COLUMNS, &d[2]));
-    OK(nc_def_var(ncid, "v", NC_INT, 3, d, ret_var));
-    OK(nc_enddef(ncid));
-    OK(nc_var_par_access(ncid, *ret_var, NC_COLLECTIVE));
-    return ncid;
-}
-
 static void
 write_some(void)
 {
     int v;
-    int ncid = make("esdm:connections", &v);
+    int ncid = create_steps("esdm:connections", ROWS, COLUMNS, &v);
     put(ncid, v, 0);
     put(ncid, v, 1);
     OK(nc_sync(ncid));
@@ -123,7 +109,7 @@ static void
 restart(int steps, int first)
 {
     int v;
-    int ncid = make("esdm:restart", &v);
+    int ncid = create_steps("esdm:restart", ROWS, COLUMNS, &v);
     for (int step = 0; step < steps; step++) {
         put_of(ncid, v, step, rank >= first);
         if (step + 1 < steps)

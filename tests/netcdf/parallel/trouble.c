@@ -267,20 +267,6 @@ sites(const char *other)
 enum { ROWS = 256, COLUMNS = 1024 }; /* 1 MiB: goes to a pack at once */
 static int field[ROWS][COLUMNS];
 
-static int
-make_large(const char *path, int *ret_var)
-{
-    int d[3];
-    int ncid = create(path, NC_NETCDF4);
-    OK(nc_def_dim(ncid, "t", NC_UNLIMITED, &d[0]));
-    OK(nc_def_dim(ncid, "y", (size_t) ROWS * (size_t) size, &d[1]));
-    OK(nc_def_dim(ncid, "x", COLUMNS, &d[2]));
-    OK(nc_def_var(ncid, "v", NC_INT, 3, d, ret_var));
-    OK(nc_enddef(ncid));
-    OK(nc_var_par_access(ncid, *ret_var, NC_COLLECTIVE));
-    return ncid;
-}
-
 /* Not all equal: that would take no pack. */
 static int
 value_at(size_t t, int i)
@@ -321,7 +307,7 @@ lost(void)
     bool last = rank == size - 1;
     if (last && setenv("ESDM_FAULTY", "append:2+0:fail:ENOSPC", 1) != 0)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    int ncid = make_large("esdm:lost", &v);
+    int ncid = create_steps("esdm:lost", ROWS, COLUMNS, &v);
     OK(put_step(ncid, v, 0, rank));
     OK(nc_sync(ncid));
     GIVES(put_step(ncid, v, 1, rank), last ? ENOSPC : NC_NOERR);
@@ -357,7 +343,7 @@ full(void)
 {
     int v;
     int mine;
-    int ncid = make_large("esdm:full", &v);
+    int ncid = create_steps("esdm:full", ROWS, COLUMNS, &v);
     size_t committed = fill(ncid, v, &mine);
     CHECK(nc_close(ncid) == ENOSPC);
     (void) nc_abort(ncid);
@@ -373,7 +359,7 @@ room(const char *ballast)
 {
     int v;
     int mine;
-    int ncid = make_large("esdm:room", &v);
+    int ncid = create_steps("esdm:room", ROWS, COLUMNS, &v);
     size_t committed = fill(ncid, v, &mine);
     int failed = mine != NC_NOERR;
     GIVES(nc_sync(ncid), ENOSPC); /* still */
@@ -440,7 +426,7 @@ static void
 steps(size_t count, int victim, unsigned long message)
 {
     int v;
-    int ncid = make_large("esdm:killed", &v);
+    int ncid = create_steps("esdm:killed", ROWS, COLUMNS, &v);
     for (size_t t = 0; t < count; t++) {
         OK(put_step(ncid, v, t, rank));
         messages_left = rank == victim && t == 2 ? message : 0;
@@ -487,7 +473,7 @@ append(void)
     int rc = nc_open_par("esdm:killed", NC_WRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid);
     if (rc == ENOENT) {
         int v;
-        ncid = make_large("esdm:killed", &v);
+        ncid = create_steps("esdm:killed", ROWS, COLUMNS, &v);
     } else {
         OK(rc);
     }
