@@ -139,6 +139,5 @@ results=$PWD/$build/tests.xml
 [ "${build#/}" = "$build" ] || results=$build/tests.xml
 rm -f "$results"
 # Many tests wait for servers, ranks or the disk: half a test more than there are cores keeps those busy.
-ctest --test-dir "$build" -j $((jobs + (jobs + 1) / 2)) --output-on-failure --no-tests=error ${only:+-R "$only"} \
-    "${chosen[@]}" --output-junit "$results" </dev/null 2>&1 |
-    tests/support/summary.py "$results"
+tests/support/summary.py "$results" ctest --test-dir "$build" -j $((jobs + (jobs + 1) / 2)) \
+    --output-on-failure --no-tests=error ${only:+-R "$only"} "${chosen[@]}" --output-junit "$results"

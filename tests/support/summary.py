@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Passes on what ctest says, and before its summary prints the tests that took longest. Fails where
-ctest came to its --stop-time before it ran all tests, which its summary leaves out.
+"""Runs ctest, passes on what it says, and before its summary prints the tests that took longest, with
+the processors' time of each: on a busy machine that alone is comparable. Fails where ctest does, and
+where it came to its --stop-time before it ran all tests, which its summary leaves out.
 
-    ctest --output-junit RESULTS.xml … | summary.py RESULTS.xml
+    summary.py RESULTS.xml ctest --output-junit RESULTS.xml …
 """
 
+import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
@@ -23,27 +26,46 @@ def times(results):
     return sorted(((float(case.get("time") or 0), case.get("name")) for case in cases), reverse=True)
 
 
+def processor_seconds(process):
+    """What the children that this process waited for have used, with those that they waited for."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError: # no /proc
+        return 0
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
 def main():
     summary = []
     planned = 0
-    for line in sys.stdin:
+    used = {} # processors' seconds by name: ctest waits for a test just before it tells of it
+    before = 0
+    ctest = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             stdin=subprocess.DEVNULL, text=True, errors="replace")
+    for line in ctest.stdout:
+        ended = re.match(r" *\d+/(\d+) Test +#\d+: (\S+)", line)
+        if ended:
+            planned = int(ended.group(1))
+            now = processor_seconds(ctest.pid)
+            used[ended.group(2)] = used.get(ended.group(2), 0) + now - before
+            before = now
         if summary or re.match(r"\d+% tests passed", line):
             summary.append(line)
             continue
         print(line, end="", flush=True)
-        counter = re.match(r" *\d+/(\d+) Test ", line)
-        if counter:
-            planned = int(counter.group(1))
+    status = ctest.wait()
     ran = times(sys.argv[1])
-    print(f"\n{sum(seconds for seconds, _ in ran):.0f} s in {len(ran)} tests; the longest:")
+    print(f"\n{sum(seconds for seconds, _ in ran):.0f} s in {len(ran)} tests, "
+          f"{sum(used.values()):.0f} s of processors; the longest:")
+    print("      time   processors")
     for seconds, name in ran[:LONGEST]:
-        print(f"{seconds:7.1f} s  {name}")
+        print(f"{seconds:7.1f} s   {used.get(name, 0):7.1f} s  {name}")
     if len(ran) < planned:
         print(f"\nOUT OF TIME: {planned - len(ran)} of {planned} tests were not run")
     print("\n" + "".join(summary), end="", flush=True)
-    return 1 if len(ran) < planned else 0
+    return status or (1 if len(ran) < planned else 0)
 
 
-sys.stdin.reconfigure(errors="replace")
 sys.stdout.reconfigure(errors="replace")
 sys.exit(main())
