@@ -38,29 +38,13 @@ static const GOptionEntry entries[] = {
     {"chunk", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &chunks,
      "State chunks of a variable (its path or name) first; several are possible", "VARIABLE=N,N…"},
     {"speed", 0, 0, G_OPTION_ARG_STRING, &speed_text,
-     "Bytes of values per second at most (K, M, G)", "BYTES"},
-    {"step", 0, 0, G_OPTION_ARG_STRING, &step_text, "Bytes of values between two commits (K, M, G)",
-     "BYTES"},
+     "Bytes of values per second at most (100M, 64MiB)", "BYTES"},
+    {"step", 0, 0, G_OPTION_ARG_STRING, &step_text,
+     "Bytes of values between two commits (1G, 512MiB)", "BYTES"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be stored anew", NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "Print problems alone", NULL},
     {0},
 };
-
-/* "100M" */
-static gboolean
-parse_bytes(const char *text, uint64_t *ret)
-{
-    char *end = NULL;
-    guint64 number = g_ascii_strtoull(text, &end, 10);
-    const char *units = "KMG";
-    const char *unit = end != text && *end != '\0' ? strchr(units, *end) : NULL;
-    guint shift = unit != NULL ? 10 * (guint) (unit - units + 1) : 0;
-    if (end == text || number == 0 || number > G_MAXUINT64 >> shift || text[0] == '-' ||
-        (unit == NULL ? *end != '\0' : end[1] != '\0'))
-        return FALSE;
-    *ret = number << shift;
-    return TRUE;
-}
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
@@ -181,9 +165,9 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 2)
         return tool_usage("which containers?");
-    if (speed_text != NULL && !parse_bytes(speed_text, &speed))
+    if (speed_text != NULL && !tool_parse_bytes(speed_text, &speed))
         return tool_usage("--speed: expected a number such as 100M, not '%s'", speed_text);
-    if (step_text != NULL && !parse_bytes(step_text, &step))
+    if (step_text != NULL && !tool_parse_bytes(step_text, &step))
         return tool_usage("--step: expected a number such as 4G, not '%s'", step_text);
     if (chunks != NULL && dry_run)
         return tool_usage("--chunk changes the container: not with --dry-run");

@@ -269,17 +269,11 @@ search(tune_workload *workload, json_t *config)
 static tool_exit
 read_options(int argc, char **argv, tune_workload *ret)
 {
-    double bytes = 256e6;
-    char *end = NULL;
-    if (size_text != NULL) {
-        bytes = g_ascii_strtod(size_text, &end);
-        const char *unit = *end != '\0' ? strchr("KMG", *end) : NULL;
-        if (unit != NULL)
-            bytes *= (double) (UINT64_C(1) << (10 * (unit - "KMG" + 1)));
-        if (end == size_text || (*end != '\0' && (unit == NULL || end[1] != '\0')) ||
-            !(bytes >= 4096 && bytes <= 1e13))
-            return tool_usage("--size: expected bytes such as 256M, not '%s'", size_text);
-    }
+    uint64_t bytes = UINT64_C(256000000);
+    if (size_text != NULL &&
+        (!tool_parse_bytes(size_text, &bytes) || bytes < 4096 || bytes > UINT64_C(10000000000000)))
+        return tool_usage("--size: expected 4 kB to 10 TB, such as 256M or 1GiB, not '%s'",
+                          size_text);
     if (phase == NULL)
         phase = g_strdup("both");
     if (!g_str_equal(phase, "both") && !g_str_equal(phase, "write") && !g_str_equal(phase, "read"))
@@ -294,7 +288,7 @@ read_options(int argc, char **argv, tune_workload *ret)
     if (run_kernel == NULL && loads != 1)
         return tool_usage("expected either --kernel, or a program behind '--', or --replay");
     *ret = (tune_workload){.kernel = kernel,
-                           .kernel_bytes = name != NULL ? (guint64) bytes : 0,
+                           .kernel_bytes = name != NULL ? bytes : 0,
                            .phase = phase,
                            .program = argv + first,
                            .records = records};

@@ -93,6 +93,27 @@ esdm_status esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_st
 esdm_status esdm__orders_apply(esdm__orders *orders, esdm_error *err);
 void esdm__orders_clear(esdm__orders *orders);
 
+/* ---- collective_merge.c ------------------------------------------------------------------- */
+
+/* Committed pages that become fuller ones with a commit, at rank 0. */
+typedef struct esdm__merging {
+    esdm__page_set *sets; /* one a dataset of the container; owned */
+    size_t nsets;
+    esdm_meta_new_page *pages; /* owned */
+    uint64_t *merged;          /* owned */
+    uint64_t *merged_sums;     /* their checksums; owned */
+    size_t npages;
+    size_t nmerged;
+} esdm__merging;
+
+/** Finds and encodes them; not collective.
+ * @param merging zeroed before; esdm__merging_clear() in any case.
+ * @param orders after the exchange: datasets into which no rank has written are left as they are.
+ * @param all the datasets of the container, by id. */
+esdm_status esdm__merging_begin(esdm__merging *merging, const esdm__orders *orders,
+                                esdm_dataset *const *all, esdm_error *err);
+void esdm__merging_clear(esdm__merging *merging);
+
 /* ---- collective_commit.c ------------------------------------------------------------------ */
 
 esdm_status esdm__collective_commit(esdm_container *container, const char *message,

@@ -31,9 +31,6 @@
 #include "io/ranks/page_stream.h"
 #include "io/session/former.h"
 
-/* Commits of a dataset that follow one which found nothing to merge, and do not look again: for
- * that rank 0 has to load the directory, which commits make it forget. */
-#define MERGE_PAUSE 15u
 /* Index pages that rank 0 holds before it opens the transaction. */
 #define GATHERED_BYTES ((size_t) 64 << 20)
 
@@ -49,17 +46,6 @@ typedef struct news {
     uint64_t lengths[]; /* of unlimited dimensions */
 } news;
 
-/* Committed pages that become fuller ones with this commit. */
-typedef struct merging {
-    esdm__page_set *sets; /* one a dataset of the container; owned */
-    size_t nsets;
-    esdm_meta_new_page *pages; /* owned */
-    uint64_t *merged;          /* owned */
-    uint64_t *merged_sums;     /* their checksums; owned */
-    size_t npages;
-    size_t nmerged;
-} merging;
-
 typedef struct work {
     esdm__commit_work own;
     esdm_comm *comm;
@@ -71,7 +57,7 @@ typedef struct work {
     news *news;        /* owned */
     size_t news_bytes;
     esdm__page_source *source; /* the pages of this rank and of those below it; owned */
-    merging merging;           /* rank 0 */
+    esdm__merging merging;     /* rank 0 */
     bool must_look;            /* rank 0: at what others have published, before it publishes */
     bool answered;             /* it is known whether the transaction took place */
     esdm_error gone;           /* what is lost of this rank's packs, if anything */
@@ -109,87 +95,6 @@ encode_own(work *g, esdm_error *err)
     return ESDM_OK;
 }
 
-/* ---- rank 0: merging of committed pages --------------------------------------------------- */
-
-static void
-merging_clear(merging *m)
-{
-    for (size_t i = 0; i < m->nsets; i++)
-        esdm__page_set_clear(&m->sets[i]);
-    free(m->sets);
-    free(m->pages);
-    free(m->merged);
-    free(m->merged_sums);
-    *m = (merging){0};
-}
-
-static esdm_status
-merge_dataset(esdm_dataset *dataset, esdm__dataset_io *io, esdm__page_set *set, esdm_error *err)
-{
-    esdm__merge m = {0};
-    if (io->merge_pause > 0) {
-        io->merge_pause--;
-        return ESDM_OK;
-    }
-    esdm_status status = esdm__dataset_load_directory(dataset, io, err);
-    if (status != ESDM_OK)
-        return status;
-    status = esdm__merge_begin(dataset, io, false, &m, err);
-    io->merge_pause = status == ESDM_OK && m.count == 0 ? MERGE_PAUSE : 0;
-    if (status == ESDM_OK && m.count > 0) {
-        (void) pthread_mutex_lock(&io->lock);
-        if (esdm__merge_is_ready(&m, io)) /* else they were moved, and are merged another time */
-            status = esdm__index_encode_merged(io->index, m.pages, m.count, set, err);
-        (void) pthread_mutex_unlock(&io->lock);
-    }
-    esdm__merge_clear(&m);
-    for (size_t k = 0; k < set->npages; k++)
-        set->pages[k].dataset = dataset->id;
-    return status;
-}
-
-static esdm_status
-merge_datasets(work *g, esdm_error *err)
-{
-    merging *m = &g->merging;
-    esdm__dataset_io *io = NULL;
-    size_t npages = 0;
-    size_t nmerged = 0;
-    if (g->own.io->record == 0)
-        return ESDM_OK;
-    m->sets = calloc(g->orders.ndatasets + 1, sizeof *m->sets);
-    if (m->sets == NULL)
-        return esdm__error_nomem(err, g->orders.ndatasets * sizeof *m->sets, "a commit");
-    m->nsets = g->orders.ndatasets;
-    for (size_t i = 0; i < m->nsets; i++) {
-        if (g->orders.sums[i] == 0)
-            continue;
-        esdm_status status = esdm__dataset_io_get(g->all[i], &io, err);
-        if (status != ESDM_OK)
-            return status;
-        status = merge_dataset(g->all[i], io, &m->sets[i], err);
-        esdm__dataset_io_put(g->all[i]);
-        if (status != ESDM_OK)
-            return status;
-        npages += m->sets[i].npages;
-        nmerged += m->sets[i].nmerged;
-    }
-    m->pages = malloc((npages + 1) * sizeof *m->pages);
-    m->merged = malloc((nmerged + 1) * sizeof *m->merged);
-    m->merged_sums = malloc((nmerged + 1) * sizeof *m->merged_sums);
-    if (m->pages == NULL || m->merged == NULL || m->merged_sums == NULL)
-        return esdm__error_nomem(err, npages * sizeof *m->pages, "a commit");
-    for (size_t i = 0; i < m->nsets; i++) {
-        for (size_t k = 0; k < m->sets[i].npages; k++)
-            m->pages[m->npages++] = m->sets[i].pages[k];
-        for (size_t k = 0; k < m->sets[i].nmerged; k++) {
-            m->merged_sums[m->nmerged] = m->sets[i].merged_sums[k];
-            m->merged[m->nmerged++] = m->sets[i].merged[k];
-        }
-    }
-    return ESDM_OK;
-}
-
 /* ---- rank 0: the transaction -------------------------------------------------------------- */
 
 /* A message that failed; what follows goes on as if it had not. */
@@ -215,7 +120,7 @@ tell(work *g, uint64_t command)
 static esdm_status
 publish(work *g, esdm_status status, esdm_error *err)
 {
-    const merging *m = &g->merging;
+    const esdm__merging *m = &g->merging;
     esdm__commit_work commit = g->own; /* with the merged pages in place of this rank's */
     commit.pages = m->pages;
     commit.npages = m->npages;
@@ -264,7 +169,7 @@ goes_on(work *g, esdm_status *status, esdm_error *err)
     g->must_look = g->own.newer != 0;
     bool stale = !g->must_look && g->merging.nmerged > 0; /* another writer merged first */
     if (stale)
-        merging_clear(&g->merging);
+        esdm__merging_clear(&g->merging);
     return g->must_look || stale;
 }
 
@@ -539,7 +444,8 @@ make_pages(work *g, esdm_error *err)
     if (status == ESDM_OK && g->comm->rank == 0)
         status = esdm__commit_describe(&g->own, err);
     if (status == ESDM_OK && g->comm->rank == 0)
-        status = merge_datasets(g, err);
+        status = g->own.io->record != 0 ? esdm__merging_begin(&g->merging, &g->orders, g->all, err)
+                                        : ESDM_OK;
     return status;
 }
 
@@ -606,7 +512,7 @@ esdm__collective_commit(esdm_container *container, const char *message, esdm_err
     esdm_status status = commit_locked(&g, mine.status, &mine);
     esdm__commit_end(&g.own);
     esdm__orders_clear(&g.orders);
-    merging_clear(&g.merging);
+    esdm__merging_clear(&g.merging);
     esdm__page_source_free(g.source);
     free(g.lengths);
     free(g.news);
