@@ -7,9 +7,12 @@ import datetime
 import functools
 import html
 import os
+import re
 import threading
 
 from ._library import Error, EsdmError, check, load
+
+ASKED = re.compile(r"\?(?:accuracy=.*|digest)$", re.DOTALL)  # as src/api/coarse.c and digest.c have it
 
 
 class _Info(ctypes.Structure):
@@ -387,15 +390,22 @@ def virtual_save(question: str, name: str, pin: bool, replace: bool) -> None:
     _call("esdm_virtual_save", question.encode(), name.encode(), pin, replace)
 
 
+def split_asked(name):
+    """A name, and how it is to be read ("?accuracy=1%", "?digest"), or ""."""
+    asked = ASKED.search(name, 1)
+    return (name[:asked.start()], asked.group()) if asked and not name.startswith("?") else (name, "")
+
+
 def _url(name, snapshot):
     plain = name.removeprefix("esdm://")
     if snapshot is None:
         return f"esdm://{plain}"
+    plain, asked = split_asked(plain)
     if isinstance(snapshot, datetime.datetime):
         if snapshot.tzinfo is not None:
             snapshot = snapshot.astimezone(datetime.timezone.utc)
         snapshot = snapshot.replace(tzinfo=None).isoformat()  # with the parts of a second that it has
-    return f"esdm://{plain}@{snapshot}"
+    return f"esdm://{plain}@{snapshot}{asked}"
 
 
 def open_dataset(name: str, snapshot=None, mode: str = "r", **options):

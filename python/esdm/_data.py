@@ -42,7 +42,8 @@ class _Fragment(ctypes.Structure):
 
 _lock = threading.RLock()
 _api_ready = None
-_open = weakref.WeakValueDictionary()  # (process, site, name, snapshot, identity): Handle
+# (process, site, name with what is asked for, snapshot, identity): Handle
+_open = weakref.WeakValueDictionary()
 
 
 def _renew_lock():
@@ -106,7 +107,10 @@ class Handle:
         self.process = os.getpid()
         self.container = container
         # A former container, which NAME@TIME finds, is called so, and opens by that alone.
-        self.name = _stored_name(container)
+        self.stored = _stored_name(container)
+        # How it is read belongs to the name: the same snapshot has other numbers, or attributes, without it.
+        self.asked = _catalogue.split_asked(name)[1] if not _catalogue.split_asked(self.stored)[1] else ""
+        self.name = self.stored + self.asked
         self.snapshot = api().esdm_container_snapshot(container)
         # Numbers of snapshots begin anew when a container is replaced: they alone name no data.
         self.identity = api().esdm_container_uuid(container).decode()
@@ -115,17 +119,19 @@ class Handle:
     def borrowed(cls, container, name):
         """Of a container that somebody else closes."""
         handle_ = cls.__new__(cls)
-        handle_.process, handle_.name = os.getpid(), name
+        handle_.process = os.getpid()
+        handle_.name = handle_.stored = name
         handle_.container, handle_.owned = container, False
         return handle_
 
     owned = True
+    asked = ""
 
     @property
     def url(self):
         """What opens the same data again: the snapshot, or a query or a time, which nothing else names."""
-        told = self.snapshot and not MOMENT.search(self.name)
-        return f"esdm://{self.name}@{self.snapshot}" if told else f"esdm://{self.name}"
+        told = self.snapshot and not MOMENT.search(self.stored)
+        return f"esdm://{self.stored}@{self.snapshot}{self.asked}" if told else f"esdm://{self.name}"
 
     def __del__(self):
         if self.owned and getattr(self, "container", None) is not None and self.process == os.getpid():

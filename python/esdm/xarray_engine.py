@@ -168,7 +168,7 @@ def _open_store(url, group, options):
         store.close()
     store.snapshot = snapshot
     store._filename = url  # pylint: disable=protected-access
-    told = f"{snapshot.identity}@{snapshot.snapshot}" if snapshot.snapshot else None
+    told = f"{snapshot.identity}@{snapshot.snapshot}{snapshot.asked}" if snapshot.snapshot else None
     _opened.last = (url, told)
     return store
 

@@ -10,6 +10,7 @@ import urllib.parse
 
 from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_data,
                       need_program, run, skip, tool)
+from inprocess import python
 from mounts import mounted, why_no_fuse
 from served import ask, serving
 
@@ -154,6 +155,52 @@ def test_mounted_and_over_http():
                 expect(numbers(folder / f"u.nc{asked}") == want[asked], asked)
 
 
+def test_xarray_keeps_them_apart():
+    """One snapshot, opened as it is and coarsely: whoever comes first, pickled, by time, with dask, as Zarr."""
+    with Site() as site:
+        file = field("cesm_TS")
+        copy(file, "ts.nc", "cesm_TS: mode=progressive")
+        told = python(site, "debian", f"""
+import pickle
+import esdm, xarray
+want = xarray.open_dataset({str(file)!r}).cesm_TS[3:5].load()
+def opened(name, **options):
+    return xarray.open_dataset("esdm://" + name, **options)
+def off(dataset):
+    return float(abs(dataset.cesm_TS[3:5] - want).max())
+coarse, exact, again = opened("ts.nc?accuracy=1%"), opened("ts.nc"), opened("ts.nc?accuracy=1%")
+assert off(exact) == 0, off(exact)
+assert 0.05 < off(coarse) == off(again), (off(coarse), off(again))
+assert "asked for" in coarse.cesm_TS.esdm_stored_accuracy
+sent = pickle.loads(pickle.dumps(opened("ts.nc?accuracy=1%")))
+assert off(sent) == off(coarse), off(sent)
+assert coarse.cesm_TS.esdm_stored_accuracy == opened("ts.nc@-0?accuracy=1%").cesm_TS.esdm_stored_accuracy
+assert off(opened("ts.nc@-0?accuracy=1%")) == off(coarse)
+assert opened("ts.nc?digest").esdm_snapshot.startswith("esdm1:") and "esdm_snapshot" not in opened("ts.nc").attrs
+old = esdm.open("ts.nc?accuracy=1%", snapshot=1)["cesm_TS"][3:5]
+assert abs(old - want.values).max() == off(coarse)
+try:
+    esdm.open("ts.nc?accuracy=ta:1%", snapshot=1)
+    raise SystemExit("no error")
+except esdm.EsdmError as error:
+    assert "no such variable" in str(error), error
+try:
+    import dask.array
+    chunked = [opened("ts.nc" + asked, chunks={{}}) for asked in ("?accuracy=1%", "")]
+    assert float(abs(chunked[0].cesm_TS - chunked[1].cesm_TS)[3:5].max()) == off(coarse)
+except ImportError:
+    print("dask is not installed")
+try:
+    import zarr
+    stores = [xarray.open_zarr(esdm.zarr("ts.nc" + asked)) for asked in ("?accuracy=1%", "")]
+    assert [off(s) for s in stores] == [off(coarse), 0]
+except ImportError:
+    print("zarr is not installed")
+print("ok")
+""").stdout
+        expect(told.endswith("ok\n"), told)
+
+
 def numbers(path):
     """The bytes of era5_u in a plain file."""
     program = ("import netCDF4, sys\n"
@@ -162,4 +209,4 @@ def numbers(path):
 
 
 main(test_real_fields_in_a_quarter_of_the_bytes, test_parts_and_both_in_one_process,
-     test_units_variables_and_what_is_told, test_mounted_and_over_http)
+     test_units_variables_and_what_is_told, test_mounted_and_over_http, test_xarray_keeps_them_apart)
