@@ -20,7 +20,8 @@ wall(const run *r)
     return seconds_of(r->end_ns - r->start_ns);
 }
 
-G_GNUC_PRINTF(3, 4) static void add(run *r, double gain_s, const char *format, ...)
+void
+advise(run *r, double gain_s, const char *format, ...)
 {
     if (gain_s < WORTH_S || gain_s < WORTH_SHARE * wall(r))
         return;
@@ -70,7 +71,7 @@ small_requests(run *r, const object *o, bool writes)
     const pattern *p = writes ? &o->writes : &o->reads;
     double calls = (double) c->calls;
     double mean = calls > 0 ? (double) c->bytes / calls : 0;
-    if (calls < 200 || mean > SMALL_BYTES)
+    if (calls < 200 || mean > SMALL_BYTES || ranks_are_alone(r, o->name, writes))
         return;
     double seconds = seconds_of(c->ns);
     double fewer = (double) c->bytes / GOOD_BYTES + 1;
@@ -88,7 +89,8 @@ small_requests(run *r, const object *o, bool writes)
                       : g_strdup_printf(" The program asks for %s in pieces of %" G_GUINT64_FORMAT
                                         " bytes (%" G_GUINT64_FORMAT " NetCDF calls).",
                                         v->variable, asked->bytes / asked->calls, asked->calls);
-    add(r, gain,
+    advise(
+        r, gain,
         "%s %s in small pieces: %" G_GUINT64_FORMAT " calls of %s on average (%s), %s each, %s "
         "together.%s Larger pieces - whole fields or several time steps in one call - would need "
         "about %.0f calls.",
@@ -146,14 +148,14 @@ small_calls(run *r, const object *o, bool writes)
     char *size = bytes_text((double) sum.bytes / (double) sum.calls);
     char *time = time_text(seconds_of(sum.ns));
     char *each = time_text(seconds_of(sum.ns) / (double) sum.calls);
-    add(r, seconds_of(sum.ns) * 0.9,
-        "The program %s %s in %s with %" G_GUINT64_FORMAT
-        " NetCDF calls of %s on average, %s each, "
-        "%s together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in "
-        "Python "
-        "a slice), or use a tool that does.",
-        writes ? "writes" : "reads", variables->str, name, sum.calls, size, each, time,
-        writes ? "Write" : "Read", writes ? "put" : "get");
+    advise(r, seconds_of(sum.ns) * 0.9,
+           "The program %s %s in %s with %" G_GUINT64_FORMAT
+           " NetCDF calls of %s on average, %s each, "
+           "%s together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in "
+           "Python "
+           "a slice), or use a tool that does.",
+           writes ? "writes" : "reads", variables->str, name, sum.calls, size, each, time,
+           writes ? "Write" : "Read", writes ? "put" : "get");
     g_free(each);
     g_free(time);
     g_free(size);
@@ -180,7 +182,8 @@ strided_reads(run *r, const object *o)
     char *how = pattern_text(p);
     char *time = time_text(device);
     if (o->entry.ahead_calls == 0)
-        add(r, 0.5 * device,
+        advise(
+            r, 0.5 * device,
             "%s is read with gaps (%s), which the system does not read ahead; %s were spent "
             "waiting "
             "for the device. 'esdm-run --read-ahead PROGRAM' asks for the next pieces early. For "
@@ -209,7 +212,8 @@ read_again(run *r, const object *o)
     if (v != NULL && v->entry.chunked == 1) {
         char *chunk = shape_text(v->entry.chunk, v->entry.rank);
         char *shape = shape_text(v->entry.size, v->entry.rank);
-        add(r, share * (seconds + (v->entry.deflate >= 0 ? 0.7 * library : 0)),
+        advise(
+            r, share * (seconds + (v->entry.deflate >= 0 ? 0.7 * library : 0)),
             "%s was read %.1f times over: %s from a file of %s. Its variable %s (%s) is stored in "
             "chunks of %s, and each is read%s again when the program comes back to it. Read along "
             "whole chunks, make the chunk cache larger (nc_set_chunk_cache, in Python "
@@ -219,7 +223,8 @@ read_again(run *r, const object *o)
         g_free(chunk);
         g_free(shape);
     } else {
-        add(r, share * seconds,
+        advise(
+            r, share * seconds,
             "%s was read %.1f times over: %s from a file of %s. Keep what was read once in memory, "
             "or read several variables or statistics in one pass.",
             name, bytes / size, read, has);
@@ -251,7 +256,8 @@ library_time(run *r)
     char *rate = bytes_text((double) deflated / MAX(seconds, 1e-6));
     char *name = short_name(most->name);
     char *less = time_text(MIN(better, seconds));
-    add(r, MAX(seconds - better, 0),
+    advise(
+        r, MAX(seconds - better, 0),
         "Reading was held up by decompression: %s of work in the NetCDF library for %s (%s/s), "
         "most "
         "for %s in %s, which is compressed with deflate %d. A file without deflate, or a "
@@ -285,7 +291,8 @@ compression_time(run *r)
     char *time = time_text(seconds);
     char *text = bytes_text((double) bytes);
     char *name = short_name(most->name);
-    add(r, 0.5 * seconds,
+    advise(
+        r, 0.5 * seconds,
         "Writing was held up by compression: %s for %s in compressed variables, most for %s in %s "
         "with deflate %d. Deflate 1 with shuffle costs a fraction of it and gives files that are a "
         "few percent larger.",
@@ -301,15 +308,17 @@ metadata(run *r)
     double seconds = seconds_of(r->meta_ns);
     char *time = time_text(seconds);
     if (r->failed_lookups > MANY_LOOKUPS)
-        add(r, 0.7 * seconds,
-            "Files were looked for %" G_GUINT64_FORMAT " times, %" G_GUINT64_FORMAT " times where "
-            "none was (search paths of Python or of libraries), and %" G_GUINT64_FORMAT
-            " were opened: %s. On a shared file system this is what all nodes wait for at once: "
-            "put "
-            "the environment on a local disk or in a container image.",
-            r->lookups, r->failed_lookups, r->opens, time);
+        advise(r, 0.7 * seconds,
+               "Files were looked for %" G_GUINT64_FORMAT " times, %" G_GUINT64_FORMAT
+               " times where "
+               "none was (search paths of Python or of libraries), and %" G_GUINT64_FORMAT
+               " were opened: %s. On a shared file system this is what all nodes wait for at once: "
+               "put "
+               "the environment on a local disk or in a container image.",
+               r->lookups, r->failed_lookups, r->opens, time);
     else
-        add(r, 0.7 * seconds,
+        advise(
+            r, 0.7 * seconds,
             "%" G_GUINT64_FORMAT " files were opened and %" G_GUINT64_FORMAT
             " looked for; that took %s. Open each file once and keep it open, and put many small "
             "files together (ncrcat, cdo mergetime, esdm-cp).",
@@ -343,16 +352,16 @@ netcdf_syncs(run *r)
     char *files = time_text(MIN(inside, seconds));
     char *each = time_text(seconds / (double) count);
     char *name = short_name(most->name);
-    add(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
-        "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
-        " times, last for %s: %s, "
-        "%s each, of which the file system took %s; with the rest the NetCDF library compressed "
-        "and "
-        "copied every chunk that had changed, again and again. Once in ten times as many steps "
-        "would lose little in a crash and save most of it; chunks of one time step "
-        "(nc_def_var_chunking) "
-        "are compressed once.",
-        count, name, time, each, files);
+    advise(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
+           "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
+           " times, last for %s: %s, "
+           "%s each, of which the file system took %s; with the rest the NetCDF library compressed "
+           "and "
+           "copied every chunk that had changed, again and again. Once in ten times as many steps "
+           "would lose little in a crash and save most of it; chunks of one time step "
+           "(nc_def_var_chunking) "
+           "are compressed once.",
+           count, name, time, each, files);
     g_free(name);
     g_free(each);
     g_free(files);
@@ -378,7 +387,8 @@ syncs(run *r)
     char *time = time_text(seconds);
     char *each = time_text(seconds / (double) count);
     char *name = short_name(most->name);
-    add(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
+    advise(
+        r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
         "The program waited %" G_GUINT64_FORMAT
         " times until data were stored (%s, last for %s), %s "
         "each. Once in ten times as many steps would lose little in a crash and save most of it.",
@@ -395,7 +405,7 @@ imbalance(run *r)
     guint64 most = 0;
     guint64 sum = 0;
     gint worst = -1;
-    if (r->ranks < 2)
+    if (r->ranks < 2 || ranks_share_files(r))
         return;
     for (guint i = 0; i < r->processes->len; i++) {
         const process *p = r->processes->pdata[i];
@@ -410,7 +420,8 @@ imbalance(run *r)
     double mean = seconds_of(sum) / r->ranks;
     char *time = time_text(seconds_of(most));
     char *others = time_text((seconds_of(sum) - seconds_of(most)) / (r->ranks - 1));
-    add(r, seconds_of(most) - mean,
+    advise(
+        r, seconds_of(most) - mean,
         "Rank %d spent %s in input and output, the others %s on average: they wait for it. Let all "
         "ranks read and write their part (nc_open_par, nc_create_par), or fewer of them together.",
         worst, time, others);
@@ -448,5 +459,6 @@ run_advise(run *r)
     syncs(r);
     netcdf_syncs(r);
     imbalance(r);
+    ranks_advise(r);
     g_ptr_array_sort(r->advice, by_gain);
 }

@@ -31,6 +31,7 @@ typedef struct call {
     guint32 thread;
     watch_kind kind;
     guint16 op;
+    guint16 flags; /* WATCH_FLAG_… */
     bool failed;
     bool nested;   /* in a NetCDF call */
     bool follows;  /* goes on where the one before ended in this file */
@@ -58,6 +59,12 @@ typedef struct object {
     pattern reads;
     pattern writes;
     guint64 nested_ns; /* of a file: in NetCDF calls */
+    /* Of a file by MPI (ranks.c): */
+    GPtrArray *asked; /* hints, "KEY=VALUE"; NULL: none were noted */
+    GPtrArray *used;
+    guint64 calls_with_gaps;
+    guint64 waiting_ns; /* in collective calls until the last rank called, all ranks together */
+    gint latest;        /* the rank for which others waited longest; -1: none */
 } object;
 
 typedef struct span_total {
@@ -122,7 +129,8 @@ typedef struct run {
     guint64 dropped;
     /* Of all processes; nanoseconds of threads: */
     guint64 read_ns, write_ns, sync_ns, meta_ns; /* calls of files */
-    guint64 library_ns; /* NetCDF calls without the calls of files in them */
+    guint64 mpi_ns;     /* calls of MPI without the calls of files in them */
+    guint64 library_ns; /* NetCDF calls without those and the calls of files in them */
     guint64 library_read_ns;
     guint64 read_bytes, write_bytes, read_calls, write_calls, small_reads, small_writes;
     guint64 opens, lookups, failed_lookups, files;
@@ -138,6 +146,21 @@ void run_sum(run *r);
 void run_classes(run *r);
 /** What would help most. */
 void run_advise(run *r);
+
+/** An advice, unless it gains too little to be worth a sentence. */
+G_GNUC_PRINTF(3, 4) void advise(run *r, double gain_s, const char *format, ...);
+
+/* Files by MPI (ranks.c). */
+void run_ranks(run *r);
+void ranks_advise(run *r);
+/** "4 ranks: 10 collective calls, …"; owned. */
+char *ranks_text(const object *o);
+/** What a row of a table has no room for. */
+void print_ranks(const object *o);
+void ranks_json(json_t *json, const object *o);
+bool ranks_share_files(const run *r);
+/** Whether ranks share the file and call much on their own. */
+bool ranks_are_alone(const run *r, const char *file, bool writes);
 
 /** Gaussian kernel density of the logarithms of `n` times on a grid; classes between its minima.
  *  @param times in seconds, sorted. @param ret_cuts times between classes; room for `most` - 1.

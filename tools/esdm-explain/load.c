@@ -28,7 +28,10 @@ object_named(run *r, const watch_entry *e)
     memset(&found->entry.read, 0, sizeof(watch_counts));
     memset(&found->entry.write, 0, sizeof(watch_counts));
     memset(&found->entry.other, 0, sizeof(watch_counts));
+    memset(&found->entry.together_read, 0, sizeof(watch_counts));
+    memset(&found->entry.together_write, 0, sizeof(watch_counts));
     found->entry.mapped_bytes = 0;
+    found->latest = -1;
     memset(&found->entry.ahead_calls, 0,
            G_STRUCT_OFFSET(watch_entry, name) - G_STRUCT_OFFSET(watch_entry, ahead_calls));
     g_hash_table_insert(r->by_name, key, found);
@@ -45,10 +48,33 @@ add_counts(watch_counts *sum, const watch_counts *more)
     sum->small += more->small;
 }
 
+/* A line "asked KEY=VALUE" or "used KEY=VALUE" each. */
+static void
+add_hints(const process *p, const watch_entry *e)
+{
+    object *o = e->parent < p->objects->len ? p->objects->pdata[e->parent] : NULL;
+    if (o == NULL || o->asked != NULL)
+        return;
+    o->asked = g_ptr_array_new();
+    o->used = g_ptr_array_new();
+    char *text = g_strndup(e->name, sizeof e->name);
+    char **lines = g_strsplit(text, "\n", -1);
+    for (guint i = 1; lines[0] != NULL && lines[i] != NULL; i++) {
+        const char *hint = strchr(lines[i], ' ');
+        if (hint != NULL && strchr(hint, '=') != NULL)
+            g_ptr_array_add(lines[i][0] == 'a' ? o->asked : o->used, g_strdup(hint + 1));
+    }
+    g_strfreev(lines);
+    g_free(text);
+}
+
 static void
 add_entry(run *r, process *p, guint number, const watch_entry *e)
 {
-    if (e->kind != WATCH_FILE && e->kind != WATCH_VARIABLE && e->kind != WATCH_DATASET)
+    if (e->kind == WATCH_HINTS)
+        add_hints(p, e);
+    if (e->kind != WATCH_FILE && e->kind != WATCH_VARIABLE && e->kind != WATCH_DATASET &&
+        e->kind != WATCH_MPI_FILE)
         return;
     object *o = object_named(r, e);
     watch_entry *sum = &o->entry;
@@ -58,6 +84,11 @@ add_entry(run *r, process *p, guint number, const watch_entry *e)
     add_counts(&sum->read, &e->read);
     add_counts(&sum->write, &e->write);
     add_counts(&sum->other, &e->other);
+    if (e->kind == WATCH_MPI_FILE) {
+        add_counts(&sum->together_read, &e->together_read);
+        add_counts(&sum->together_write, &e->together_write);
+        sum->ranks = MAX(sum->ranks, e->ranks);
+    }
     sum->mapped_bytes += e->mapped_bytes;
     sum->ahead_calls += e->ahead_calls;
     sum->ahead_bytes += e->ahead_bytes;
@@ -90,6 +121,7 @@ add_record(run *r, process *p, const watch_record *w)
         .thread = w->thread,
         .kind = watch_ops[w->op].kind,
         .op = w->op,
+        .flags = w->flags,
         .failed = w->failed != 0,
         .nested = w->depth > 0,
     };

@@ -242,10 +242,22 @@ put_row(FILE *out, const char *name, const char *a, const char *b, const char *c
     put_text(out, "<td>", d, "</td></tr>\n");
 }
 
+static bool
+has_kind(const run *r, guint32 kind)
+{
+    for (guint i = 0; i < r->objects->len; i++) {
+        if (((const object *) r->objects->pdata[i])->kind == kind)
+            return true;
+    }
+    return false;
+}
+
 static void
 put_objects(FILE *out, const run *r, guint32 kind, const char *title)
 {
     guint rows = 0;
+    if (kind == WATCH_MPI_FILE && !has_kind(r, kind))
+        return;
     (void) fprintf(out, "<h2>%s</h2><table><tr><th>name<th>read<th>written<th>time<th>how</tr>\n",
                    title);
     for (guint i = 0; i < r->objects->len && rows < 40; i++) {
@@ -258,9 +270,10 @@ put_objects(FILE *out, const run *r, guint32 kind, const char *title)
         char *b = bytes_text((double) o->entry.write.bytes);
         char *c = time_text(seconds_of(o->entry.read.ns + o->entry.write.ns));
         char *d =
-            o->variable != NULL
-                ? g_strdup_printf("%" G_GUINT64_FORMAT " calls",
-                                  o->entry.read.calls + o->entry.write.calls)
+            o->variable != NULL ? g_strdup_printf("%" G_GUINT64_FORMAT " calls",
+                                                  o->entry.read.calls + o->entry.write.calls)
+            : kind == WATCH_MPI_FILE
+                ? ranks_text(o)
                 : pattern_text(o->entry.read.ns >= o->entry.write.ns ? &o->reads : &o->writes);
         put_row(out, name, a, b, c, d);
         g_free(d);
@@ -318,6 +331,7 @@ put_page(FILE *out, const run *r)
     put_classes(out, "Why reads took as long as they did", r->read_classes);
     put_classes(out, "Why writes took as long as they did", r->write_classes);
     put_objects(out, r, WATCH_FILE, "Files");
+    put_objects(out, r, WATCH_MPI_FILE, "Files by MPI");
     put_objects(out, r, WATCH_VARIABLE, "Variables");
     g_free(to);
     g_free(in);

@@ -101,6 +101,8 @@ print_row(const object *o)
         guint64 calls = o->entry.read.calls + o->entry.write.calls;
         how = g_strdup_printf("%" G_GUINT64_FORMAT " call%s, in %s%s", calls, calls == 1 ? "" : "s",
                               file, o->entry.deflate >= 0 ? ", compressed" : "");
+    } else if (o->kind == WATCH_MPI_FILE) {
+        how = ranks_text(o);
     } else {
         how = pattern_text(o->entry.read.ns >= o->entry.write.ns ? &o->reads : &o->writes);
         if (o->entry.mapped_bytes > 0 && o->entry.read.calls + o->entry.write.calls == 0) {
@@ -109,6 +111,8 @@ print_row(const object *o)
         }
     }
     (void) printf("  %-45s %9s %9s %9s  %s\n", name, read, written, time, how);
+    if (o->kind == WATCH_MPI_FILE)
+        print_ranks(o);
     g_free(how);
     g_free(time);
     g_free(written);
@@ -243,9 +247,11 @@ print_time(const run *r)
     print_share(r, "writing files", seconds_of(r->write_ns));
     print_share(r, "waiting until data were stored (sync)", seconds_of(r->sync_ns));
     print_share(r, "opening, closing and looking for files", seconds_of(r->meta_ns));
+    print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
     print_share(r, "NetCDF library: decompression, conversion, copies", library);
     if (r->processes->len == 1)
-        print_share(r, "the program itself", MAX(wall(r) - files - library, 0));
+        print_share(r, "the program itself",
+                    MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
     print_ahead(r);
 }
 
@@ -336,6 +342,7 @@ print_report(const run *r)
     print_direction("wrote", "to files", r->write_bytes, r->write_calls, r->small_writes,
                     r->write_ns);
     print_objects(r, WATCH_FILE, "file");
+    print_objects(r, WATCH_MPI_FILE, "file by MPI");
     print_objects(r, WATCH_VARIABLE, "variable");
     print_spans(r);
     print_time(r);
@@ -376,6 +383,8 @@ object_json(const object *o)
                              "read", counts_json(&e->read), "write", counts_json(&e->write),
                              "other", counts_json(&e->other), "file_bytes",
                              (json_int_t) e->file_bytes, "processes", (int) o->processes);
+    if (o->kind == WATCH_MPI_FILE)
+        ranks_json(json, o);
     if (o->kind == WATCH_FILE) {
         (void) json_object_set_new(json, "read_pattern", pattern_json(&o->reads));
         (void) json_object_set_new(json, "write_pattern", pattern_json(&o->writes));
@@ -432,19 +441,20 @@ report_json(const run *r)
                                      json_pack("{s:s,s:f}", "text", text, "gain_s", a->gain_s));
         g_free(text);
     }
-    json_t *report =
-        json_pack("{s:s,s:i,s:i,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o}", "command", command, "processes",
-                  (int) r->processes->len, "ranks", (int) r->ranks, "seconds", wall(r),
-                  "cpu_seconds", (double) r->cpu_us / 1e6, "dropped", (json_int_t) r->dropped,
-                  "files", objects_json(r, WATCH_FILE), "variables",
-                  objects_json(r, WATCH_VARIABLE), "read_times", classes_json(r->read_classes),
-                  "write_times", classes_json(r->write_classes), "advice", advices);
+    json_t *report = json_pack(
+        "{s:s,s:i,s:i,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "command", command, "processes",
+        (int) r->processes->len, "ranks", (int) r->ranks, "seconds", wall(r), "cpu_seconds",
+        (double) r->cpu_us / 1e6, "dropped", (json_int_t) r->dropped, "files",
+        objects_json(r, WATCH_FILE), "mpi_files", objects_json(r, WATCH_MPI_FILE), "variables",
+        objects_json(r, WATCH_VARIABLE), "read_times", classes_json(r->read_classes), "write_times",
+        classes_json(r->write_classes), "advice", advices);
     (void) json_object_set_new(
         report, "time",
-        json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "reading", seconds_of(r->read_ns), "writing",
+        json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "reading", seconds_of(r->read_ns), "writing",
                   seconds_of(r->write_ns), "sync", seconds_of(r->sync_ns), "metadata",
-                  seconds_of(r->meta_ns), "netcdf_library", seconds_of(r->library_ns),
-                  "reading_if_cached", r->best_s, "read_ahead_gain", ahead_seconds(r)));
+                  seconds_of(r->meta_ns), "mpi", seconds_of(r->mpi_ns), "netcdf_library",
+                  seconds_of(r->library_ns), "reading_if_cached", r->best_s, "read_ahead_gain",
+                  ahead_seconds(r)));
     (void) json_object_set_new(
         report, "moved",
         json_pack("{s:I,s:I,s:I,s:I}", "read_bytes", (json_int_t) r->read_bytes, "read_calls",

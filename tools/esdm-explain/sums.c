@@ -206,7 +206,13 @@ add_call(run *r, const call *c, GHashTable *outer)
     gpointer thread = GUINT_TO_POINTER(c->thread);
     if (is_nc)
         g_hash_table_insert(outer, thread, (gpointer) c);
-    const call *around = !is_nc && c->nested ? g_hash_table_lookup(outer, thread) : NULL;
+    bool is_mpi = c->kind >= WATCH_KIND_MPI_READ && !is_nc;
+    bool in_mpi = (c->flags & WATCH_FLAG_IN_MPI) != 0;
+    if (is_mpi)
+        r->mpi_ns += c->ns;
+    if (in_mpi)
+        r->mpi_ns -= MIN(c->ns, r->mpi_ns);
+    const call *around = !is_nc && !in_mpi && c->nested ? g_hash_table_lookup(outer, thread) : NULL;
     if (around != NULL && around->kind == WATCH_KIND_NC_READ)
         r->library_read_ns -= MIN(c->ns, r->library_read_ns);
     if (is_nc)
@@ -215,9 +221,9 @@ add_call(run *r, const call *c, GHashTable *outer)
         r->library_read_ns += c->ns;
     if (!is_nc && c->nested) {
         c->object->nested_ns += c->ns;
-        r->library_ns -= MIN(c->ns, r->library_ns);
+        r->library_ns -= in_mpi ? 0 : MIN(c->ns, r->library_ns);
     }
-    if (!c->nested)
+    if (!c->nested && !in_mpi)
         c->process->calls_ns += c->ns;
     if (c->kind == WATCH_KIND_SYNC) {
         r->sync_ns += c->ns;
@@ -281,4 +287,5 @@ run_sum(run *r)
         add_call(r, &g_array_index(r->calls, call, i), outer);
     g_hash_table_destroy(outer);
     find_patterns(r);
+    run_ranks(r);
 }

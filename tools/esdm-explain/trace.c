@@ -21,13 +21,14 @@ position_json(const call *c)
 static json_t *
 line_json(const call *c)
 {
-    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:s?}", "what", "call",
-                     "call", watch_ops[c->op].name, "pid", (int) c->process->head.pid, "rank",
-                     (int) c->process->head.rank, "thread", (int) c->thread, "start_ns",
+    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what",
+                     "call", "call", watch_ops[c->op].name, "pid", (int) c->process->head.pid,
+                     "rank", (int) c->process->head.rank, "thread", (int) c->thread, "start_ns",
                      (json_int_t) c->start_ns, "ns", (json_int_t) c->ns, "file",
                      text_json(c->object->name), "variable", text_json(c->object->variable),
                      "bytes", (json_int_t) c->bytes, "position", position_json(c), "in_netcdf",
-                     (int) c->nested, "failed", (int) c->failed, "cause",
+                     (int) c->nested, "in_mpi", (c->flags & WATCH_FLAG_IN_MPI) != 0, "collective",
+                     (c->flags & WATCH_FLAG_TOGETHER) != 0, "failed", (int) c->failed, "cause",
                      c->class != NULL ? c->class->cause : NULL);
 }
 
@@ -39,9 +40,11 @@ event_json(const call *c)
                   text_json(c->object->variable), "bytes", (json_int_t) c->bytes, "position",
                   position_json(c), "cause", c->class != NULL ? c->class->cause : NULL);
     return json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", watch_ops[c->op].name, "cat",
-                     c->kind >= WATCH_KIND_NC_READ ? "netcdf" : "file", "ph", "X", "ts",
-                     (double) c->start_ns / 1e3, "dur", (double) c->ns / 1e3, "pid",
-                     (int) c->process->head.pid, "tid", (int) c->thread, "args", arguments);
+                     c->kind >= WATCH_KIND_NC_READ    ? "netcdf"
+                     : c->kind >= WATCH_KIND_MPI_READ ? "mpi"
+                                                      : "file",
+                     "ph", "X", "ts", (double) c->start_ns / 1e3, "dur", (double) c->ns / 1e3,
+                     "pid", (int) c->process->head.pid, "tid", (int) c->thread, "args", arguments);
 }
 
 static bool

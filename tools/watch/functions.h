@@ -35,11 +35,24 @@
 
 #define WATCH_EXPORT __attribute__((visibility("default")))
 
+/* As both kinds of MPI hand them over: in a register or a place of eight bytes on the stack,
+ * whether they are pointers or numbers. Nobody looks into the upper half of what may be a number.
+ */
+typedef intptr_t MPI_Comm;
+typedef intptr_t MPI_Info;
+typedef intptr_t MPI_Datatype;
+typedef void *MPI_File;
+typedef int64_t MPI_Offset;
+typedef int64_t MPI_Count;
+typedef void MPI_Status;
+typedef void MPI_Request;
+
 typedef struct watch_call {
     uint64_t start_ns;
     uint64_t ns;       /* of the real call */
     uint32_t fd_entry; /* of a descriptor that is being closed, or of a NetCDF file */
     uint64_t advised;  /* watch/ahead.c: nanoseconds that the advice took */
+    uint64_t position; /* in a file by MPI, before the call */
     uint8_t ahead;     /* 0: no pattern; 1: plain; 2: advised before */
 } watch_call;
 
@@ -102,5 +115,30 @@ void watch__nc_meta(watch_call *call, watch_op op, int ncid, int status);
 void watch__nc_moved(watch_call *call, watch_op op, int ncid, int varid, const size_t *start,
                      const size_t *count, const ptrdiff_t *stride, bool whole, bool writes,
                      int status);
+
+/* Files by MPI (watch/mpi.c). */
+#define WATCH_MPI_OWN    (-1) /* where the rank's own pointer is */
+#define WATCH_MPI_SHARED (-2)
+typedef struct watch_mpi_status {
+    int64_t room[16];
+} watch_mpi_status;
+
+bool watch__mpi_begin(watch_call *call, const void *caller);
+int watch__mpi_absent(void);
+void watch__mpi_opened(watch_call *call, watch_op op, MPI_Comm comm, const char *path, int mode,
+                       MPI_Info info, const MPI_File *file, int result);
+void watch__mpi_closing(watch_call *call, const MPI_File *file);
+void watch__mpi_closed(watch_call *call, watch_op op, int result);
+void watch__mpi_path(watch_call *call, watch_op op, int result);
+void watch__mpi_viewed(watch_call *call, watch_op op, MPI_File file, MPI_Offset at,
+                       MPI_Datatype etype, MPI_Datatype filetype, MPI_Info info, int result);
+void watch__mpi_meta(watch_call *call, watch_op op, MPI_File file, int result);
+/** @param at in the view, or one of the above. */
+void watch__mpi_moving(watch_call *call, MPI_File file, MPI_Offset at);
+/** What the real call is to fill: `own` where the program wants no status. */
+MPI_Status *watch__mpi_status(MPI_Status *status, watch_mpi_status *own);
+/** @param status NULL: the call has only begun to move `count` elements. */
+void watch__mpi_moved(watch_call *call, watch_op op, MPI_File file, bool writes, int64_t count,
+                      MPI_Datatype type, const MPI_Status *status, unsigned flags, int result);
 
 #endif

@@ -173,26 +173,76 @@ def data_function(direction, shape, call):
         "    return result;", "}\n"])
 
 
+def mpi_calls(line):
+    """A line about MPI for reads and writes, counts of both sizes, and with a "P" in front."""
+    for direction in ("read", "write") if "{dir}" in line else ("",):
+        data = "const void *data" if direction == "write" else "void *data"
+        for count, end in (("int", ""), ("MPI_Count", "_c")) if "{count}" in line else (("", ""),):
+            text = line.replace("{dir}", direction).replace("{data}", data).replace("{count}", count)
+            call = Call(text)
+            for name in (call.name + end, "P" + call.name + end):
+                yield direction, call.name, Call(text.replace(call.name + "(", name + "(", 1))
+
+
+def mpi_body(direction, op, call):
+    """What comes after the real call."""
+    if call.kind == "mpidata":
+        flags = " | ".join(f"WATCH_FLAG_{name.upper()}" for name in ("together", "pending") if call.has(name))
+        status = "NULL" if call.has("pending") else "status"
+        writes = "true" if direction == "write" else "false"
+        return (f"watch__mpi_moved(&call, {op}, file, {writes}, (int64_t) count, type, {status}, "
+                f"{flags or '0'}, result);")
+    return {"mpiopen": f"watch__mpi_opened(&call, {op}, comm, path, mode, info, file, result);",
+            "mpiclose": f"watch__mpi_closed(&call, {op}, result);",
+            "mpipath": f"watch__mpi_path(&call, {op}, result);",
+            "mpiview": f"watch__mpi_viewed(&call, {op}, file, at, etype, filetype, info, result);",
+            "mpimeta": f"watch__mpi_meta(&call, {op}, file, result);"}[call.kind]
+
+
+def mpi_function(direction, name, call):
+    hand_on = f"real({', '.join(call.names)})"
+    lines = [f"WATCH_EXPORT {call.type}\n{call.name}({call.parameters})\n{{",
+             f"    watch_real_{call.name} real = WATCH_NC_REAL(watch_real_{call.name}, \"{call.name}\");",
+             "    watch_call call;", "    if (real == NULL)", "        return watch__mpi_absent();",
+             "    if (!watch__mpi_begin(&call, __builtin_return_address(0)))", f"        return {hand_on};"]
+    if call.kind == "mpidata":
+        at = "at" if call.has("at") else "WATCH_MPI_SHARED" if call.has("shared") else "WATCH_MPI_OWN"
+        lines += [f"    watch__mpi_moving(&call, file, {at});"]
+        if not call.has("pending"):
+            lines += ["    watch_mpi_status own;", "    status = watch__mpi_status(status, &own);"]
+    elif call.kind == "mpiclose":
+        lines += ["    watch__mpi_closing(&call, file);"]
+    lines += [f"    int result = {hand_on};", "    watch__real_done(&call);",
+              f"    {mpi_body(direction, 'WATCH_OP_' + name, call)}", "    return result;", "}\n"]
+    return "\n".join(lines)
+
+
 def main(source, code, header):
-    calls, data = [], []
+    calls, data, mpi = [], [], []
     for line in pathlib.Path(source).read_text().splitlines():
         if line.startswith("ncdata "):
             data += data_calls(line)
+        elif " MPI_" in line.split("(")[0] and not line.startswith("#"):
+            mpi += mpi_calls(line)
         elif line.strip() and not line.startswith("#"):
             calls.append(Call(line))
-    every = [*calls, *(call for _, _, call in data)]
-    ops = [f"    {call.op}," for call in every]
+    every = [*calls, *(call for _, _, call in data), *(call for _, _, call in mpi)]
+    mpi_ops = {name: (way, call) for way, name, call in mpi if name == call.name}
+    ops = [f"    {call.op}," for call in every if call.kind[:3] != "mpi" or call.name in mpi_ops]
     kinds = {"read": "WATCH_KIND_READ", "write": "WATCH_KIND_WRITE", "sync": "WATCH_KIND_SYNC",
              "open": "WATCH_KIND_OPEN", "fopen": "WATCH_KIND_OPEN", "ncopen": "WATCH_KIND_NC_META",
              "ncclose": "WATCH_KIND_NC_META", "ncmeta": "WATCH_KIND_NC_META"}
     table = [f'    {{"{call.name}", {kinds.get(call.kind, "WATCH_KIND_OTHER")}}},' for call in calls]
     table += [f'    {{"{call.name}", WATCH_KIND_NC_{"READ" if way == "get" else "WRITE"}}},'
               for way, _, call in data]
+    table += [f'    {{"{name}", WATCH_KIND_MPI_{way.upper() if call.kind == "mpidata" else "META"}}},'
+              for name, (way, call) in mpi_ops.items()]
     pathlib.Path(header).write_text(
         HEAD + "#ifndef ESDM_WATCH_CALLS_H\n#define ESDM_WATCH_CALLS_H\n\n/** @file The calls. */\n\n"
         "typedef enum watch_op {\n    WATCH_OP_NONE,\n" + "\n".join(ops) + "\n    WATCH_OPS\n} watch_op;\n\n"
         "typedef enum watch_kind {\n    WATCH_KIND_OTHER,\n    WATCH_KIND_READ,\n    WATCH_KIND_WRITE,\n"
-        "    WATCH_KIND_OPEN,\n    WATCH_KIND_SYNC,\n    WATCH_KIND_NC_READ,\n    WATCH_KIND_NC_WRITE,\n"
+        "    WATCH_KIND_OPEN,\n    WATCH_KIND_SYNC,\n"
+        "    WATCH_KIND_MPI_READ,\n    WATCH_KIND_MPI_WRITE,\n    WATCH_KIND_MPI_META,\n    WATCH_KIND_NC_READ,\n    WATCH_KIND_NC_WRITE,\n"
         "    WATCH_KIND_NC_META\n} watch_kind;\n\n"
         "#ifdef WATCH_NAMES\nstatic const struct {\n    const char *name;\n    watch_kind kind;\n"
         "} watch_ops[WATCH_OPS] = {\n    {\"\", WATCH_KIND_OTHER},\n" + "\n".join(table) +
@@ -200,7 +250,8 @@ def main(source, code, header):
     pathlib.Path(code).write_text(
         HEAD + '#include "watch/functions.h"\n\n' +
         "".join(f"#undef {c.name}\n" for c in calls) + "\n" + "\n".join(typedef(c) for c in every) + "\n\n" +
-        "\n".join(function(c) for c in calls) + "\n" + "\n".join(data_function(*d) for d in data))
+        "\n".join(function(c) for c in calls) + "\n" + "\n".join(data_function(*d) for d in data) + "\n" +
+        "\n".join(mpi_function(*m) for m in mpi))
 
 
 main(*sys.argv[1:])

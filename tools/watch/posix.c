@@ -91,7 +91,9 @@ watch__enter(const watch_call *call, watch_op op, uint32_t entry, uint64_t posit
     add(&counts->small, moved < SMALL_BYTES);
     watch_record *record = watch__record();
     uint64_t box = watch__here.box;
+    uint16_t flags = watch__here.flags | (watch__here.mpi > 0 ? WATCH_FLAG_IN_MPI : 0u);
     watch__here.box = 0;
+    watch__here.flags = 0;
     if (record == NULL)
         return;
     record->box = box;
@@ -106,6 +108,7 @@ watch__enter(const watch_call *call, watch_op op, uint32_t entry, uint64_t posit
     record->op = (uint16_t) op;
     record->failed = (uint16_t) failed;
     record->depth = watch__here.depth;
+    record->flags = flags;
     __atomic_store_n(&record->start_ns, call->start_ns, __ATOMIC_RELEASE);
 }
 
@@ -140,6 +143,20 @@ describe(uint32_t number, int fd, const struct stat *st)
     entry->inode = (uint64_t) st->st_ino;
 }
 
+/* Of the kernel, or memory that ranks of a node share by way of a file. */
+static bool
+is_no_data(const char *name)
+{
+    static const char *const begins[] = {
+        "/proc/",         "/sys/", "/dev/shm/ucx_", "/dev/shm/vader_", "/dev/shm/sm_segment",
+        "/dev/shm/mpich_"};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 static uint32_t
 ask_entry(int fd, int flags)
 {
@@ -151,9 +168,9 @@ ask_entry(int fd, int flags)
         return WATCH_IGNORED;
     (void) snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, name, sizeof name - 1);
-    if (n <= 0 || strncmp(name, "/proc/", 6) == 0 || strncmp(name, "/sys/", 5) == 0)
+    name[n > 0 ? n : 0] = '\0';
+    if (n <= 0 || is_no_data(name))
         return WATCH_IGNORED;
-    name[n] = '\0';
     uint32_t number = watch__entry_find(WATCH_FILE, name, &fresh);
     if (fresh) {
         describe(number, fd, &st);

@@ -24,7 +24,13 @@
 
 enum { WATCH_ENTRIES = 1, WATCH_RECORDS = 2, WATCH_BOXES = 3 };
 /** What an entry is. */
-enum { WATCH_FILE = 1, WATCH_VARIABLE = 2, WATCH_DATASET = 3 /* a NetCDF file as opened */ };
+enum {
+    WATCH_FILE = 1,
+    WATCH_VARIABLE = 2,
+    WATCH_DATASET = 3 /* a NetCDF file as opened */,
+    WATCH_MPI_FILE = 4 /* as MPI opened it */,
+    WATCH_HINTS = 5 /* of the MPI file `parent`: lines "asked KEY=VALUE" and "used KEY=VALUE" */
+};
 
 typedef struct watch_head {
     uint64_t magic;
@@ -96,7 +102,10 @@ typedef struct watch_entry {
     int32_t type;                  /* of a variable: nc_type; 0: not known */
     uint32_t unlimited;            /* bits: of its dimensions those that are */
     int32_t dimension[WATCH_DIMS]; /* their numbers in the file */
-    char spare[116];
+    uint32_t ranks;                /* of an MPI file: that opened it together */
+    watch_counts together_read;    /* of an MPI file: collective ones of `read` */
+    watch_counts together_write;
+    char spare[48];
 } watch_entry;
 
 /** 64 bytes: one call. */
@@ -110,7 +119,7 @@ typedef struct watch_record {
     uint32_t thread;
     uint16_t op;     /* enum watch_op */
     uint16_t failed; /* errno, or 1 */
-    uint16_t depth;  /* calls around it: 1 in a NetCDF call */
+    uint16_t depth;  /* NetCDF calls around it: 1 in one */
     uint16_t flags;
     uint64_t box; /* its number, from 1; 0: none */
 } watch_record;
@@ -123,7 +132,10 @@ typedef struct watch_box {
 } watch_box;
 
 #define WATCH_NOWHERE UINT64_MAX
-/** It writes (flags). */
-#define WATCH_FLAG_WRITES 1u
+/** Flags. */
+#define WATCH_FLAG_IN_MPI   2u  /* in a call of MPI */
+#define WATCH_FLAG_TOGETHER 4u  /* collective */
+#define WATCH_FLAG_PENDING  8u  /* it only begins to move data */
+#define WATCH_FLAG_GAPS     16u /* the rank's view of the file has gaps */
 
 #endif

@@ -17,6 +17,9 @@ typedef struct watch_here {
     int32_t thread;
     const void *caller; /* of the outermost NetCDF call */
     uint64_t box;       /* for the next record; 0: none */
+    uint16_t flags;     /* for the next record */
+    uint16_t mpi;       /* calls of MPI around */
+    const void *mpi_caller;
 } watch_here;
 extern __thread watch_here watch__here __attribute__((tls_model("initial-exec")));
 
