@@ -4,6 +4,9 @@
 
 #include "upkeep/upkeep.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -201,5 +204,35 @@ esdm_compact(esdm_session *session, const char *name, const esdm_compact_options
     }
     if (ret_result != NULL)
         *ret_result = result;
+    return status;
+}
+
+esdm_status
+esdm_usage_count(esdm_session *session, const esdm_usage_part *parts, size_t nparts,
+                 esdm_usage *ret_groups, size_t ngroups, esdm_usage *ret_total, esdm_error *err)
+{
+    esdm_usage total = {0};
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_total);
+    if ((parts == NULL && nparts > 0) || (ret_groups == NULL && ngroups > 0) ||
+        nparts >= UINT32_MAX || ngroups >= UINT32_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_usage_count: NULL argument, or too many");
+    for (size_t i = 0; i < nparts; i++) {
+        if (parts[i].name == NULL || parts[i].group >= ngroups)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "esdm_usage_count: part %zu of %zu has no name, or its group is "
+                                   "not one of %zu",
+                                   i, nparts, ngroups);
+    }
+    esdm_usage *groups = calloc(ngroups + 1, sizeof *groups);
+    if (groups == NULL)
+        return esdm__error_nomem(err, ngroups * sizeof *groups, "groups of containers");
+    esdm_status status = esdm__upkeep_usage(session, parts, nparts, groups, &total, err);
+    if (status == ESDM_OK) {
+        if (ngroups > 0)
+            memcpy(ret_groups, groups, ngroups * sizeof *groups);
+        *ret_total = total;
+    }
+    free(groups);
     return status;
 }

@@ -14,6 +14,7 @@ import glob
 import os
 import pathlib
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -185,11 +186,18 @@ class Server:
     def connection(self, database="postgres", user="esdm"):
         return f"host=127.0.0.1 port={self.port} dbname={database} user={user}"
 
+    def psql(self, text, database="postgres", user="esdm"):
+        return [self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+                "-d", self.connection(database, user), "-c", text]
+
+    def sql_command(self, text):
+        """That runs SQL, for a shell."""
+        return shlex.join(map(str, self.psql(text)))
+
     def sql(self, text, database="postgres", user="esdm"):
         """Runs SQL; lines of output."""
         env = dict(os.environ, PGPASSWORD=self.password or "")
-        done = subprocess.run([self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-                               "-d", self.connection(database, user), "-c", text], env=env,
+        done = subprocess.run(self.psql(text, database, user), env=env,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:

@@ -15,7 +15,10 @@ static const tool_help help = {
         "With --long each line has the size of the data as the programs see it, the size\n"
         "stored, the number of fragments, datasets and the newest snapshot, who made the\n"
         "last commit and when, and the name; the last line has the totals. With --depth 1\n"
-        "everything in a folder counts together, as in du.\n"
+        "everything in a folder counts together, as in du. What clones, branches and equal\n"
+        "fragments share counts in each line that refers to it, and once in a folder and in\n"
+        "the total; where there is any, a column tells how much other lines or other\n"
+        "containers refer to, too. The rest is the container's own.\n"
         "\n"
         "A PREFIX that begins with the name of a view and ':' is a place in it, whatever\n"
         "the containers are called: cmip6:/CMIP6/CMIP/ lists the institutes there, with\n"
@@ -170,9 +173,13 @@ list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
     return TOOL_OK;
 }
 
-static void
-show(const esdm_session *session, GPtrArray *all, GCompareFunc order)
+static tool_exit
+show(esdm_session *session, GPtrArray *all, GCompareFunc order)
 {
+    ls_total total = {.containers = 0};
+    tool_exit result = TOOL_OK;
+    if (ls.facts || ls.replaced || tool.json || g_strcmp0(ls.sort, "stored") == 0)
+        result = ls_count(session, all, &total);
     if (ls.sort != NULL)
         g_ptr_array_sort(all, order);
     for (guint i = 0; ls.reverse && i < all->len / 2; i++) {
@@ -184,15 +191,16 @@ show(const esdm_session *session, GPtrArray *all, GCompareFunc order)
         if (ls.tree)
             ls_print_tree(all);
         else
-            ls_print(all);
-        return;
+            ls_print(all, &total);
+        return result;
     }
-    json_t *root = ls_json(all);
+    json_t *root = ls_json(all, &total);
     if (session != NULL) {
         tool_json_set(root, "site", tool_json_text(esdm_session_site_name(session)));
         tool_json_set(root, "config", tool_json_text(esdm_session_config_source(session)));
     }
     tool_json_print(root);
+    return result;
 }
 
 int
@@ -233,7 +241,8 @@ main(int argc, char **argv)
         tool_exit one = list_prefix(session, argv[i], all);
         result = result == TOOL_OK ? one : result;
     }
-    show(session, all, order);
+    tool_exit shown = show(session, all, order);
+    result = result == TOOL_OK ? shown : result;
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -14,6 +14,8 @@ ls_entry_free(gpointer data)
     g_free(entry->name);
     g_free(entry->id);
     g_free(entry->owner);
+    if (entry->members != NULL)
+        g_ptr_array_unref(entry->members);
     g_free(entry);
 }
 
@@ -107,10 +109,12 @@ folder_bytes(const char *name, size_t skip)
     return (size_t) (at - name);
 }
 
-static void
-join(ls_entry *folder, const ls_entry *entry)
+void
+ls_join(ls_entry *folder, ls_entry *entry)
 {
-    folder->containers++;
+    if (folder->members == NULL)
+        folder->members = g_ptr_array_new_with_free_func(ls_entry_free);
+    g_ptr_array_add(folder->members, entry);
     folder->info.raw_bytes += entry->info.raw_bytes;
     folder->info.stored_bytes += entry->info.stored_bytes;
     folder->info.fragments += entry->info.fragments;
@@ -140,8 +144,8 @@ ls_fold(GPtrArray *entries, guint from, const char *prefix)
             folder->owner = g_strdup(entry->owner);
         }
         if (bytes > 0) {
-            join(folder, entry);
-            ls_entry_free(entry);
+            folder->containers++;
+            ls_join(folder, entry);
             entries->pdata[i] = NULL;
         }
         if (bytes == 0 || !same)
@@ -163,10 +167,12 @@ size_text(uint64_t bytes)
 }
 
 static void
-print_long(const ls_entry *entry, const char *name)
+print_long(const ls_entry *entry, const char *name, bool with_shared)
 {
     g_autofree char *raw = size_text(entry->info.raw_bytes);
     g_autofree char *stored = size_text(entry->info.stored_bytes);
+    g_autofree char *shared_size = size_text(entry->shared_bytes);
+    g_autofree char *shared = g_strdup_printf(with_shared ? " %10s" : "%.0s", shared_size);
     g_autofree char *time = tool_time(entry->info.modified_ns);
     g_autofree char *owner = tool_printable(entry->owner != NULL ? entry->owner : "-");
     /* Folders have none. */
@@ -175,12 +181,12 @@ print_long(const ls_entry *entry, const char *name)
             ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) entry->info.snapshot)
             : g_strdup("-");
     if (entry->of_view)
-        (void) printf("%10" G_GUINT64_FORMAT " %10s %10s  %s  %s\n", (guint64) entry->containers,
-                      raw, stored, time, name);
+        (void) printf("%10" G_GUINT64_FORMAT " %10s %10s%s  %s  %s\n", (guint64) entry->containers,
+                      raw, stored, shared, time, name);
     else
-        (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5s  %-10s %s  %s\n", raw, stored,
-                      (guint64) entry->info.fragments, entry->info.datasets, snapshot, owner, time,
-                      name);
+        (void) printf("%10s %10s%s %8" G_GUINT64_FORMAT " %5u %5s  %-10s %s  %s\n", raw, stored,
+                      shared, (guint64) entry->info.fragments, entry->info.datasets, snapshot,
+                      owner, time, name);
 }
 
 static void
@@ -193,52 +199,50 @@ print_former(const ls_entry *entry, const char *name)
                   time, until, stored, name);
 }
 
+static bool
+any_shared(const GPtrArray *entries)
+{
+    bool any = false;
+    for (guint i = 0; i < entries->len && !any; i++)
+        any = ((const ls_entry *) g_ptr_array_index(entries, i))->shared_bytes > 0;
+    return any;
+}
+
 static void
-print_heads(const GPtrArray *entries)
+print_heads(const GPtrArray *entries, bool with_shared)
 {
     const ls_entry *first = entries->len > 0 ? g_ptr_array_index(entries, 0) : NULL;
+    const char *shared = with_shared ? "     shared" : "";
     if (first != NULL && first->of_view && ls.facts)
-        (void) printf("%10s %10s %10s  %-19s  %s\n", "containers", "data", "stored", "modified",
-                      "place");
+        (void) printf("%10s %10s %10s%s  %-19s  %s\n", "containers", "data", "stored", shared,
+                      "modified", "place");
     else if (ls.replaced)
         (void) printf("%-8s  %-8s %-19s  %-19s %10s  %s\n", "id", "was", "at", "kept until",
                       "stored", "name");
     else if (ls.facts)
-        (void) printf("%10s %10s %8s %5s %5s  %-10s %-19s  %s\n", "data", "stored", "fragm.",
-                      "vars", "snap.", "owner", "modified", "name");
+        (void) printf("%10s %10s%s %8s %5s %5s  %-10s %-19s  %s\n", "data", "stored", shared,
+                      "fragm.", "vars", "snap.", "owner", "modified", "name");
 }
 
 static void
-sum_up(const GPtrArray *entries, uint64_t *ret_containers, ls_entry *ret_sum)
+print_total(const ls_total *total)
 {
-    *ret_containers = 0;
-    *ret_sum = (ls_entry){.name = NULL};
-    for (guint i = 0; i < entries->len; i++) {
-        const ls_entry *entry = g_ptr_array_index(entries, i);
-        *ret_containers += entry->containers > 0 ? entry->containers : 1;
-        ret_sum->info.raw_bytes += entry->info.raw_bytes;
-        ret_sum->info.stored_bytes += entry->info.stored_bytes;
-        ret_sum->info.fragments += entry->info.fragments;
-    }
-}
-
-static void
-print_total(const GPtrArray *entries)
-{
-    ls_entry sum;
-    uint64_t containers;
-    sum_up(entries, &containers, &sum);
-    g_autofree char *raw = size_text(sum.info.raw_bytes);
-    g_autofree char *stored = size_text(sum.info.stored_bytes);
-    (void) printf("total: %" G_GUINT64_FORMAT " %scontainer%s, %s of data, %s stored\n",
-                  (guint64) containers, ls.replaced ? "former " : "", containers == 1 ? "" : "s",
-                  raw, stored);
+    g_autofree char *raw = size_text(total->raw_bytes);
+    g_autofree char *stored = size_text(total->usage.stored_bytes);
+    g_autofree char *shared = size_text(total->usage.shared_bytes);
+    (void) printf("total: %" G_GUINT64_FORMAT " %scontainer%s, %s of data, %s stored",
+                  (guint64) total->containers, ls.replaced ? "former " : "",
+                  total->containers == 1 ? "" : "s", raw, stored);
+    if (total->usage.shared_bytes > 0)
+        (void) printf(", %s of it for several containers", shared);
+    (void) putchar('\n');
 }
 
 void
-ls_print(const GPtrArray *entries)
+ls_print(const GPtrArray *entries, const ls_total *total)
 {
-    print_heads(entries);
+    bool shared = any_shared(entries);
+    print_heads(entries, shared);
     for (guint i = 0; i < entries->len && !ferror(stdout); i++) {
         const ls_entry *entry = g_ptr_array_index(entries, i);
         /* A NUL-terminated list is read by programs, which want the names as they are. */
@@ -246,12 +250,12 @@ ls_print(const GPtrArray *entries)
         if (ls.replaced)
             print_former(entry, name);
         else if (ls.facts)
-            print_long(entry, name);
+            print_long(entry, name, shared);
         else
             (void) printf("%s%c", name, ls.zero ? '\0' : '\n');
     }
     if (ls.facts || ls.replaced)
-        print_total(entries);
+        print_total(total);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -276,6 +280,7 @@ entry_json(const ls_entry *entry)
     tool_json_set(object, "modified", json_string(modified));
     tool_json_set(object, "raw_bytes", tool_json_u64(entry->info.raw_bytes));
     tool_json_set(object, "stored_bytes", tool_json_u64(entry->info.stored_bytes));
+    tool_json_set(object, "shared_bytes", tool_json_u64(entry->shared_bytes));
     tool_json_set(object, "fragments", tool_json_u64(entry->info.fragments));
     tool_json_set(object, "datasets", tool_json_u64(entry->info.datasets));
     if (entry->owner != NULL)
@@ -292,20 +297,18 @@ entry_json(const ls_entry *entry)
 }
 
 json_t *
-ls_json(const GPtrArray *entries)
+ls_json(const GPtrArray *entries, const ls_total *sum)
 {
-    ls_entry sum;
-    uint64_t containers;
     json_t *root = json_object();
     json_t *list = json_array();
     json_t *total = json_object();
     for (guint i = 0; i < entries->len; i++)
         tool_json_append(list, entry_json(g_ptr_array_index(entries, i)));
-    sum_up(entries, &containers, &sum);
-    tool_json_set(total, "containers", tool_json_u64(containers));
-    tool_json_set(total, "raw_bytes", tool_json_u64(sum.info.raw_bytes));
-    tool_json_set(total, "stored_bytes", tool_json_u64(sum.info.stored_bytes));
-    tool_json_set(total, "fragments", tool_json_u64(sum.info.fragments));
+    tool_json_set(total, "containers", tool_json_u64(sum->containers));
+    tool_json_set(total, "raw_bytes", tool_json_u64(sum->raw_bytes));
+    tool_json_set(total, "stored_bytes", tool_json_u64(sum->usage.stored_bytes));
+    tool_json_set(total, "shared_bytes", tool_json_u64(sum->usage.shared_bytes));
+    tool_json_set(total, "fragments", tool_json_u64(sum->fragments));
     tool_json_set(root, ls.replaced ? "replaced" : "containers", list);
     tool_json_set(root, "total", total);
     return root;

@@ -60,12 +60,10 @@ note_entry(const esdm_view_entry *entry, void *user)
 static bool
 add_facts(const esdm_container_info *info, void *user)
 {
-    ls_entry *line = user;
-    line->info.raw_bytes += info->raw_bytes;
-    line->info.stored_bytes += info->stored_bytes;
-    line->info.fragments += info->fragments;
-    line->info.datasets += info->datasets;
-    line->info.modified_ns = MAX(line->info.modified_ns, info->modified_ns);
+    ls_entry *entry = g_new0(ls_entry, 1);
+    entry->name = g_strdup(info->name);
+    entry->info = *info;
+    ls_join(user, entry);
     return true;
 }
 

@@ -255,6 +255,39 @@ typedef struct esdm_dedup_result {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dedup(esdm_session *session,
                                                 const esdm_dedup_options *options,
                                                 esdm_dedup_result *ret_result, esdm_error *err);
+
+/** A container of which esdm_usage_count() is to count what it stores. */
+typedef struct esdm_usage_part {
+    const char *name;      /**< as esdm_container_info and esdm_former_info have it */
+    const char *former;    /**< id of a former container of this name; NULL: the container itself */
+    uint64_t stored_bytes; /**< that its esdm_container_info has; right where nothing is shared */
+    uint32_t group;        /**< for what it counts, from 0: a folder, a user, itself */
+} esdm_usage_part;
+
+typedef struct esdm_usage {
+    uint64_t stored_bytes; /**< each stored fragment once, however many containers refer to it */
+    uint64_t shared_bytes; /**< of these: others refer to them, too */
+} esdm_usage;
+
+/**
+ * Counts what the newest snapshots of containers store: what clones, branches and equal fragments
+ * share counts once. Sums of esdm_container_info.stored_bytes count it for each container. Nothing
+ * but the catalogue is read: index pages of those that share something with any container of the
+ * site, or are de-duplicated when they are written; for others `stored_bytes` is taken. Fragments
+ * that esdm_dedup() found several times in one container alone, which shares nothing, so count as
+ * often as it names them.
+ *
+ * @param parts of containers that are in the catalogue; those that are not count as they say.
+ * @param ret_groups owned by the caller, `ngroups` of them: what is shared with containers of other
+ *        groups, or that are not among the parts, is `shared_bytes`. Former containers that are not
+ *        among the parts do not matter.
+ * @param ret_total of all parts; `shared_bytes` of it several containers refer to.
+ * @return ESDM_EINVAL: a part without a name, or with a group past the end.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_usage_count(esdm_session *session,
+                                                      const esdm_usage_part *parts, size_t nparts,
+                                                      esdm_usage *ret_groups, size_t ngroups,
+                                                      esdm_usage *ret_total, esdm_error *err);
 /** What node-local targets are told apart by: $ESDM_NODE, else the host's name; borrowed. */
 ESDM_API const char *esdm_session_node(const esdm_session *session);
 
