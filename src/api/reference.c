@@ -23,9 +23,9 @@
 static esdm__filter
 filter_of(const esdm_file_filter *filter)
 {
-    const char *of = filter->codec == NULL                ? "hdf5"
-                     : strcmp(filter->codec, "grib") == 0 ? "grib"
-                                                          : "zarr";
+    bool grib = filter->codec != NULL &&
+                (strcmp(filter->codec, "grib") == 0 || strcmp(filter->codec, "grib-field") == 0);
+    const char *of = filter->codec == NULL ? "hdf5" : grib ? "grib" : "zarr";
     return (esdm__filter){.name = of,
                           .id = filter->codec != NULL ? 0 : filter->id,
                           .codec = filter->codec != NULL ? filter->codec : "",

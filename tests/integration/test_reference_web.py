@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Containers that refer to HDF5 files and Zarr stores on a web server equal these files; objects that were
+"""Containers that refer to NetCDF files and Zarr stores on a web server equal these files; objects that were
 changed, cut off, removed or moved are errors that name URL and chunk, whatever the server tells about
 them; failures that pass are tried again; nothing is asked for that the site does not allow."""
 
@@ -30,15 +30,15 @@ def age(folder):
             os.utime(path, (time.time() - 60, time.time() - 60))
 
 
-def hdf5_files(folder):
-    return sorted(p.name for p in folder.glob("*.nc") if not p.name.startswith("NETCDF3"))
+def netcdf_files(folder):
+    return sorted(p.name for p in folder.glob("*.nc"))
 
 
-def test_hdf5_files():
+def test_netcdf_files():
     with Site() as site:
         folder = make(site)
         age(folder)
-        names = hdf5_files(folder)
+        names = netcdf_files(folder)
         for options in ({}, {"etags": False}, {"etags": "weak"}, {"no_head": True}):
             names = names[::by_size(4, 2, 1)] if options else names
             with Web(folder, **options) as web:
@@ -56,6 +56,53 @@ def test_hdf5_files():
                     run([FSCK, "--data"])
         # What was read, was read from there.
         expect_error(python(READ, f"esdm://web/{names[0]}", check=False), names[0], "no answer")
+
+
+CLASSIC = """
+import sys, netCDF4, numpy as np
+with netCDF4.Dataset(sys.argv[1], "w", format=sys.argv[2]) as nc:
+    nc.history = "x" * int(sys.argv[3])
+    for name, n in (("t", None), ("y", 300), ("x", 400)):
+        nc.createDimension(name, n)
+    fixed = nc.createVariable("fixed", "f8", ("y", "x"))
+    a, b = (nc.createVariable(n, "f4", ("t", "y", "x")) for n in "ab")
+    fixed[:] = np.arange(120000).reshape(300, 400)
+    for t in range(9):
+        a[t], b[t] = np.arange(120000).reshape(300, 400) + t, 7 * t
+"""
+
+
+def test_classic_files_cost_few_requests():
+    """The header is read by one or two ranges, values by those that are wanted; what contradicts itself is an error."""
+    with Site() as site:
+        folder = site.folder / "files"
+        folder.mkdir()
+        for name, form, header, most in (("one.nc", "NETCDF3_CLASSIC", 10, 1), ("two.nc", "NETCDF3_64BIT_OFFSET", 300000, 2),
+                                         ("five.nc", "NETCDF3_64BIT_DATA", 10, 1)):
+            python(CLASSIC, folder / name, form, header)
+            age(folder)
+            with Web(folder) as web:
+                set_roots(site, web.url)
+                run([REF, "-q", f"{web.url}/{name}", f"esdm://{name}"])
+                expect(len(web.seen("GET")) <= most, f"{name}: {web.seen()}")
+                del web.requests[:]
+                python("""
+import sys, netCDF4, numpy as np
+with netCDF4.Dataset(sys.argv[1]) as nc:
+    assert np.array_equal(nc["a"][6, 100:103], (np.arange(120000).reshape(300, 400) + 6)[100:103])
+""", f"esdm://{name}")
+                ranges = [h["Range"].removeprefix("bytes=").split("-") for _, _, h in web.seen("GET")]
+                expect(0 < sum(int(b) - int(a) + 1 for a, b in ranges) <= 3 * 400 * 4, f"{name}: {ranges}")
+                run([REF, "-q", "-f", "--verify", f"{web.url}/{name}", f"esdm://{name}"])
+                run([tool("esdm-cp"), "-q", f"{web.url}/{name}", f"esdm://own/{name}"])
+            python(EQUAL, "parts", f"{folder / name}=esdm://own/{name}")
+        whole = (folder / "one.nc").read_bytes()
+        with Web(folder) as web:
+            set_roots(site, web.url)
+            for data, words in ((whole[:-1000], ["cut off"]), (whole[:40], ["one.nc", "header"]), (b"CDF\1" + b"\xff" * 90, ["one.nc", "header"]),
+                                (b"CDF\7" + whole[4:], ["one.nc", "no netCDF"]), (b"CDF", ["one.nc"])):
+                (folder / "one.nc").write_bytes(data)
+                expect_error(run([REF, "-q", "-f", f"{web.url}/one.nc", "esdm://one.nc"], check=False), *words)
 
 
 STORE = """
@@ -145,9 +192,9 @@ def test_changed_objects_are_errors():
             age(folder)
             with Web(folder, **options) as web:
                 set_roots(site, web.url)
-                for name in ("contiguous.nc", "shuffle.nc", "s.zarr"):
+                for name in ("contiguous.nc", "shuffle.nc", "NETCDF3_CLASSIC-many.nc", "s.zarr"):
                     run([REF, "-q", "-f", f"{web.url}/{name}", f"esdm://{name}"])
-                for name in ("contiguous.nc", "shuffle.nc", "s.zarr/plain/0.0"):
+                for name in ("contiguous.nc", "shuffle.nc", "NETCDF3_CLASSIC-many.nc", "s.zarr/plain/0.0"):
                     container, path = name.split("/")[0], folder / name
                     whole = path.read_bytes()
                     for what in ("bytes", "cut", "removed"):
@@ -336,7 +383,8 @@ def test_random_changes_never_give_other_values():
         rng = random.Random(5)
         with Web(folder) as web:
             set_roots(site, web.url)
-            names = ["contiguous.nc", "deflate.nc", "bigplain.nc", "s.zarr", "shards.zarr"]
+            names = ["contiguous.nc", "deflate.nc", "bigplain.nc", "NETCDF3_CLASSIC-many.nc", "NETCDF3_64BIT_DATA-fixed.nc",
+                     "s.zarr", "shards.zarr"]
             for n in names:
                 run([REF, "-q", f"{web.url}/{n}", f"esdm://{n}"])
             old = {n: python(DUMP, f"esdm://{n}").stdout for n in names}
@@ -380,7 +428,7 @@ with netCDF4.Dataset(sys.argv[1]) as nc:
 
 
 if __name__ == "__main__":
-    sys.exit(main(test_hdf5_files, test_zarr_stores, test_changed_objects_are_errors, test_large_objects_need_ranges,
+    sys.exit(main(test_netcdf_files, test_classic_files_cost_few_requests, test_zarr_stores, test_changed_objects_are_errors, test_large_objects_need_ranges,
                   test_what_may_change_unseen_is_not_taken, test_only_what_the_site_allows,
                   test_failures_that_pass_and_those_that_stay, test_pinned_and_updated,
                   test_https, test_random_changes_never_give_other_values))

@@ -215,7 +215,7 @@ typedef struct cp_source_ops {
     /** As cp_read(). */
     esdm_status (*read)(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
                         void *buffer, esdm_error *err);
-    /** As cp_refer(). */
+    /** As cp_refer(); NULL: a NetCDF file, of which only values are read in another way. */
     esdm_status (*refer)(const cp_end *end, const cp_dataset *dataset, bool *ret_referred,
                          const char **ret_why, esdm_error *err);
     /** Of targets: as cp_write() and cp_complete(). */
@@ -262,9 +262,12 @@ esdm_status cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const c
                            void *buffer, esdm_error *err);
 esdm_status cp_netcdf_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
                             const void *buffer, esdm_error *err);
-/** The same of a Zarr store, which is a folder (esdm-cp/zarr.c), and of a GRIB file (grib.c). */
+/** The same of a Zarr store, which is a folder (esdm-cp/zarr.c), and of a GRIB file
+ * (esdm-cp/grib.c). */
 esdm_status cp_zarr_open(cp_end *end, cp_model **ret_model, esdm_error *err);
 esdm_status cp_grib_open(cp_end *end, cp_model **ret_model, esdm_error *err);
+/** The same of any object on a web server (esdm-cp/remote.c). */
+esdm_status cp_remote_open(cp_end *end, cp_model **ret_model, esdm_error *err);
 /** Fills the error for a failed libnetcdf call on a file. */
 esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const char *what);
 

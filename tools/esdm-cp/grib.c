@@ -14,6 +14,7 @@
 
 #include "esdm-cp/esdm-cp.h"
 #include "esdm-cp/grib.h"
+#include "refer/remote.h"
 
 /* What a decoded message has where nothing is; cdo's. */
 static const float missing = -9e33f;
@@ -35,8 +36,9 @@ free_grib(void *state)
 {
     cp_grib *g = state;
     gribs_index_free(g->index);
-    if (g->fd >= 0)
-        (void) close(g->fd);
+    gribs_file_clear(&g->file);
+    if (g->file.fd >= 0)
+        (void) close(g->file.fd);
     g_ptr_array_unref(g->variables);
     g_free(g->path);
     g_free(g);
@@ -44,25 +46,41 @@ free_grib(void *state)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static const esdm_file_filter decoder = {.codec = "grib"};
+/* How the values of a message, or of one of its fields, are found. */
+typedef struct decoder {
+    esdm_file_filter filters[2];
+    uint32_t nfilters;
+    uint32_t field;
+} decoder;
+
+/* @param d must stay where it is. */
+static void
+decoder_init(decoder *d, const gribs_message *m)
+{
+    d->field = m->field;
+    d->nfilters = m->fields > 1 ? 2 : 1;
+    d->filters[0] = (esdm_file_filter){.codec = "grib"};
+    d->filters[1] = (esdm_file_filter){.codec = "grib-field", .nvalues = 1, .values = &d->field};
+}
 
 static esdm_status
-read_message(const cp_grib *g, const gribs_message *m, size_t points, float **ret_values,
-             esdm_error *err)
+read_message(cp_grib *g, const gribs_message *m, size_t points, float **ret_values, esdm_error *err)
 {
     g_autofree uint8_t *stored = g_malloc(m->place.bytes);
     void *raw = NULL;
     size_t raw_bytes = 0;
-    for (uint64_t done = 0; done < m->place.bytes;) {
-        ssize_t n =
-            pread(g->fd, stored + done, m->place.bytes - done, (off_t) (m->place.position + done));
-        if (n <= 0)
+    decoder d;
+    if (!gribs_file_read(&g->file, m->place.position, stored, m->place.bytes, true)) {
+        if (g->file.remote == NULL || remote_failure() == NULL)
             return tool_error_set(err, ESDM_EIO, "%s: cannot be read: %s", g->path,
-                                  n < 0 ? g_strerror(errno) : "it was cut off");
-        done += (uint64_t) n;
+                                  errno != 0 ? g_strerror(errno) : "it was cut off");
+        *err = *remote_failure();
+        return err->status;
     }
-    esdm_status status = esdm_file_decode(&decoder, 1, sizeof(float), stored, m->place.bytes,
-                                          points * sizeof(float), &raw, &raw_bytes, err);
+    decoder_init(&d, m);
+    esdm_status status =
+        esdm_file_decode(d.filters, d.nfilters, sizeof(float), stored, m->place.bytes,
+                         points * sizeof(float), &raw, &raw_bytes, err);
     *ret_values = raw;
     return status;
 }
@@ -85,7 +103,7 @@ take(const cp_slab *slab, uint32_t first, const uint64_t *at, const float *value
 }
 
 static esdm_status
-read_variable(const cp_grib *g, const cp_grib_variable *v, const cp_slab *slab, float *to,
+read_variable(cp_grib *g, const cp_grib_variable *v, const cp_slab *slab, float *to,
               esdm_error *err)
 {
     uint32_t first = slab->rank - v->grid->rank;
@@ -116,7 +134,7 @@ static esdm_status
 read_values(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
             esdm_error *err)
 {
-    const cp_grib *g = end->state;
+    cp_grib *g = end->state;
     const cp_grib_variable *v = g_ptr_array_index(g->variables, (guint) dataset->from.varid);
     double *to = buffer;
     if (v->cells != NULL)
@@ -140,60 +158,113 @@ nanoseconds(struct timespec t)
     return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static esdm_file_part
+part_of(const cp_grib *g, const cp_grib_variable *v, const cp_dataset *dataset,
+        const cp_grib_cell *cell)
+{
+    uint64_t at[2] = {cell->time, cell->level};
+    esdm_file_part part = {.position = cell->message->place.position,
+                           .bytes = cell->message->place.bytes,
+                           .checksum_kind = g->file.remote == NULL ? ESDM_FILE_CHECKSUM_XXH3
+                                                                   : ESDM_FILE_CHECKSUM_NONE,
+                           .checksum = cell->message->checksum};
+    for (uint32_t d = 0; d < dataset->rank; d++) {
+        bool point = d + v->grid->rank < dataset->rank;
+        part.offset[d] = point ? at[d] : 0;
+        part.size[d] = point ? 1 : dataset->dimensions[d]->length;
+    }
+    return part;
+}
+
+static esdm_file_layout
+layout_of(const cp_grib *g)
+{
+    esdm_file_layout layout = {.location = g->path, .bytes = g->file.bytes};
+    if (g->file.remote != NULL) {
+        layout.modified_ns = g->file.remote->state.modified_ns;
+        layout.identity = g->file.remote->state.identity;
+        return layout;
+    }
+    layout.modified_ns = nanoseconds(g->is.st_mtim);
+    layout.changed_ns = nanoseconds(g->is.st_ctim);
+    layout.inode = (uint64_t) g->is.st_ino;
+    return layout;
+}
+
+static bool
+is_decoded_alike(const gribs_message *a, const gribs_message *b)
+{
+    return (a->fields <= 1) == (b->fields <= 1) && a->field == b->field;
+}
+
+/* Messages one after the other that are decoded alike are referred to together. */
 static esdm_status
 refer(const cp_end *end, const cp_dataset *dataset, bool *ret_referred, const char **ret_why,
       esdm_error *err)
 {
     const cp_grib *g = end->state;
     const cp_grib_variable *v = g_ptr_array_index(g->variables, (guint) dataset->from.varid);
-    esdm_file_layout layout = {.location = g->path,
-                               .bytes = (uint64_t) g->is.st_size,
-                               .modified_ns = nanoseconds(g->is.st_mtim),
-                               .changed_ns = nanoseconds(g->is.st_ctim),
-                               .inode = (uint64_t) g->is.st_ino,
-                               .nfilters = 1,
-                               .filters = &decoder};
+    esdm_file_layout layout = layout_of(g);
+    esdm_status status = ESDM_OK;
     *ret_referred = v->cells != NULL;
     *ret_why = "it is made of the heads of the messages";
     if (!*ret_referred)
         return ESDM_OK;
     g_autofree esdm_file_part *parts = g_new0(esdm_file_part, v->cells->len + 1);
-    for (guint i = 0; i < v->cells->len; i++) {
-        const cp_grib_cell *cell = &g_array_index(v->cells, cp_grib_cell, i);
-        uint64_t at[2] = {cell->time, cell->level};
-        parts[i] = (esdm_file_part){.position = cell->message->place.position,
-                                    .bytes = cell->message->place.bytes,
-                                    .checksum_kind = ESDM_FILE_CHECKSUM_XXH3,
-                                    .checksum = cell->message->checksum};
-        for (uint32_t d = 0; d < dataset->rank; d++) {
-            bool point = d + v->grid->rank < dataset->rank;
-            parts[i].offset[d] = point ? at[d] : 0;
-            parts[i].size[d] = point ? 1 : dataset->dimensions[d]->length;
-        }
+    for (guint i = 0, n = 0; i < v->cells->len && status == ESDM_OK; i += n) {
+        const cp_grib_cell *first = &g_array_index(v->cells, cp_grib_cell, i);
+        decoder d;
+        decoder_init(&d, first->message);
+        layout.filters = d.filters;
+        layout.nfilters = d.nfilters;
+        for (n = 0; i + n < v->cells->len && is_decoded_alike(first->message, first[n].message);
+             n++)
+            parts[n] = part_of(g, v, dataset, first + n);
+        status = esdm_dataset_refer(dataset->to.dataset, &layout, parts, n, err);
     }
-    return esdm_dataset_refer(dataset->to.dataset, &layout, parts, v->cells->len, err);
+    return status;
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static const cp_source_ops ops = {.read = read_values, .refer = refer, .close = free_grib};
 
+static esdm_status
+open_file(cp_grib *g, const char *name, esdm_error *err)
+{
+    char *path = realpath(name, NULL);
+    if (path == NULL)
+        return tool_error_set(err, ESDM_ENOENT, "%s: %s", name, g_strerror(errno));
+    g->path = g_strdup(path);
+    g->file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    free(path);
+    if (g->file.fd < 0 || fstat(g->file.fd, &g->is) != 0)
+        return tool_error_set(err, ESDM_EIO, "%s: %s", name, g_strerror(errno));
+    g->file.bytes = (uint64_t) g->is.st_size;
+    return ESDM_OK;
+}
+
+static esdm_status
+open_object(cp_grib *g, const char *url, esdm_error *err)
+{
+    esdm_status status = remote_open(url, &g->file.remote, err);
+    g->path = g_strdup(url);
+    if (status == ESDM_OK)
+        g->file.bytes = g->file.remote->state.bytes;
+    return status;
+}
+
 esdm_status
 cp_grib_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
-    char *path = realpath(end->name, NULL);
-    if (path == NULL)
-        return tool_error_set(err, ESDM_ENOENT, "%s: %s", end->name, g_strerror(errno));
     cp_grib *g = g_new0(cp_grib, 1);
-    g->path = g_strdup(path);
+    g->file.fd = -1;
     g->variables = g_ptr_array_new_with_free_func(free_variable);
-    g->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    free(path);
-    esdm_status status = ESDM_OK;
-    if (g->fd < 0 || fstat(g->fd, &g->is) != 0)
-        status = tool_error_set(err, ESDM_EIO, "%s: %s", end->name, g_strerror(errno));
+    esdm_status status = esdm_location_is_remote(end->name) ? open_object(g, end->name, err)
+                                                            : open_file(g, end->name, err);
+    g->file.path = g->path;
     if (status == ESDM_OK)
-        status = gribs_index_new(g->fd, g->path, (uint64_t) g->is.st_size, &g->index, err);
+        status = gribs_index_new(&g->file, &g->index, err);
     g_autoptr(cp_model) model = cp_model_new();
     model->format = g_strdup("netcdf4");
     if (status == ESDM_OK)

@@ -28,8 +28,8 @@ typedef struct cp_grib_variable {
 
 /** A file that is open: cp_end.state. */
 typedef struct cp_grib {
-    char *path; /* absolute */
-    int fd;
+    char *path; /* absolute, or a URL */
+    gribs_file file;
     struct stat is;
     gribs_index *index;
     GPtrArray *variables; /* cp_grib_variable, owned */

@@ -237,25 +237,12 @@ verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dat
 }
 
 static esdm_status
-open_remote(cp_end *end, cp_model **ret_model, esdm_error *err)
-{
-    remote_object *object = NULL;
-    esdm_status status = remote_path(end->name, &end->path, err);
-    if (status == ESDM_OK)
-        status = remote_open(end->name, &object, err);
-    if (status != ESDM_OK)
-        return status;
-    hdf5_stand_for(end->path, object);
-    return cp_netcdf_open(end, ret_model, err);
-}
-
-static esdm_status
 open_end(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     if (!end->is_container && zarr_is_store(end->name))
         return cp_zarr_open(end, ret_model, err);
     if (!end->is_container && esdm_location_is_remote(end->name))
-        return open_remote(end, ret_model, err);
+        return cp_remote_open(end, ret_model, err);
     if (!end->is_container && gribs_is_file(end->name))
         return cp_grib_open(end, ret_model, err);
     return end->is_container ? cp_container_open(end, ret_model, err)

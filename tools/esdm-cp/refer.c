@@ -21,7 +21,8 @@ struct cp_referrer {
     char *path; /* absolute */
     int fd;
     struct stat is;
-    bool other; /* neither classic nor HDF5: cp_end has what is needed */
+    uint64_t bytes; /* its size */
+    bool other;     /* neither classic nor HDF5: cp_end has what is needed */
     bool classic;
     classic_header header;
     hdf5_file *hdf5;
@@ -37,19 +38,20 @@ nanoseconds(struct timespec t)
 /* ---- classic ------------------------------------------------------------------------------ */
 
 static bool
+read_beginning(void *file, void *data, size_t bytes, size_t *ret_bytes)
+{
+    const cp_referrer *r = file;
+    ssize_t n = r->remote == NULL                        ? pread(r->fd, data, bytes, 0)
+                : remote_read(r->remote, 0, data, bytes) ? (ssize_t) bytes
+                                                         : -1;
+    *ret_bytes = n < 0 ? 0 : (size_t) n;
+    return n >= 0;
+}
+
+static bool
 read_header(cp_referrer *r)
 {
-    for (size_t bytes = 65536; bytes <= (size_t) 1 << 30; bytes *= 4) {
-        g_autofree uint8_t *data = g_malloc(bytes);
-        ssize_t n = pread(r->fd, data, bytes, 0);
-        if (n < 0)
-            return false;
-        classic_result result =
-            classic_parse(data, (size_t) n, (uint64_t) r->is.st_size, &r->header);
-        if (result != CLASSIC_SHORT || (size_t) n < bytes)
-            return result == CLASSIC_OK;
-    }
-    return false;
+    return classic_read(read_beginning, r, r->bytes, &r->header, NULL, NULL);
 }
 
 static esdm_status
@@ -83,7 +85,7 @@ refer_classic(const cp_referrer *r, const cp_dataset *dataset, esdm_file_layout 
     if (v->record && (__builtin_mul_overflow(r->header.record_bytes, r->header.records - 1, &end) ||
                       __builtin_add_overflow(part.bytes, end, &part.bytes)))
         return cut_off(r, dataset, err);
-    if (__builtin_add_overflow(part.position, part.bytes, &end) || end > (uint64_t) r->is.st_size)
+    if (__builtin_add_overflow(part.position, part.bytes, &end) || end > r->bytes)
         return cut_off(r, dataset, err);
     layout->big_endian = dataset->type->bytes > 1;
     layout->record_bytes = v->record ? r->header.record_bytes : 0;
@@ -153,18 +155,24 @@ cp_referrer_free(cp_referrer *r)
 static esdm_status
 open_remote(cp_referrer *r, const char *url, esdm_error *err)
 {
-    const char *path = NULL;
+    remote_kind kind = REMOTE_HDF5;
     r->fd = -1;
     r->path = strdup(url);
-    esdm_status status = remote_path(url, &path, err); /* whether it is HDF5 */
+    esdm_status status = remote_kind_of(url, &kind, err);
     if (status == ESDM_OK)
         status = remote_open(url, &r->remote, err);
     if (status != ESDM_OK)
         return status;
-    r->hdf5 = hdf5_open_remote(r->remote);
-    return r->hdf5 != NULL
-               ? ESDM_OK
-               : tool_error_set(err, ESDM_ENOTSUP, "'%s': no HDF5 that can be read", url);
+    r->bytes = r->remote->state.bytes;
+    r->classic = kind == REMOTE_CLASSIC;
+    r->other = kind == REMOTE_GRIB;
+    if (r->other || (r->classic && read_header(r)))
+        return ESDM_OK;
+    if (!r->classic)
+        r->hdf5 = hdf5_open_remote(r->remote);
+    return r->hdf5 != NULL ? ESDM_OK
+                           : tool_error_set(err, ESDM_ENOTSUP, "'%s': no %s that can be read", url,
+                                            r->classic ? "header of netCDF classic" : "HDF5");
 }
 
 esdm_status
@@ -194,6 +202,7 @@ cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err)
                               g_strerror(why));
     }
     uint8_t magic[4] = {0};
+    r->bytes = (uint64_t) r->is.st_size;
     (void) !pread(r->fd, magic, sizeof magic, 0);
     r->classic = memcmp(magic, "CDF", 3) == 0;
     if (r->classic ? read_header(r) : (r->hdf5 = hdf5_open(r->path, r->fd)) != NULL) {
@@ -216,7 +225,7 @@ esdm_status
 cp_refer(const cp_referrer *r, const cp_end *source, const cp_dataset *dataset, bool *ret_referred,
          const char **ret_why, esdm_error *err)
 {
-    if (source->ops != NULL)
+    if (source->ops != NULL && source->ops->refer != NULL)
         return source->ops->refer(source, dataset, ret_referred, ret_why, err);
     esdm_file_layout layout = {.location = r->path,
                                .bytes = (uint64_t) r->is.st_size,

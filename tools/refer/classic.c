@@ -196,3 +196,28 @@ classic_parse(const uint8_t *data, size_t bytes, uint64_t file_bytes, classic_he
     *ret_header = h;
     return CLASSIC_OK;
 }
+
+bool
+classic_read(classic_reader read, void *file, uint64_t file_bytes, classic_header *ret_header,
+             uint8_t **ret_data, size_t *ret_bytes)
+{
+    static const size_t steps[] = {(size_t) 128 << 10, (size_t) 4 << 20, (size_t) 64 << 20,
+                                   (size_t) 1 << 30};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        size_t n = 0;
+        size_t bytes = file_bytes < steps[i] ? (size_t) file_bytes : steps[i];
+        uint8_t *data = malloc(bytes + 1);
+        classic_result result = CLASSIC_WRONG;
+        if (data != NULL && read(file, data, bytes, &n))
+            result = classic_parse(data, n, file_bytes, ret_header);
+        if (result == CLASSIC_OK && ret_data != NULL) {
+            *ret_data = data;
+            *ret_bytes = n;
+            return true;
+        }
+        free(data);
+        if (result != CLASSIC_SHORT || n < steps[i])
+            return result == CLASSIC_OK;
+    }
+    return false;
+}

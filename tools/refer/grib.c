@@ -5,14 +5,13 @@
 #include "refer/grib.h"
 
 #include <eccodes.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "common/common.h"
+#include "refer/remote.h"
 
 /* Between messages there may be heads of telegrams, zeros and the like. */
 #define GAP_BYTES_MAX     65536u
@@ -20,9 +19,7 @@
 #define POINTS_MAX        (UINT64_C(1) << 31)
 
 typedef struct looking {
-    int fd;
-    const char *path;
-    uint64_t bytes;
+    gribs_file *file;
     gribs_index *index;
     GHashTable *known; /* numbers of a parameter as text → gribs_parameter */
     esdm_error *err;
@@ -31,8 +28,8 @@ typedef struct looking {
 static esdm_status
 wrong(const looking *l, uint64_t position, esdm_status status, const char *what)
 {
-    return tool_error_set(l->err, status, "%s: message at byte %" G_GUINT64_FORMAT ": %s", l->path,
-                          (guint64) position, what);
+    return tool_error_set(l->err, status, "%s: message at byte %" G_GUINT64_FORMAT ": %s",
+                          l->file->path, (guint64) position, what);
 }
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -255,17 +252,9 @@ describe_grid(codes_handle *h, gribs_grid *g)
 }
 
 static esdm_status
-grid_of(looking *l, codes_handle *h, const uint8_t *message, const gribs_place *place,
+grid_of(looking *l, codes_handle *h, const uint8_t *section, size_t bytes, const gribs_place *place,
         const gribs_grid **ret)
 {
-    const uint8_t *section = NULL;
-    size_t bytes = 0;
-    unsigned fields = 0;
-    if (!gribs_grid_section(message, place->bytes, &section, &bytes, &fields))
-        return wrong(l, place->position, ESDM_ENOTSUP, "it is damaged, or has no grid of its own");
-    if (fields != 1)
-        return wrong(l, place->position, ESDM_ENOTSUP,
-                     "it has several fields; grib_copy makes messages with one each");
     g_autofree char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256, section, bytes);
     for (guint i = 0; i < l->index->grids->len; i++) {
         const gribs_grid *known = g_ptr_array_index(l->index->grids, i);
@@ -290,7 +279,7 @@ grid_of(looking *l, codes_handle *h, const uint8_t *message, const gribs_place *
 /* ---- messages ------------------------------------------------------------------------------- */
 
 static esdm_status
-describe(looking *l, codes_handle *h, const uint8_t *message, gribs_message *m)
+describe(looking *l, codes_handle *h, gribs_message *m)
 {
     m->parameter = parameter_of(l, h);
     m->level = level_of(h, m->parameter, m->place.edition);
@@ -300,22 +289,59 @@ describe(looking *l, codes_handle *h, const uint8_t *message, gribs_message *m)
         return wrong(l, m->place.position, ESDM_ENOTSUP, "its time is no date of this calendar");
     if (l->index->centre == NULL)
         l->index->centre = text(h, "centreDescription");
-    return grid_of(l, h, message, &m->place, &m->grid);
+    return ESDM_OK;
 }
 
-static bool
-read_all(const looking *l, uint64_t position, uint8_t *to, uint64_t bytes)
+static esdm_status
+unread(const looking *l, uint64_t position)
 {
-    while (bytes > 0) {
-        ssize_t n = pread(l->fd, to, bytes, (off_t) position);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to += n;
-        position += (uint64_t) n;
-        bytes -= (uint64_t) n;
-    }
+    const esdm_error *why = l->file->remote != NULL ? remote_failure() : NULL;
+    if (why == NULL)
+        return wrong(l, position, ESDM_EIO, "it cannot be read");
+    *l->err = *why;
+    return why->status;
+}
+
+/* A field, by a message of its own without data. */
+static esdm_status
+look_at_field(looking *l, const gribs_walk *walk, gribs_message *m)
+{
+    g_autofree uint8_t *message = NULL;
+    size_t bytes = 0;
+    if (!gribs_empty_message(walk, &message, &bytes))
+        return unread(l, m->place.position);
+    codes_handle *h = codes_handle_new_from_message(NULL, message, bytes);
+    if (h == NULL)
+        return wrong(l, m->place.position, ESDM_ECORRUPT, "ecCodes cannot read it");
+    uint64_t before =
+        m->place.edition == 1
+            ? 8 + walk->field.bytes[1]
+            : 16 + walk->field.bytes[1] + (walk->field.at[2] != 0 ? walk->field.bytes[2] : 0);
+    esdm_status status = describe(l, h, m);
+    if (status == ESDM_OK)
+        status =
+            grid_of(l, h, message + before, (size_t) walk->field.bytes[3], &m->place, &m->grid);
+    (void) codes_handle_delete(h);
+    m->field = walk->fields - 1;
+    if (status == ESDM_OK)
+        g_array_append_val(l->index->messages, *m);
+    return status;
+}
+
+/* A message: of a file it is in memory, of an object it is read where it is wanted. */
+typedef struct bytes_of {
+    gribs_file *file;
+    uint64_t position;
+    const uint8_t *data;
+} bytes_of;
+
+static bool
+read_bytes(void *message, uint64_t position, void *to, size_t bytes)
+{
+    const bytes_of *of = message;
+    if (of->data == NULL)
+        return gribs_file_read(of->file, of->position + position, to, bytes, false);
+    memcpy(to, of->data + position, bytes);
     return true;
 }
 
@@ -323,19 +349,33 @@ static esdm_status
 look_at(looking *l, const gribs_place *place)
 {
     gribs_message m = {.place = *place};
-    if (place->bytes > l->bytes - place->position || place->bytes > MESSAGE_BYTES_MAX)
+    guint first = l->index->messages->len;
+    g_autofree uint8_t *data = NULL;
+    bytes_of of = {.file = l->file, .position = place->position};
+    gribs_walk walk = {.place = place, .read = read_bytes, .message = &of};
+    if (place->bytes > l->file->bytes - place->position || place->bytes > MESSAGE_BYTES_MAX)
         return wrong(l, place->position, ESDM_ECORRUPT, "the file was cut off, or it is damaged");
-    g_autofree uint8_t *message = g_malloc(place->bytes);
-    if (!read_all(l, place->position, message, place->bytes))
-        return wrong(l, place->position, ESDM_EIO, "it cannot be read");
-    m.checksum = XXH3_64bits(message, place->bytes);
-    codes_handle *h = codes_handle_new_from_message(NULL, message, place->bytes);
-    if (h == NULL)
-        return wrong(l, place->position, ESDM_ECORRUPT, "ecCodes cannot read it");
-    esdm_status status = describe(l, h, message, &m);
-    (void) codes_handle_delete(h);
-    if (status == ESDM_OK)
-        g_array_append_val(l->index->messages, m);
+    if (l->file->remote == NULL) {
+        of.data = data = g_malloc(place->bytes);
+        if (!gribs_file_read(l->file, place->position, data, place->bytes, true))
+            return unread(l, place->position);
+        if (memcmp(data + place->bytes - 4, "7777", 4) != 0)
+            return wrong(l, place->position, ESDM_ECORRUPT, "its end is missing");
+        m.checksum = XXH3_64bits(data, place->bytes);
+    } else {
+        gribs_file_expect(l->file, place->bytes);
+    }
+    esdm_status status = ESDM_OK;
+    gribs_step step = GRIBS_END;
+    while (status == ESDM_OK && (step = gribs_next(&walk)) == GRIBS_FIELD)
+        status = look_at_field(l, &walk, &m);
+    if (status == ESDM_OK && step == GRIBS_UNREAD)
+        status = unread(l, place->position);
+    if (status == ESDM_OK && step == GRIBS_DAMAGED)
+        status =
+            wrong(l, place->position, ESDM_ECORRUPT, "it is damaged, or has no grid of its own");
+    for (guint i = first; i < l->index->messages->len; i++)
+        g_array_index(l->index->messages, gribs_message, i).fields = walk.fields;
     return status;
 }
 
@@ -344,8 +384,9 @@ static bool
 find_next(const looking *l, uint64_t *position, gribs_place *ret)
 {
     uint8_t head[GRIB_HEAD_BYTES];
-    for (uint64_t gap = 0; gap <= GAP_BYTES_MAX && *position + sizeof head <= l->bytes; gap++) {
-        if (!read_all(l, *position, head, sizeof head))
+    for (uint64_t gap = 0; gap <= GAP_BYTES_MAX && *position + sizeof head <= l->file->bytes;
+         gap++) {
+        if (!gribs_file_read(l->file, *position, head, sizeof head, false))
             return false;
         if (gribs_head(head, ret)) {
             ret->position = *position;
@@ -357,15 +398,13 @@ find_next(const looking *l, uint64_t *position, gribs_place *ret)
 }
 
 esdm_status
-gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret, esdm_error *err)
+gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
 {
     gribs_index *index = g_new0(gribs_index, 1);
     index->parameters = g_ptr_array_new_with_free_func(free_parameter);
     index->grids = g_ptr_array_new_with_free_func(free_grid);
     index->messages = g_array_new(FALSE, FALSE, sizeof(gribs_message));
-    looking l = {.fd = fd,
-                 .path = path,
-                 .bytes = bytes,
+    looking l = {.file = file,
                  .index = index,
                  .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  .err = err};
@@ -376,8 +415,10 @@ gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret, esd
         status = look_at(&l, &place);
         position += place.bytes;
     }
+    if (status == ESDM_OK && file->remote != NULL && remote_failure() != NULL)
+        status = unread(&l, position);
     if (status == ESDM_OK && index->messages->len == 0)
-        status = tool_error_set(err, ESDM_EINVAL, "%s: there is no message of GRIB", path);
+        status = tool_error_set(err, ESDM_EINVAL, "%s: there is no message of GRIB", file->path);
     g_hash_table_unref(l.known);
     if (status == ESDM_OK)
         *ret = index;

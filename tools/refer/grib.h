@@ -9,10 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- where they lie (refer/grib_walk.c): pure but the last
- * ---------------------------------------------- */
+/* ---- where they lie (refer/grib_walk.c): pure but the last -------------------------------- */
 
-/** A message, and its section that describes the grid. */
+/** A message. */
 typedef struct gribs_place {
     uint64_t position; /* in the file */
     uint64_t bytes;
@@ -24,13 +23,68 @@ typedef struct gribs_place {
 
 /** Parses the head of a message. @param ret->position untouched. */
 bool gribs_head(const uint8_t head[GRIB_HEAD_BYTES], gribs_place *ret);
-/** The section of a whole message that describes its grid.
- *  @param ret_fields how many fields the message has. false: the message is damaged. */
-bool gribs_grid_section(const uint8_t *message, uint64_t bytes, const uint8_t **ret_section,
-                        size_t *ret_bytes, unsigned *ret_fields);
+
+/** Reads bytes of a message, counted from its first one. false: it cannot. */
+typedef bool (*gribs_reader)(void *message, uint64_t position, void *to, size_t bytes);
+
+/** Sections are numbered as in edition 2; of edition 1 there are 1 and 3. */
+#define GRIB_SECTIONS 8u
+
+/** What a field is made of: of several in one message some sections may be those of an earlier one.
+ */
+typedef struct gribs_field {
+    uint64_t at[GRIB_SECTIONS]; /* 0: it has none */
+    uint64_t bytes[GRIB_SECTIONS];
+} gribs_field;
+
+/** A walk from field to field. Zeroed but the first three. */
+typedef struct gribs_walk {
+    const gribs_place *place;
+    gribs_reader read;
+    void *message;
+    uint64_t at; /* 0: not begun */
+    gribs_field field;
+    unsigned fields; /* so far */
+} gribs_walk;
+
+typedef enum gribs_step {
+    GRIBS_FIELD, /* walk->field */
+    GRIBS_END,
+    GRIBS_DAMAGED,
+    GRIBS_UNREAD /* the reader failed */
+} gribs_step;
+
+/** Only heads of sections are read. After the last field GRIBS_END. */
+gribs_step gribs_next(gribs_walk *walk);
+
+/** A message that says of the field what its own says, but whose values are all 0: without the
+ *  data, which may be long. @param ret owned, g_free(). false: not read, or too long. */
+bool gribs_empty_message(const gribs_walk *walk, uint8_t **ret, size_t *ret_bytes);
 
 /** Whether a file begins with a message. */
 bool gribs_is_file(const char *path);
+
+/* ---- files and objects (refer/grib_file.c) --------------------------------------------------- */
+
+struct remote_object; /* refer/remote.h */
+
+/** What messages are read from. Zeroed but the first four. */
+typedef struct gribs_file {
+    const char *path; /* for messages; borrowed */
+    uint64_t bytes;
+    int fd;                       /* of a file; stays open */
+    struct remote_object *remote; /* borrowed; NULL: a file */
+    uint8_t *window;              /* of an object: what was read last; owned */
+    uint64_t window_at;
+    size_t window_bytes;
+    size_t read_ahead; /* bytes that the next request asks for */
+} gribs_file;
+
+/** @param data false: heads, near which others are likely to be read next. */
+bool gribs_file_read(gribs_file *file, uint64_t position, void *to, size_t bytes, bool data);
+/** Tells how far away the next message is: whether to read on or to ask again. */
+void gribs_file_expect(gribs_file *file, uint64_t message_bytes);
+void gribs_file_clear(gribs_file *file);
 
 /* ---- what they are (refer/grib.c) ----------------------------------------------------------- */
 
@@ -53,13 +107,15 @@ typedef struct gribs_grid {
 
 typedef struct gribs_message {
     gribs_place place;
+    unsigned field;  /* which one of the message, from 0 */
+    unsigned fields; /* of the message */
     const gribs_parameter *parameter;
     const gribs_grid *grid;
     double level;   /* in the unit of its axis */
     long member;    /* of an ensemble; -1: none */
     int64_t time_s; /* valid time, since 1970 */
     int64_t reference_s;
-    uint64_t checksum; /* XXH3 of its bytes */
+    uint64_t checksum; /* XXH3 of its bytes; 0 where they were not read */
 } gribs_message;
 
 typedef struct gribs_index {
@@ -69,10 +125,11 @@ typedef struct gribs_index {
     char *centre;
 } gribs_index;
 
-/** Looks at all messages. @param fd of the file, for `bytes`; stays open.
- *  @return ESDM_ENOTSUP: without ecCodes, or of a kind that is not known; the message is named. */
-esdm_status gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret,
-                            esdm_error *err);
+/** Looks at all messages. Those of a file are read and summed up, of those of an object on a server
+ *  no more than their heads are.
+ *  @param file borrowed. @return ESDM_ENOTSUP: without ecCodes, or of a kind that is not known; the
+ *  message is named. */
+esdm_status gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err);
 void gribs_index_free(gribs_index *index); /* NULL is accepted */
 
 #endif

@@ -6,13 +6,13 @@
 #include "refer/grib.h"
 
 esdm_status
-gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret, esdm_error *err)
+gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
 {
-    (void) fd, (void) bytes, (void) ret;
+    (void) ret;
     return tool_error_set(err, ESDM_ENOTSUP,
                           "%s: this ESDM was built without ecCodes (libeccodes-dev), and cannot "
                           "read GRIB",
-                          path);
+                          file->path);
 }
 
 void

@@ -41,6 +41,15 @@ typedef enum classic_result {
 classic_result classic_parse(const uint8_t *data, size_t bytes, uint64_t file_bytes,
                              classic_header *ret_header);
 
+/** Reads the beginning of a file. @param ret_bytes as many as are there, at most `bytes`. */
+typedef bool (*classic_reader)(void *file, void *data, size_t bytes, size_t *ret_bytes);
+
+/** Reads a header in one or two steps, more only where it is longer than 4 MiB.
+ *  @param ret_data,ret_bytes owned, free(): the beginning of the file, with all of its header; may
+ *  be NULL. false: it cannot be read, or is damaged. */
+bool classic_read(classic_reader read, void *file, uint64_t file_bytes, classic_header *ret_header,
+                  uint8_t **ret_data, size_t *ret_bytes);
+
 /* ---- HDF5 (refer/hdf5.c) ------------------------------------------------------------------ */
 
 typedef struct hdf5_file hdf5_file;

@@ -24,7 +24,9 @@ typedef struct esdm_file_filter {
                                  bytes of an element, 1 for floats, 1 for big-endian; borrowed */
     const char *codec;      /**< Zarr: "zlib", "gzip", "zstd", "blosc", "lz4", "crc32c", "crc32",
                                  "adler32", "fletcher32", "shuffle", "delta", "bitround", "quantize";
-                                 "grib": a message, whose missing values are -9e33; others are
+                                 "grib": a message, whose missing values are -9e33;
+                                 "grib-field", behind it: of one with several fields, `values` has
+                                 the number of one, from 0; others are
                                  ESDM_ENOTSUP. NULL: a filter of HDF5 */
 } esdm_file_filter;
 

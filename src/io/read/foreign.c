@@ -397,9 +397,10 @@ filtered(source *s, const esdm__fragment *fragment, esdm_error *err)
     uint8_t *raw = esdm__scratch_new(s->raw_bytes);
     if (raw == NULL)
         return esdm__error_nomem(err, s->raw_bytes, "a chunk");
-    char which[128];
-    (void) snprintf(which, sizeof which, "%s %" PRId64 " %" PRIu64, s->foreign.identity,
-                    s->foreign.mtime_ns, fragment->elsewhere.check);
+    char which[384]; /* an identity may take 256 */
+    (void) snprintf(which, sizeof which, "%s %" PRId64 " %" PRIu64 " %" PRIu32, s->foreign.identity,
+                    s->foreign.mtime_ns, fragment->elsewhere.check,
+                    esdm__filters_part(&s->decoding));
     esdm__cache_key key = esdm__cache_key_of(s->foreign.location, which, fragment->position);
     esdm_status status = ESDM_OK;
     if (!esdm__cache_get(s->session->cache, &key, raw, s->raw_bytes)) {

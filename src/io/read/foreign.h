@@ -54,6 +54,8 @@ bool esdm__filter_is_known(const esdm__filter *filter);
 esdm_status esdm__filters_undo(const esdm__decoding *decoding, uint32_t mask, uint8_t *stored,
                                size_t stored_bytes, uint8_t *raw, size_t raw_bytes,
                                esdm_error *err);
+/** Which part of the stored bytes becomes the elements, where several have the same bytes. */
+uint32_t esdm__filters_part(const esdm__decoding *decoding);
 /** The same where it is not known how many bytes come out. @param ret_raw owned; free(). */
 esdm_status esdm__filters_undo_any(const esdm__decoding *decoding, uint8_t *stored,
                                    size_t stored_bytes, uint8_t **ret_raw, size_t *ret_bytes,

@@ -29,6 +29,10 @@ size_t esdm__blosc_raw_bytes(const uint8_t *data, size_t bytes);
 
 /** What a frame of zstd tells (io/read/foreign_codecs.c); 0: nothing. */
 size_t esdm__zstd_raw_bytes(const uint8_t *data, size_t bytes);
+/** A message of GRIB 2 with one of the fields of another, counted from 0 (io/read/foreign_grib.c).
+ *  @param ret_message owned, esdm__scratch_free(). */
+esdm_status esdm__grib_field(const uint8_t *message, size_t bytes, uint32_t field,
+                             uint8_t **ret_message, size_t *ret_bytes, esdm_error *err);
 /** CRC-32C, as Zarr has it behind a chunk. */
 uint32_t esdm__crc32c(const uint8_t *data, size_t bytes);
 

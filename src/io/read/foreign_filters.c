@@ -76,8 +76,9 @@ typedef enum kind {
     CRC32C,   /* a checksum behind the bytes */
     SUM_HEAD, /* a checksum before the bytes, which is passed over */
     DELTA,
-    GRIB,   /* a message, of which numbers are made */
-    NOTHING /* changes nothing when it is undone */
+    GRIB,       /* a message, of which numbers are made */
+    GRIB_FIELD, /* one of several fields of a message, as a message */
+    NOTHING     /* changes nothing when it is undone */
 } kind;
 
 typedef struct known {
@@ -106,6 +107,7 @@ static const known filters_known[] = {
     {"zarr", 0, "fletcher32", FLETCHER32},
     {"zarr", 0, "delta", DELTA},
     {"grib", 0, "grib", GRIB},
+    {"grib", 0, "grib-field", GRIB_FIELD},
     {"zarr", 0, "transpose", NOTHING}, /* of axes: whoever takes elements out does it */
     {"zarr", 0, "bitround", NOTHING},
     {"zarr", 0, "quantize", NOTHING},
@@ -265,6 +267,21 @@ undo_in_place(chain *c, kind is, const esdm__filter *filter, esdm_error *err)
 }
 
 static esdm_status
+undo_field(chain *c, const esdm__filter *filter, esdm_error *err)
+{
+    uint32_t field;
+    uint8_t *message = NULL;
+    size_t bytes = 0;
+    if (filter->parameter_bytes != sizeof field)
+        return esdm__error_set(err, ESDM_ECORRUPT, "grib-field: it does not say which");
+    memcpy(&field, filter->parameters, sizeof field);
+    esdm_status status = esdm__grib_field(c->data, c->bytes, field, &message, &bytes, err);
+    if (status == ESDM_OK)
+        move_on(c, message, bytes);
+    return status;
+}
+
+static esdm_status
 undo_to(const chain *c, kind is, uint32_t element_bytes, uint8_t *to, size_t bytes, esdm_error *err)
 {
     switch (is) {
@@ -301,6 +318,8 @@ undo(chain *c, const esdm__decoding *decoding, uint32_t i, size_t before, esdm_e
                                filter->name, filter->id, filter->codec);
     if (is == NOTHING || is == DELTA || is == FLETCHER32 || is == CRC32C || is == SUM_HEAD)
         return undo_in_place(c, is, filter, err);
+    if (is == GRIB_FIELD)
+        return undo_field(c, filter, err);
     size_t bytes = is == SHUFFLE ? c->bytes : before;
     if (bytes == 0)
         bytes = bytes_told(is, c->data, c->bytes);
@@ -344,6 +363,18 @@ undo_all(chain *c, const esdm__decoding *decoding, uint32_t mask, size_t raw_byt
         status = undo(c, decoding, i, bytes_before(decoding, mask, i, raw_bytes), err);
     }
     return status;
+}
+
+uint32_t
+esdm__filters_part(const esdm__decoding *decoding)
+{
+    uint32_t field = 0;
+    for (uint32_t i = 0; i < decoding->nfilters; i++) {
+        const esdm__filter *f = &decoding->filters[i];
+        if (kind_of(f) == GRIB_FIELD && f->parameter_bytes == sizeof field)
+            memcpy(&field, f->parameters, sizeof field);
+    }
+    return field;
 }
 
 esdm_status
