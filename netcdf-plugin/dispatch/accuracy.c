@@ -167,8 +167,9 @@ static int
 put_in_doubt(const esdmnc_file *file, esdmnc_var *var, const esdm_accuracy *before,
              const esdm_accuracy *accuracy)
 {
-    const uint32_t absolute =
-        (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_FINEST;
+    const uint32_t absolute = (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
+                              ESDM_ACCURACY_RELATIVE_FINEST | ESDM_ACCURACY_GRADIENT_TOLERANCE |
+                              ESDM_ACCURACY_VECTOR_TOLERANCE;
     esdm_error err;
     if ((var->copied & absolute) == 0 || esdm_accuracy_least_span(accuracy) <= 0)
         return NC_NOERR;

@@ -10,7 +10,8 @@ from . import _catalogue, _data
 from ._library import Error, check
 
 LONG_NAMES = {"abs": "absolute_tolerance", "rel": "relative_tolerance", "finest": "relative_finest",
-              "digits": "significant_digits", "range": "range_tolerance", "std": "std_tolerance", "bits": "significant_bits", "exact": "exact_values"}
+              "digits": "significant_digits", "range": "range_tolerance", "std": "std_tolerance", "bits": "significant_bits", "exact": "exact_values",
+              "gradient": "gradient_tolerance", "vector": "vector_tolerance", "components": "vector_components", "mean": "mean_tolerance"}
 # What says how numbers are stored; taken from the container when data are added to it.
 ENCODINGS = ("dtype", "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value",
              "_Unsigned")

@@ -19,13 +19,18 @@
 double
 esdm_accuracy_least_span(const esdm_accuracy *accuracy)
 {
-    double tolerance = 0;
+    double tolerance = (double) INFINITY;
     if (accuracy == NULL || !esdm_accuracy_is_lossy(accuracy))
         return 0;
     if ((accuracy->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
         tolerance = accuracy->absolute_tolerance;
-    else if ((accuracy->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0)
-        tolerance = accuracy->relative_finest;
+    if ((accuracy->stated & ESDM_ACCURACY_GRADIENT_TOLERANCE) != 0)
+        tolerance = fmin(tolerance, accuracy->gradient_tolerance);
+    if ((accuracy->stated & ESDM_ACCURACY_VECTOR_TOLERANCE) != 0)
+        tolerance = fmin(tolerance, accuracy->vector_tolerance);
+    if (!isfinite(tolerance))
+        tolerance =
+            (accuracy->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 ? accuracy->relative_finest : 0;
     return tolerance * TOLERANCES_IN_SPAN;
 }
 

@@ -93,6 +93,8 @@ head_checksum(const uint8_t *head, size_t head_bytes)
 
 /** The second header but for layers (blob_encode.c). @param a NULL: no number is off. */
 void esdm__blob_put_second(uint8_t *to, const esdm__blocks *blocks, const esdm__blob_accuracy *a);
+/** What the sum of a block of `n` numbers may change by. */
+double esdm__blob_sum_bound(const esdm__blob_numbers *numbers, const void *raw, size_t n);
 /** The view of a head that this process has made, with its chain (blob.c). */
 void esdm__blob_look(const void *head, size_t head_bytes, const esdm__chain *chain,
                      esdm__blob_view *ret_view);

@@ -16,6 +16,8 @@
 #define UNSHAPED_MOST (UINT64_C(1) << 20)
 /* How often the chain is run on a block at most: as asked, with half the bounds, without loss. */
 #define ATTEMPTS 3
+/* What a sum of errors may be short of by rounding. */
+#define SUM_CAREFUL (1 - 0x1p-30)
 
 /* What the encoding of one block needs; `stage` are two buffers for results between codecs. */
 typedef struct encoder {
@@ -163,6 +165,23 @@ run_chain(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, size
     return ESDM_OK;
 }
 
+double
+esdm__blob_sum_bound(const esdm__blob_numbers *numbers, const void *raw, size_t n)
+{
+    const bool by_mean = numbers->mean > 0 && numbers->mean < (double) INFINITY;
+    size_t points = 0;
+    double bound = (double) INFINITY;
+    if (!(numbers->conserved < (double) INFINITY) && !by_mean)
+        return bound;
+    double magnitude = esdm__accuracy_magnitude(numbers->accuracy, numbers->type, raw, n, &points);
+    /* A sum beyond all doubles is a bound still, not none. */
+    if (numbers->conserved < (double) INFINITY)
+        bound = numbers->conserved * fmin(magnitude, DBL_MAX);
+    if (by_mean)
+        bound = fmin(bound, fmin(numbers->mean * (double) points * SUM_CAREFUL, DBL_MAX));
+    return bound;
+}
+
 /* The bounds for one block, `part` of what was asked for. */
 static esdm_codec_accuracy
 bounds_of(const encoder *enc, const uint8_t *raw, size_t raw_bytes, double part)
@@ -171,13 +190,8 @@ bounds_of(const encoder *enc, const uint8_t *raw, size_t raw_bytes, double part)
     a.absolute *= part;
     a.relative *= part;
     a.finest *= part;
-    a.sum_bound = (double) INFINITY;
-    if (enc->numbers->conserved < (double) INFINITY) {
-        double magnitude = esdm__accuracy_magnitude(&a, enc->input.type, raw,
-                                                    raw_bytes / enc->input.element_bytes);
-        /* A sum beyond all doubles is a bound still, not none. */
-        a.sum_bound = part * enc->numbers->conserved * fmin(magnitude, DBL_MAX);
-    }
+    a.sum_bound =
+        part * esdm__blob_sum_bound(enc->numbers, raw, raw_bytes / enc->input.element_bytes);
     return a;
 }
 

@@ -108,6 +108,7 @@ encode_first(layers_encoder *e, esdm_error *err)
     numbers.accuracy = &e->coarse[0];
     numbers.conserved = (double) INFINITY;
     numbers.noise = 0;
+    numbers.mean = 0;
     numbers.tally = NULL;
     esdm_status st = esdm__blob_encode_numbers(&numbers, &blob, &told, err);
     if (st != ESDM_OK)
@@ -154,16 +155,6 @@ more_room(layers_encoder *e, size_t bytes, esdm_error *err)
     return ESDM_OK;
 }
 
-/* The bound of the sum of a block, as in blob_encode.c. */
-static double
-sum_bound(const layers_encoder *e, const uint8_t *raw, size_t n)
-{
-    if (!(e->numbers->conserved < (double) INFINITY))
-        return (double) INFINITY;
-    return e->numbers->conserved *
-           fmin(esdm__accuracy_magnitude(e->numbers->accuracy, e->numbers->type, raw, n), DBL_MAX);
-}
-
 static esdm_status
 encode_block(layers_encoder *e, uint32_t layer, uint32_t b, esdm__accuracy_facts *facts,
              esdm_error *err)
@@ -184,7 +175,8 @@ encode_block(layers_encoder *e, uint32_t layer, uint32_t b, esdm__accuracy_facts
         accuracy = *numbers->accuracy;
     if (!last || numbers->accuracy != NULL)
         aim.accuracy = &accuracy;
-    accuracy.sum_bound = last && aim.accuracy != NULL ? sum_bound(e, raw, n) : (double) INFINITY;
+    accuracy.sum_bound =
+        last && aim.accuracy != NULL ? esdm__blob_sum_bound(numbers, raw, n) : (double) INFINITY;
     esdm_status st = more_room(e, esdm__layer_bound(bytes), err);
     if (st != ESDM_OK)
         return st;

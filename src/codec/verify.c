@@ -123,17 +123,22 @@ keeps_bound(const esdm_codec_accuracy *a, long double x, long double y)
         return true;                                                                               \
     }                                                                                              \
                                                                                                    \
-    static double name##_magnitude(const esdm_codec_accuracy *a, const void *raw, size_t n)        \
+    static double name##_magnitude(const esdm_codec_accuracy *a, const void *raw, size_t n,        \
+                                   size_t *ret_points)                                             \
     {                                                                                              \
         wide sum = 0;                                                                              \
+        size_t points = 0;                                                                         \
         for (size_t i = 0; i < n; i++) {                                                           \
             number_type number;                                                                    \
             memcpy(&number, (const char *) raw + i * sizeof number, sizeof number);                \
             wide x = (wide) number;                                                                \
             int inside = (x > (wide) a->exact_below) & (x < (wide) a->exact_above) & (x - x == 0); \
-            if (inside != 0 && !is_listed(a, sizeof number, &number))                              \
+            if (inside != 0 && !is_listed(a, sizeof number, &number)) {                            \
                 sum += absolute_of(x);                                                             \
+                points++;                                                                          \
+            }                                                                                      \
         }                                                                                          \
+        *ret_points = points;                                                                      \
         return (double) sum;                                                                       \
     }                                                                                              \
                                                                                                    \
@@ -211,7 +216,7 @@ typedef struct looker {
     size_t bytes;
     void (*look)(const esdm_codec_accuracy *, const void *, const void *, size_t, esdm__look *);
     bool (*slowly)(const esdm_codec_accuracy *, const void *, const void *, size_t);
-    double (*magnitude)(const esdm_codec_accuracy *, const void *, size_t);
+    double (*magnitude)(const esdm_codec_accuracy *, const void *, size_t, size_t *);
     esdm__accuracy_spread (*spread)(const esdm_codec_accuracy *, const void *, size_t, bool);
     double (*squares)(const esdm_codec_accuracy *, const void *, const void *, size_t, double,
                       size_t *);
@@ -451,7 +456,8 @@ esdm__accuracy_bound_below(double bound)
 }
 
 double
-esdm__accuracy_magnitude(const esdm_codec_accuracy *a, int32_t type, const void *raw, size_t n)
+esdm__accuracy_magnitude(const esdm_codec_accuracy *a, int32_t type, const void *raw, size_t n,
+                         size_t *ret_points)
 {
-    return lookers[type].magnitude(a, raw, n);
+    return lookers[type].magnitude(a, raw, n, ret_points);
 }

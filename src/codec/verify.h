@@ -20,9 +20,9 @@ typedef struct esdm__accuracy_facts {
 /** Whether the type has numbers of which an accuracy can be asked. */
 bool esdm__accuracy_applies(int32_t type);
 /** Sum of |x| over the points of a block that may be off: what a change of the sum is measured by.
- */
+ *  @param ret_points how many these are. */
 double esdm__accuracy_magnitude(const esdm_codec_accuracy *a, int32_t type, const void *raw,
-                                size_t n);
+                                size_t n, size_t *ret_points);
 /** What numbers that may be off span. */
 typedef struct esdm__accuracy_spread {
     double low, high; /* of the finite numbers; low > high: there are none */

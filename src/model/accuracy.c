@@ -18,6 +18,9 @@
 #define VALUE_BYTES 1024
 #define DIGITS_MOST 17
 #define BITS_MOST   53
+/* Two are what is meant where nothing is said: so the larger number is the stricter one. */
+#define COMPONENTS_LEAST 2
+#define COMPONENTS_MOST  3
 /* Share of sum(|x|) by which "conserve=sum" lets a sum change. */
 #define CONSERVED 1e-6
 
@@ -26,29 +29,37 @@
 #define AT(member) offsetof(esdm_accuracy, member)
 const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
     {"absolute_tolerance", "abs", ESDM_ACCURACY_ABSOLUTE_TOLERANCE, ESDM__TOLERANCE,
-     AT(absolute_tolerance), 0},
+     AT(absolute_tolerance), 0, 0},
     {"relative_tolerance", "rel", ESDM_ACCURACY_RELATIVE_TOLERANCE, ESDM__SHARE,
-     AT(relative_tolerance), 0},
+     AT(relative_tolerance), 0, 0},
     {"relative_finest", "finest", ESDM_ACCURACY_RELATIVE_FINEST, ESDM__TOLERANCE,
-     AT(relative_finest), 0},
+     AT(relative_finest), 0, 0},
     {"significant_digits", "digits", ESDM_ACCURACY_SIGNIFICANT_DIGITS, ESDM__COUNT,
-     AT(significant_digits), DIGITS_MOST},
+     AT(significant_digits), DIGITS_MOST, 0},
     {"significant_bits", "bits", ESDM_ACCURACY_SIGNIFICANT_BITS, ESDM__COUNT, AT(significant_bits),
-     BITS_MOST},
-    {"conserve", NULL, ESDM_ACCURACY_CONSERVE, ESDM__CONSERVE, AT(conserve), 0},
-    {"lossless_up_to", NULL, ESDM_ACCURACY_LOSSLESS_UP_TO, ESDM__NUMBER, AT(lossless_up_to), 0},
-    {"lossless_from", NULL, ESDM_ACCURACY_LOSSLESS_FROM, ESDM__NUMBER, AT(lossless_from), 0},
-    {"exact_values", "exact", ESDM_ACCURACY_EXACT_VALUES, ESDM__NUMBERS, AT(exact_values), 0},
+     BITS_MOST, 0},
+    {"conserve", NULL, ESDM_ACCURACY_CONSERVE, ESDM__CONSERVE, AT(conserve), 0, 0},
+    {"lossless_up_to", NULL, ESDM_ACCURACY_LOSSLESS_UP_TO, ESDM__NUMBER, AT(lossless_up_to), 0, 0},
+    {"lossless_from", NULL, ESDM_ACCURACY_LOSSLESS_FROM, ESDM__NUMBER, AT(lossless_from), 0, 0},
+    {"exact_values", "exact", ESDM_ACCURACY_EXACT_VALUES, ESDM__NUMBERS, AT(exact_values), 0, 0},
     {"compression_speed", NULL, ESDM_ACCURACY_COMPRESSION_SPEED, ESDM__SPEED, AT(compression_speed),
-     0},
+     0, 0},
     {"decompression_speed", NULL, ESDM_ACCURACY_DECOMPRESSION_SPEED, ESDM__SPEED,
-     AT(decompression_speed), 0},
-    {"mode", NULL, ESDM_ACCURACY_MODE, ESDM__MODE, AT(mode), 0},
-    {"range_tolerance", "range", ESDM_ACCURACY_RANGE_TOLERANCE, ESDM__SHARE, AT(range_tolerance),
+     AT(decompression_speed), 0, 0},
+    {"mode", NULL, ESDM_ACCURACY_MODE, ESDM__MODE, AT(mode), 0, 0},
+    {"range_tolerance", "range", ESDM_ACCURACY_RANGE_TOLERANCE, ESDM__SHARE, AT(range_tolerance), 0,
      0},
-    {"std_tolerance", "std", ESDM_ACCURACY_STD_TOLERANCE, ESDM__SHARE, AT(std_tolerance), 0},
-    {"psnr", NULL, ESDM_ACCURACY_PSNR, ESDM__DECIBELS, AT(psnr), 0},
-    {"regions", NULL, ESDM_ACCURACY_REGIONS, ESDM__REGIONS, AT(regions), 0},
+    {"std_tolerance", "std", ESDM_ACCURACY_STD_TOLERANCE, ESDM__SHARE, AT(std_tolerance), 0, 0},
+    {"psnr", NULL, ESDM_ACCURACY_PSNR, ESDM__DECIBELS, AT(psnr), 0, 0},
+    {"gradient_tolerance", "gradient", ESDM_ACCURACY_GRADIENT_TOLERANCE, ESDM__TOLERANCE,
+     AT(gradient_tolerance), 0, 0},
+    {"vector_tolerance", "vector", ESDM_ACCURACY_VECTOR_TOLERANCE, ESDM__TOLERANCE,
+     AT(vector_tolerance), 0, 0},
+    {"vector_components", "components", ESDM_ACCURACY_VECTOR_COMPONENTS, ESDM__COUNT,
+     AT(vector_components), COMPONENTS_MOST, COMPONENTS_LEAST},
+    {"mean_tolerance", "mean", ESDM_ACCURACY_MEAN_TOLERANCE, ESDM__TOLERANCE, AT(mean_tolerance), 0,
+     0},
+    {"regions", NULL, ESDM_ACCURACY_REGIONS, ESDM__REGIONS, AT(regions), 0, 0}, /* stands last */
 };
 
 static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
@@ -176,15 +187,17 @@ read_count(const value *v, uint32_t *ret_count)
     double number = 0;
     const char *rest;
     char what[64];
+    const uint32_t fewest = v->quantity->least > 0 ? v->quantity->least : 1;
     esdm_status st = read_number(v, v->text, &number, &rest);
     if (st != ESDM_OK)
         return st;
-    if (*rest == '\0' && number >= 1 && number <= v->quantity->most && number == floor(number)) {
+    if (*rest == '\0' && number >= fewest && number <= v->quantity->most &&
+        number == floor(number)) {
         *ret_count = (uint32_t) number;
         return ESDM_OK;
     }
-    (void) snprintf(what, sizeof what, "expected a whole number from 1 to %" PRIu32,
-                    v->quantity->most);
+    (void) snprintf(what, sizeof what, "expected a whole number from %" PRIu32 " to %" PRIu32,
+                    fewest, v->quantity->most);
     return wrong(v, what);
 }
 
@@ -309,7 +322,9 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
                                "significant_digits (digits), significant_bits (bits), conserve, "
                                "lossless_up_to, lossless_from, exact_values (exact), "
                                "compression_speed, decompression_speed, mode, range_tolerance "
-                               "(range), std_tolerance (std), psnr, regions (box=…: …, level=…: …)",
+                               "(range), std_tolerance (std), psnr, gradient_tolerance (gradient), "
+                               "vector_tolerance (vector), vector_components (components), "
+                               "mean_tolerance (mean), regions (box=…: …, level=…: …)",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");
@@ -442,7 +457,8 @@ parse(esdm_accuracy *accuracy, const char *text, const char *units, bool stored,
     esdm_accuracy whole = {0};
     const esdm__accuracy_reading how = {.units = units, .stored = stored};
     esdm_status st = esdm__accuracy_read_parts(&whole, text, &how, err);
-    if (st == ESDM_OK && !stored)
+    /* Without units nothing tells which of '0.5 K' and '1 mK' is stricter. */
+    if (st == ESDM_OK && !stored && units != esdm__units_any)
         st = esdm__regions_check_use(&whole, err);
     if (st == ESDM_OK)
         st = esdm__accuracy_join_statement(&changed, &whole, err);

@@ -29,7 +29,7 @@ is_right(const esdm__quantity *q, const esdm_accuracy *a, bool stored)
     double number = q->kind == ESDM__COUNT ? *(const uint32_t *) member : 0;
     switch (q->kind) {
     case ESDM__COUNT:
-        return number >= 1 && number <= q->most;
+        return number >= 1 && number >= q->least && number <= q->most;
     case ESDM__SPEED:
         return speed_is_right(member);
     case ESDM__MODE:
@@ -72,6 +72,10 @@ esdm__accuracy_check(const esdm_accuracy *a, bool stored, esdm_error *err)
         (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) == 0)
         return esdm__error_set(err, ESDM_EINVAL,
                                "relative_finest is stated without relative_tolerance");
+    if ((a->stated & ESDM_ACCURACY_VECTOR_COMPONENTS) != 0 &&
+        (a->stated & ESDM_ACCURACY_VECTOR_TOLERANCE) == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "vector_components is stated without vector_tolerance");
     for (size_t i = 0; (a->stated & ESDM__TOLERANCES) == 0 && i < ESDM__QUANTITIES; i++)
         if ((a->stated & esdm__quantities[i].flag) != 0 &&
             (esdm__quantities[i].kind == ESDM__NUMBER || esdm__quantities[i].kind == ESDM__NUMBERS))
@@ -108,7 +112,11 @@ esdm_accuracy_is_lossy(const esdm_accuracy *a)
                  ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) == 0 || a->relative_finest == 0);
     bool flat = ((a->stated & ESDM_ACCURACY_RANGE_TOLERANCE) != 0 && a->range_tolerance == 0) ||
                 ((a->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0 && a->std_tolerance == 0);
-    return !none && !exact && !flat;
+    bool derived =
+        ((a->stated & ESDM_ACCURACY_GRADIENT_TOLERANCE) != 0 && a->gradient_tolerance == 0) ||
+        ((a->stated & ESDM_ACCURACY_VECTOR_TOLERANCE) != 0 && a->vector_tolerance == 0) ||
+        ((a->stated & ESDM_ACCURACY_MEAN_TOLERANCE) != 0 && a->mean_tolerance == 0);
+    return !none && !exact && !flat && !derived;
 }
 
 /* ---- datasets ----------------------------------------------------------------------------- */

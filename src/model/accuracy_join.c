@@ -46,6 +46,13 @@ join_exact(esdm_accuracy *into, const esdm_accuracy *other, esdm_error *err)
                                                         : other->member;                           \
     } while (0)
 
+static void
+join_vector(esdm_accuracy *into, const esdm_accuracy *other)
+{
+    JOIN(ESDM_ACCURACY_VECTOR_TOLERANCE, vector_tolerance, least);
+    JOIN(ESDM_ACCURACY_VECTOR_COMPONENTS, vector_components, (uint32_t) most);
+}
+
 esdm_status
 esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error *err)
 {
@@ -58,6 +65,9 @@ esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error 
     JOIN(ESDM_ACCURACY_RANGE_TOLERANCE, range_tolerance, least);
     JOIN(ESDM_ACCURACY_STD_TOLERANCE, std_tolerance, least);
     JOIN(ESDM_ACCURACY_PSNR, psnr, most);
+    JOIN(ESDM_ACCURACY_GRADIENT_TOLERANCE, gradient_tolerance, least);
+    JOIN(ESDM_ACCURACY_MEAN_TOLERANCE, mean_tolerance, least);
+    join_vector(into, other);
     JOIN(ESDM_ACCURACY_LOSSLESS_UP_TO, lossless_up_to, most);
     JOIN(ESDM_ACCURACY_LOSSLESS_FROM, lossless_from, least);
     if ((other->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)

@@ -25,11 +25,12 @@ typedef struct esdm__quantity {
     const char *short_name; /**< or NULL */
     uint32_t flag;          /**< ESDM_ACCURACY_* */
     esdm__quantity_kind kind;
-    size_t offset; /**< of the member */
-    uint32_t most; /**< of an ESDM__COUNT */
+    size_t offset;  /**< of the member */
+    uint32_t most;  /**< of an ESDM__COUNT */
+    uint32_t least; /**< likewise; 0 is 1 */
 } esdm__quantity;
 
-#define ESDM__QUANTITIES 16
+#define ESDM__QUANTITIES 20
 /** Largest psnr: double knows no more. */
 #define ESDM__DECIBELS_MOST 300
 extern const esdm__quantity esdm__quantities[ESDM__QUANTITIES];
@@ -39,7 +40,8 @@ extern const esdm__quantity esdm__quantities[ESDM__QUANTITIES];
     ((uint32_t) (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |             \
                  ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS |               \
                  ESDM_ACCURACY_RANGE_TOLERANCE | ESDM_ACCURACY_STD_TOLERANCE |                     \
-                 ESDM_ACCURACY_PSNR))
+                 ESDM_ACCURACY_PSNR | ESDM_ACCURACY_GRADIENT_TOLERANCE |                           \
+                 ESDM_ACCURACY_VECTOR_TOLERANCE))
 
 /** How a text is read. */
 typedef struct esdm__accuracy_reading {

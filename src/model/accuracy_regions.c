@@ -13,7 +13,11 @@
 
 #define TEXT_BYTES 1024
 /* What a region can state. */
-#define STATED (ESDM__TOLERANCES | (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST)
+#define STATED                                                                                     \
+    (ESDM__TOLERANCES | (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST |                                 \
+     (uint32_t) ESDM_ACCURACY_VECTOR_COMPONENTS | (uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE)
+/* Of which it states one, at least. */
+#define ENOUGH (ESDM__TOLERANCES | (uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE)
 
 /* ---- a region as a statement ---------------------------------------------------------------- */
 
@@ -29,6 +33,10 @@
         (to)->psnr = (from)->psnr;                                                                 \
         (to)->significant_digits = (from)->significant_digits;                                     \
         (to)->significant_bits = (from)->significant_bits;                                         \
+        (to)->gradient_tolerance = (from)->gradient_tolerance;                                     \
+        (to)->vector_tolerance = (from)->vector_tolerance;                                         \
+        (to)->vector_components = (from)->vector_components;                                       \
+        (to)->mean_tolerance = (from)->mean_tolerance;                                             \
     } while (0)
 
 void
@@ -260,9 +268,10 @@ read_tolerances(esdm_accuracy_region *region, const char *text, const char *all,
     if ((stated.stated & ~STATED) != 0)
         return wrong(all,
                      "a region states tolerances alone (abs, rel, finest, digits, bits, "
-                     "range, std, psnr); all else holds everywhere",
+                     "range, std, psnr, gradient, vector, components, mean); all else holds "
+                     "everywhere",
                      err);
-    if ((stated.stated & ESDM__TOLERANCES) == 0)
+    if ((stated.stated & ENOUGH) == 0)
         return wrong(all, "it states nothing: expected a tolerance, such as abs=0.01", err);
     COPY_TOLERANCES(region, &stated);
     return ESDM_OK;
@@ -403,7 +412,7 @@ esdm__regions_check(const esdm_accuracy *accuracy, bool stored, esdm_error *err)
         const esdm_accuracy_region *r = &accuracy->regions[i];
         esdm_accuracy stated;
         esdm__region_accuracy(r, &stated);
-        if (!place_is_right(r) || (r->stated & ~STATED) != 0 || (r->stated & ESDM__TOLERANCES) == 0)
+        if (!place_is_right(r) || (r->stated & ~STATED) != 0 || (r->stated & ENOUGH) == 0)
             return esdm__error_set(err, ESDM_EINVAL, "regions[%u] is out of range", i);
         esdm_status st = esdm__accuracy_check(&stated, stored, err);
         if (st != ESDM_OK)

@@ -26,6 +26,9 @@ typedef enum quantity {
     SPEED,
     RANGE,
     STD,
+    GRADIENT,
+    VECTOR,
+    MEAN,
     QUANTITIES
 } quantity;
 
@@ -61,6 +64,13 @@ static const statement statements[QUANTITIES][VARIANTS] = {
                {"compression_speed=1 GiB/s", 0, 0},
                {"decompression_speed=100 GiB/s", 0, 0}},
     [RANGE] = {{"range=0.1 %", 0.1 / 100, 0}, {"range=1e-8", 1e-8, 0}, {"range=0.5", 0.5, 0}},
+    [GRADIENT] = {{"gradient=0.05", 0.05, 0},
+                  {"gradient=1e-6", 1e-6, 0},
+                  {"gradient=1e30", 1e30, 0}},
+    [VECTOR] = {{"vector=0.05", 0.05, 2},
+                {"vector=1e-5; components=3", 1e-5, 3},
+                {"vector=1000; components=2", 1000, 2}},
+    [MEAN] = {{"mean=1e-4", 1e-4, 0}, {"mean=1e-12", 1e-12, 0}, {"mean=100", 100, 0}},
     [STD] = {{"std=1 %", 1.0 / 100, 0}, {"std=1e-7", 1e-7, 0}, {"std=0.9", 0.9, 0}},
 };
 static const double exact_numbers[] = {273, 280, 281, 0};
@@ -83,7 +93,7 @@ static bool
 has_tolerance(const promise *p)
 {
     return p->has[ABSOLUTE] || p->has[RELATIVE] || p->has[FINEST] || p->has[DIGITS] ||
-           p->has[BITS] || p->has[RANGE] || p->has[STD];
+           p->has[BITS] || p->has[RANGE] || p->has[STD] || p->has[GRADIENT] || p->has[VECTOR];
 }
 
 /* Ranges and values that are exact say nothing where nothing may be off; two relative tolerances
@@ -129,6 +139,11 @@ limit_of(const promise *p, long double x)
     } else if (p->has[RELATIVE]) {
         limit = fminl(limit, value_of(p, RELATIVE) * size);
     }
+    if (p->has[GRADIENT]) /* of any two numbers, of which both may be so far off */
+        limit = fminl(limit, value_of(p, GRADIENT) / 2);
+    if (p->has[VECTOR])
+        limit = fminl(limit, value_of(p, VECTOR) /
+                                 sqrtl((long double) statements[VECTOR][p->variant].finest));
     if (p->has[DIGITS])
         limit = fminl(limit, size / powl(10, value_of(p, DIGITS)));
     if (p->has[BITS])
@@ -171,6 +186,7 @@ check_promise(const promise *p, const uint8_t *before, const uint8_t *after, siz
 {
     long double change = 0;
     long double magnitude = 0;
+    size_t points = 0;
     const long double limit_here = limit_of_all(p, before, n);
     for (size_t i = 0; i < n; i++) {
         const uint8_t *x = before + i * p->bytes;
@@ -185,6 +201,7 @@ check_promise(const promise *p, const uint8_t *before, const uint8_t *after, siz
         long double value = accuracy_value(p->type, x);
         long double error = accuracy_value(p->type, y) - value;
         magnitude += fabsl(value);
+        points++;
         change += error;
         long double limit = fminl(limit_of(p, value), limit_here);
         if (!same && (!(fabsl(error) <= limit) || limit == 0 || is_listed(p, y)))
@@ -193,6 +210,8 @@ check_promise(const promise *p, const uint8_t *before, const uint8_t *after, siz
     }
     if (p->has[CONSERVE] && !(fabsl(change) <= value_of(p, CONSERVE) * magnitude * (1 + 1e-12L)))
         die("%s: the sum changes by %.6Lg of %.6Lg", what, change, magnitude);
+    if (p->has[MEAN] && !(fabsl(change) <= value_of(p, MEAN) * (long double) points))
+        die("%s: the mean changes by %.6Lg", what, change / (long double) points);
 }
 
 /* ---- datasets ----------------------------------------------------------------------------- */

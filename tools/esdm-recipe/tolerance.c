@@ -15,7 +15,12 @@
 #define BOUNDS                                                                                     \
     (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |                         \
      ESDM_ACCURACY_RELATIVE_FINEST | ESDM_ACCURACY_SIGNIFICANT_DIGITS |                            \
-     ESDM_ACCURACY_SIGNIFICANT_BITS)
+     ESDM_ACCURACY_SIGNIFICANT_BITS | ESDM_ACCURACY_GRADIENT_TOLERANCE |                           \
+     ESDM_ACCURACY_VECTOR_TOLERANCE | ESDM_ACCURACY_VECTOR_COMPONENTS)
+/* Those of packed numbers: absolute ones. */
+#define OF_PACKED                                                                                  \
+    (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_GRADIENT_TOLERANCE |                         \
+     ESDM_ACCURACY_VECTOR_TOLERANCE | ESDM_ACCURACY_VECTOR_COMPONENTS)
 
 /* What one variable may be off by, and is. */
 typedef struct variable {
@@ -111,11 +116,13 @@ take_option(const char *option, const char *text, variable *v)
         attribute.count != 1)
         return refuse(option, v, "it has several missing values");
     if ((v->accuracy.stated & ~(uint32_t) BOUNDS) != 0)
+        return refuse(
+            option, v,
+            "only abs, rel, finest, digits, bits, gradient and vector tell of two values by "
+            "themselves whether they agree");
+    if (packed && (v->accuracy.stated & ~(uint32_t) OF_PACKED) != 0)
         return refuse(option, v,
-                      "only abs, rel, finest, digits and bits tell of two values by themselves "
-                      "whether they agree");
-    if (packed && (v->accuracy.stated & ~(uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
-        return refuse(option, v, "its numbers are packed, which allows for abs alone");
+                      "its numbers are packed, which allows for abs, gradient and vector alone");
     if (!(fabs(v->scale) > 0 && isfinite(v->scale)))
         return refuse(option, v, "its scale_factor is no number but 0");
     return TOOL_OK;
@@ -217,6 +224,13 @@ bound_of(const variable *v, double x)
     double bound = INFINITY;
     if ((a->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
         bound = a->absolute_tolerance / fabs(v->scale);
+    if ((a->stated & ESDM_ACCURACY_GRADIENT_TOLERANCE) != 0)
+        bound = fmin(bound, a->gradient_tolerance / 2 / fabs(v->scale));
+    if ((a->stated & ESDM_ACCURACY_VECTOR_TOLERANCE) != 0) {
+        double components =
+            (a->stated & ESDM_ACCURACY_VECTOR_COMPONENTS) != 0 ? a->vector_components : 2;
+        bound = fmin(bound, a->vector_tolerance / sqrt(components) / fabs(v->scale));
+    }
     if ((a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0) {
         double finest = (a->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 ? a->relative_finest : 0;
         bound = fmin(bound, fmax(a->relative_tolerance * fabs(x), finest));

@@ -12,15 +12,18 @@
  * - relative_tolerance * |x|, or relative_finest where that is larger;
  * - 10^-significant_digits * |x|;
  * - 2^-significant_bits * |x|;
+ * - gradient_tolerance / 2;
+ * - vector_tolerance / sqrt(vector_components);
  * - range_tolerance * (largest - smallest number), std_tolerance * standard deviation, both of the
  *   numbers of the fragment that x is stored in, as far as they may be off;
  * - what `regions` state where x lies in one of them.
  * Beside these psnr bounds the mean of (x' - x)^2 of each block of a fragment by the range of the
  * fragment, and |x' - x| by less than 1.7 times the root of that mean.
- * Without any of them nothing is lost. NaN (with its bits), infinities, the fill value, the values
- * of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <= lossless_up_to and
- * numbers >= lossless_from always come back bit for bit, and no other number becomes one of the
- * listed values.
+ * mean_tolerance bounds the mean of (x' - x) of each block of a fragment.
+ * Without a tolerance other than that nothing is lost. NaN (with its bits), infinities, the fill
+ * value, the values of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <=
+ * lossless_up_to and numbers >= lossless_from always come back bit for bit, and no other number
+ * becomes one of the listed values.
  *
  * Tolerances are in the units of the dataset: where integers are packed (attribute `scale_factor`)
  * an absolute one is of the unpacked numbers, and relative ones are refused.
@@ -49,7 +52,11 @@ enum {
     ESDM_ACCURACY_RANGE_TOLERANCE = 1 << 12,
     ESDM_ACCURACY_STD_TOLERANCE = 1 << 13,
     ESDM_ACCURACY_REGIONS = 1 << 14,
-    ESDM_ACCURACY_PSNR = 1 << 15
+    ESDM_ACCURACY_PSNR = 1 << 15,
+    ESDM_ACCURACY_GRADIENT_TOLERANCE = 1 << 16,
+    ESDM_ACCURACY_VECTOR_TOLERANCE = 1 << 17,
+    ESDM_ACCURACY_VECTOR_COMPONENTS = 1 << 18,
+    ESDM_ACCURACY_MEAN_TOLERANCE = 1 << 19
 };
 
 /** What compression is for. */
@@ -116,6 +123,12 @@ typedef struct esdm_accuracy_region {
     double mask_low, mask_high;               /**< one of them may be infinite */
     char mask[ESDM_REGION_NAME_BYTES];        /**< a variable of the group, or of one above it, with
                                                    one or two of the dimensions of the dataset */
+    double gradient_tolerance;
+    double vector_tolerance;
+    double mean_tolerance; /**< of the mean over the points of the region: fragments that lie in it
+                                in part keep it at each number */
+    uint32_t vector_components;
+    uint32_t reserved; /**< 0 */
 } esdm_accuracy_region;
 
 /** Fill it with esdm_accuracy_init() and the members that `stated` names, or from texts. */
@@ -148,6 +161,18 @@ typedef struct esdm_accuracy {
     esdm_accuracy_region regions[ESDM_ACCURACY_REGIONS_MAX]; /**< stricter than what is stated for
                                                                   all */
     uint32_t region_count;
+    uint32_t vector_components; /**< 2 or 3: of the vector; 2 where it is not stated */
+    double gradient_tolerance; /**< >= 0, in the units of the dataset: largest error of a difference
+                                    x[i] - x[j] of two numbers, neighbours as well as any others.
+                                    What is computed from such differences is off by at most as
+                                    many times this: the slope (x[i+1] - x[i]) / d by this by d */
+    double vector_tolerance;   /**< >= 0, in the units of the dataset: largest error of the length
+                                    sqrt(x1^2 + x2^2 [+ x3^2]) of vectors, and of the vector that is
+                                    the difference, when all components state it */
+    double mean_tolerance;     /**< >= 0, in the units of the dataset: largest change of the mean of
+                                    each block of a fragment, hence of each fragment and of the
+                                    dataset, over the numbers that may be off, as long as no part of
+                                    a fragment is written again */
 } esdm_accuracy;
 
 /** Nothing stated. */
@@ -158,8 +183,9 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * `absolute_tolerance`, `relative_tolerance`, `relative_finest`, `significant_digits`,
  * `significant_bits`, `conserve`, `lossless_up_to`, `lossless_from`, `exact_values`,
  * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`,
- * `psnr`, `regions`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`,
- * `std`.
+ * `psnr`, `regions`, `gradient_tolerance`, `vector_tolerance`, `vector_components`,
+ * `mean_tolerance`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`,
+ * `std`, `gradient`, `vector`, `components`, `mean`.
  *
  * Values: numbers; of `psnr` also `60 dB`; of relative quantities also `1 %`; of `conserve` also
  * `sum` and `mean` (1e-6); of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`,

@@ -164,83 +164,6 @@ esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy
     return true;
 }
 
-/* ---- exact values ------------------------------------------------------------------------- */
-
-static esdm_status
-add_exact(const esdm_dataset *dataset, esdm__accuracy *a, const void *value, esdm_error *err)
-{
-    size_t bytes = esdm_type_size(dataset->type);
-    char *list = (char *) a->exact;
-    for (uint32_t i = 0; i < a->codec.exact_count; i++)
-        if (memcmp(list + i * bytes, value, bytes) == 0)
-            return ESDM_OK;
-    if (a->codec.exact_count == ESDM__EXACT_MAX)
-        return esdm__error_set(err, ESDM_EINVAL, "more than %u values are to be kept exactly",
-                               ESDM__EXACT_MAX);
-    memcpy(list + a->codec.exact_count * bytes, value, bytes);
-    a->codec.exact_count++;
-    return ESDM_OK;
-}
-
-/* Values of an attribute such as missing_value. What the type does not have no number can be. */
-static esdm_status
-add_attribute(const esdm_dataset *dataset, const char *name, esdm__accuracy *a, esdm_error *err)
-{
-    esdm_attribute attribute;
-    const esdm_attributes *list = &dataset->attributes;
-    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) ||
-        !esdm__accuracy_has_type(attribute.type))
-        return ESDM_OK;
-    size_t bytes = esdm_type_size(attribute.type);
-    esdm_status status = ESDM_OK;
-    for (uint64_t i = 0; i < attribute.count && status == ESDM_OK; i++) {
-        uint64_t value = 0;
-        uint64_t misfits = 0;
-        status = esdm_convert(attribute.type, (const char *) attribute.values + i * bytes,
-                              dataset->type, &value, 1, &misfits, err);
-        if (status == ESDM_OK && misfits == 0)
-            status = add_exact(dataset, a, &value, err);
-        if (status != ESDM_OK)
-            return esdm__error_prefix(err, status, "attribute '%s'", name);
-    }
-    return status;
-}
-
-static esdm_status
-add_stated(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a,
-           esdm_error *err)
-{
-    for (uint32_t i = 0; i < stated->exact_count; i++) {
-        uint64_t value = 0;
-        uint64_t misfits = 0;
-        esdm_status status = esdm_convert(ESDM_TYPE_FLOAT64, &stated->exact_values[i],
-                                          dataset->type, &value, 1, &misfits, err);
-        if (status == ESDM_OK && misfits > 0)
-            status = esdm__error_set(err, ESDM_EINVAL, "exact_values: %g is no number of type %s",
-                                     stated->exact_values[i], esdm_type_name(dataset->type));
-        if (status == ESDM_OK)
-            status = add_exact(dataset, a, &value, err);
-        if (status != ESDM_OK)
-            return status;
-    }
-    return ESDM_OK;
-}
-
-static esdm_status
-collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a,
-              esdm_error *err)
-{
-    a->codec.exact_values = a->exact;
-    esdm_status status = add_exact(dataset, a, esdm_dataset_fill(dataset, NULL), err);
-    if (status == ESDM_OK)
-        status = add_attribute(dataset, "_FillValue", a, err);
-    if (status == ESDM_OK)
-        status = add_attribute(dataset, "missing_value", a, err);
-    if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_EXACT_VALUES) != 0)
-        status = add_stated(dataset, stated, a, err);
-    return status;
-}
-
 /* ---- packed numbers ----------------------------------------------------------------------- */
 
 /* A number attribute; `otherwise` when there is none. */
@@ -270,8 +193,26 @@ least(double a, double b)
 typedef struct bounds {
     double absolute, relative, finest;
     double range, deviation, noise;
+    double mean;
     bool lossy;
 } bounds;
+
+/* What is stated of differences, vectors and means. A difference of two numbers is off by as much
+ * as both of them together; the length of a vector by at most the length of the vector of errors,
+ * which is sqrt(n) times their bound. */
+static void
+derived_bounds(const esdm_accuracy *stated, bounds *b)
+{
+    double components = 2;
+    if ((stated->stated & ESDM_ACCURACY_VECTOR_COMPONENTS) != 0)
+        components = stated->vector_components;
+    if ((stated->stated & ESDM_ACCURACY_GRADIENT_TOLERANCE) != 0)
+        b->absolute = least(b->absolute, stated->gradient_tolerance / 2);
+    if ((stated->stated & ESDM_ACCURACY_VECTOR_TOLERANCE) != 0)
+        b->absolute = least(b->absolute, stated->vector_tolerance / sqrt(components) * CAREFUL);
+    if ((stated->stated & ESDM_ACCURACY_MEAN_TOLERANCE) != 0)
+        b->mean = stated->mean_tolerance;
+}
 
 /* The strictest of all that is stated. */
 static void
@@ -282,9 +223,11 @@ compile_bounds(const esdm_accuracy *stated, bounds *b)
                   .relative = (double) INFINITY,
                   .range = (double) INFINITY,
                   .deviation = (double) INFINITY,
-                  .noise = (double) INFINITY};
+                  .noise = (double) INFINITY,
+                  .mean = (double) INFINITY};
     if ((stated->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
         b->absolute = stated->absolute_tolerance;
+    derived_bounds(stated, b);
     if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
         strict = least(strict, pow(10, -(double) stated->significant_digits) * CAREFUL);
     if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0)
@@ -306,7 +249,7 @@ compile_bounds(const esdm_accuracy *stated, bounds *b)
     if ((stated->stated & ESDM_ACCURACY_PSNR) != 0)
         b->noise = pow(10, -stated->psnr / 20) * CAREFUL;
     double share = least(least(b->range, b->deviation), b->noise);
-    b->lossy = b->absolute > 0 && b->relative > 0 && share > 0 &&
+    b->lossy = b->absolute > 0 && b->relative > 0 && share > 0 && b->mean > 0 &&
                (b->absolute < (double) INFINITY || b->relative < (double) INFINITY ||
                 share < (double) INFINITY);
 }
@@ -333,23 +276,41 @@ unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, bounds *b, esdm
                                "the numbers are packed (attribute 'scale_factor'): lossless ranges "
                                "cannot be stated of them");
     b->absolute = b->absolute / fabs(scale) * CAREFUL;
+    b->mean = b->mean / fabs(scale) * CAREFUL;
     return ESDM_OK;
 }
 
-#define ALL_REGIONS UINT32_MAX
+/* What a region states, of a fragment that has other points, too: the mean of those that are in the
+ * region is not off by more than each of them. */
+static void
+state_in_part(esdm_accuracy *region)
+{
+    if ((region->stated & ESDM_ACCURACY_MEAN_TOLERANCE) == 0)
+        return;
+    if ((region->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) == 0)
+        region->absolute_tolerance = region->mean_tolerance;
+    region->absolute_tolerance = least(region->absolute_tolerance, region->mean_tolerance);
+    region->stated |= ESDM_ACCURACY_ABSOLUTE_TOLERANCE;
+    region->stated &= ~(uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE;
+}
 
-/* What holds where these regions are touched, a bit for each. */
+static const esdm__whereabouts nowhere = {0};
+static const esdm__whereabouts in_all = {.touched = UINT32_MAX, .inside = UINT32_MAX};
+
+/* What holds there. */
 static esdm_status
-bounds_in(const esdm__accuracy *a, uint32_t regions, bounds *ret, esdm_error *err)
+bounds_in(const esdm__accuracy *a, const esdm__whereabouts *where, bounds *ret, esdm_error *err)
 {
     esdm_accuracy stated = a->in_force;
     esdm_status status = ESDM_OK;
     uint32_t count = (stated.stated & ESDM_ACCURACY_REGIONS) != 0 ? stated.region_count : 0;
     for (uint32_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm_accuracy region;
-        if ((regions >> i & 1) == 0)
+        if ((where->touched >> i & 1) == 0)
             continue;
         esdm__region_accuracy(&a->in_force.regions[i], &region);
+        if ((where->inside >> i & 1) == 0)
+            state_in_part(&region);
         status = esdm__accuracy_join_statement(&stated, &region, err);
     }
     if (status != ESDM_OK)
@@ -402,11 +363,11 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
                                &a->decompression_speed, err);
     if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_REGIONS) != 0) {
         bounds all; /* that it makes sense in each region, too */
-        status = bounds_in(a, ALL_REGIONS, &all, err);
+        status = bounds_in(a, &in_all, &all, err);
     }
     if (status == ESDM_OK) {
         bounds b;
-        status = bounds_in(a, 0, &b, err);
+        status = bounds_in(a, &nowhere, &b, err);
         a->lossy = b.lossy;
         a->codec.absolute = b.absolute;
         a->codec.relative = b.relative;
@@ -414,9 +375,10 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
         a->range = b.range;
         a->deviation = b.deviation;
         a->noise = b.noise;
+        a->mean = b.mean;
     }
     if (status == ESDM_OK)
-        status = collect_exact(dataset, stated, a, err);
+        status = esdm__accuracy_collect_exact(dataset, stated, a, err);
     return status;
 }
 
@@ -508,26 +470,32 @@ esdm__accuracy_map(const esdm__accuracy *a, esdm__dataset_io *io)
     return known ? regions->map : NULL;
 }
 
-uint32_t
-esdm__accuracy_touched(const esdm__accuracy *a, const esdm__region_map *map, const esdm__box *box)
+esdm__whereabouts
+esdm__accuracy_where(const esdm__accuracy *a, const esdm__region_map *map, const esdm__box *box)
 {
     if (!has_regions(a))
-        return 0;
-    return map != NULL ? esdm__region_map_touched(map, box)
-                       : (UINT32_C(1) << a->in_force.region_count) - 1;
+        return nowhere;
+    if (map == NULL)
+        return (esdm__whereabouts){.touched = (UINT32_C(1) << a->in_force.region_count) - 1};
+    return (esdm__whereabouts){.touched = esdm__region_map_touched(map, box),
+                               .inside = esdm__region_map_holds(map, box)};
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
 
 bool
-esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type type,
+esdm__accuracy_of_values(const esdm__accuracy *a, const esdm__whereabouts *where, esdm_type type,
                          const void *values, uint64_t count, esdm_codec_accuracy *ret,
-                         double *ret_noise)
+                         esdm__block_bounds *ret_blocks)
 {
     esdm_codec_accuracy c = a->codec;
-    bounds b = {.lossy = a->lossy, .range = a->range, .deviation = a->deviation, .noise = a->noise};
-    if (a->lossy && regions != 0) {
-        if (bounds_in(a, regions, &b, NULL) != ESDM_OK)
+    bounds b = {.lossy = a->lossy,
+                .range = a->range,
+                .deviation = a->deviation,
+                .noise = a->noise,
+                .mean = a->mean};
+    if (a->lossy && where->touched != 0) {
+        if (bounds_in(a, where, &b, NULL) != ESDM_OK)
             return false;
         c.absolute = b.absolute;
         c.relative = b.relative;
@@ -559,6 +527,6 @@ esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type ty
     if (!(c.absolute > 0))
         return false;
     *ret = c;
-    *ret_noise = noise;
+    *ret_blocks = (esdm__block_bounds){.noise = noise, .mean = b.mean};
     return true;
 }

@@ -23,6 +23,7 @@ typedef struct esdm__accuracy {
     double range;     /* share of the range of a fragment; INFINITY: not asked */
     double deviation; /* share of the standard deviation of a fragment; likewise */
     double noise;     /* share of the range that the root of the mean square of errors may be */
+    double mean;      /* of stored numbers: what the mean may change by; INFINITY: not asked */
     esdm_accuracy_mode mode;
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
@@ -32,6 +33,18 @@ typedef struct esdm__accuracy {
     esdm_accuracy in_force;
 } esdm__accuracy;
 
+/** Where a fragment lies, a bit for each region. */
+typedef struct esdm__whereabouts {
+    uint32_t touched; /* that it has points of, perhaps */
+    uint32_t inside;  /* of those, that all of its points are in for sure */
+} esdm__whereabouts;
+
+/** What holds for the numbers of one fragment beside the bound of each, as in codec/blob.h. */
+typedef struct esdm__block_bounds {
+    double noise;
+    double mean;
+} esdm__block_bounds;
+
 /** esdm_dataset_accuracy_spared() */
 bool esdm__accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind);
 /** What the dataset states, or the site of it; false: nothing. */
@@ -40,23 +53,26 @@ bool esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_acc
  *  sense with the dataset. @param ret not to be copied: it points into itself. */
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
                                    esdm_error *err);
+/** Collects the values that keep their bits: a->exact. ESDM_EINVAL naming the attribute, or the
+ * quantity. */
+esdm_status esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated,
+                                         esdm__accuracy *a, esdm_error *err);
 /**
  * What holds for the numbers of one fragment.
- * @param regions  that it touches, a bit for each.
+ * @param where  it lies.
  * @param values dense, `count` of that type, by which shares of their range become a bound.
- * @param ret points at the exact values of `accuracy`. @param ret_noise the `noise` of
- * codec/blob.h.
- * @return whether numbers may be off; else *ret is not touched.
+ * @param ret points at the exact values of `accuracy`.
+ * @return whether numbers may be off; else nothing is touched.
  */
-bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, uint32_t regions, esdm_type type,
-                              const void *values, uint64_t count, esdm_codec_accuracy *ret,
-                              double *ret_noise);
+bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, const esdm__whereabouts *where,
+                              esdm_type type, const void *values, uint64_t count,
+                              esdm_codec_accuracy *ret, esdm__block_bounds *ret_blocks);
 /** Where the regions that are stated lie, under write_lock; notes why that is not known. @return
  *  NULL: there are none, or nobody knows. */
 const esdm__region_map *esdm__accuracy_map(const esdm__accuracy *accuracy, esdm__dataset_io *io);
-/** The regions that the box touches, a bit for each: all of them where the map is NULL. */
-uint32_t esdm__accuracy_touched(const esdm__accuracy *accuracy, const esdm__region_map *map,
-                                const esdm__box *box);
+/** The regions that the box touches, and lies in: all of them, and none, where the map is NULL. */
+esdm__whereabouts esdm__accuracy_where(const esdm__accuracy *accuracy, const esdm__region_map *map,
+                                       const esdm__box *box);
 /** An absolute tolerance as a text, with or without units: *ret_stated states it, in the dataset's
  *  units; *ret_stored is it in those of the stored numbers. ESDM_EINVAL: what is wrong with it. */
 esdm_status esdm__accuracy_tolerance(const esdm_dataset *dataset, const char *text,

@@ -138,6 +138,29 @@ esdm__region_map_touched(const esdm__region_map *map, const esdm__box *box)
     return touched;
 }
 
+/* A coarse cell may have points that are outside. */
+static bool
+part_holds(const esdm__region_part *part, const esdm__box *box)
+{
+    uint64_t lo[2], hi[2];
+    return part->step == 1 && cells_of_box(part, box, lo, hi) &&
+           count_cells(part, lo, hi) == (hi[0] - lo[0]) * (hi[1] - lo[1]);
+}
+
+uint32_t
+esdm__region_map_holds(const esdm__region_map *map, const esdm__box *box)
+{
+    uint32_t holding = 0;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const esdm__region_place *place = &map->places[i];
+        bool holds = !place->everywhere && !place->nowhere;
+        for (uint32_t k = 0; k < place->count && holds; k++)
+            holds = part_holds(&place->parts[k], box);
+        holding |= (uint32_t) holds << i;
+    }
+    return holding;
+}
+
 /* ---- cuts ----------------------------------------------------------------------------------- */
 
 static uint64_t

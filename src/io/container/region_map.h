@@ -61,6 +61,8 @@ bool esdm__region_map_is_of(const esdm__region_map *map, const esdm_accuracy *ac
 /** The regions that the box touches, a bit for each. Indices that coordinates do not have count as
  *  inside. */
 uint32_t esdm__region_map_touched(const esdm__region_map *map, const esdm__box *box);
+/** Those that all of the box is in for sure, a bit for each. */
+uint32_t esdm__region_map_holds(const esdm__region_map *map, const esdm__box *box);
 /**
  * Cuts the box in two where a region begins or ends, so that both have `least` elements or more.
  * @return false: there is no such place.

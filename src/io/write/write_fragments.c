@@ -26,8 +26,8 @@
 /* A fragment in the making. */
 typedef struct slot {
     esdm__fragment fragment;
-    esdm__box part;   /* of the round's box */
-    uint32_t regions; /* of the accuracy, that it touches: a bit for each */
+    esdm__box part;          /* of the round's box */
+    esdm__whereabouts where; /* in the regions of the accuracy */
     esdm__appended stored;
     void *inline_data; /* owned; NULL for fragments in packs */
 } slot;
@@ -162,7 +162,7 @@ behind(round *r, size_t i, const esdm__blob *blob)
 static const way *
 way_of(const round *r, const slot *s)
 {
-    return &r->ways[s->regions != 0];
+    return &r->ways[s->where.touched != 0];
 }
 
 /* A part as numbers, with what may become of them: *accuracy holds it. */
@@ -173,9 +173,9 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
     const esdm__elements *e = r->elements;
     const esdm__box *part = &s->part;
     const way *w = way_of(r, s);
-    double noise = 0;
-    bool lossy = esdm__accuracy_of_values(r->accuracy, s->regions, e->type, raw,
-                                          esdm__box_elements(part), accuracy, &noise);
+    esdm__block_bounds blocks = {0};
+    bool lossy = esdm__accuracy_of_values(r->accuracy, &s->where, e->type, raw,
+                                          esdm__box_elements(part), accuracy, &blocks);
     return (esdm__blob_numbers){.chain = w->chain,
                                 .type = e->type,
                                 .element_bytes = (uint32_t) e->bytes,
@@ -186,7 +186,8 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
                                 .accuracy = lossy ? accuracy : NULL,
                                 .coarse = layers ? &r->accuracy->codec : NULL,
                                 .conserved = r->accuracy->conserved,
-                                .noise = noise,
+                                .noise = blocks.noise,
+                                .mean = blocks.mean,
                                 .effort = w->effort,
                                 .block_bytes = w->chosen != NULL ? r->io->block_bytes : 0};
 }
@@ -541,7 +542,7 @@ prepare(const round *r, slot *s)
         s->fragment.stride[i] = count > 1 ? space->stride[i] : 1;
         s->fragment.strided = s->fragment.strided || s->fragment.stride[i] > 1;
     }
-    s->regions = esdm__accuracy_touched(r->accuracy, r->map, &s->fragment.box);
+    s->where = esdm__accuracy_where(r->accuracy, r->map, &s->fragment.box);
 }
 
 static esdm_status

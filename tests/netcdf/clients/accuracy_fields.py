@@ -20,6 +20,10 @@ QUANTITIES = {
     "digits": ({"esdm_significant_digits": np.int32(4)}, lambda x, s: BIG(10) ** -4 * abs(x)),
     "bits": ({"esdm_significant_bits": 9}, lambda x, s: BIG(2) ** -9 * abs(x)),
     "psnr": ({"esdm_psnr": "60 dB"}, lambda x, s: BIG(1.7e-3 * s)),
+    "gradient": ({"esdm_gradient_tolerance": "scale*1e-3"}, lambda x, s: BIG(s * 1e-3) / 2),
+    "vector": ({"esdm_vector_tolerance": "scale*1e-3", "esdm_vector_components": np.int32(3)},
+               lambda x, s: BIG(s * 1e-3) / np.sqrt(BIG(3))),
+    "mean": ({"esdm_mean_tolerance": "scale*1e-7"}, None),
     "conserve": ({"esdm_conserve": "mean"}, None),
     "archive": ({"esdm_mode": "archive"}, None),
     "speed": ({"esdm_compression_speed": "1 MiB/s", "esdm_decompression_speed": "1 kB/s"}, None),
@@ -49,6 +53,29 @@ def attributes_of(names, field):
                 value = field.scale * float(value[6:])
             attributes[key] = field.named.get(value, value) if isinstance(value, str) else value
     return attributes
+
+
+def check_differences(what, x, y, limit):
+    """Of neighbours along each axis, and of what lies two steps apart."""
+    with np.errstate(invalid="ignore"):
+        for axis in range(x.ndim):
+            for step in (1, 2):
+                far = [slice(None)] * axis + [slice(step, None)]
+                near = [slice(None)] * axis + [slice(None, -step)]
+                error = abs((y[tuple(far)] - y[tuple(near)]) - (x[tuple(far)] - x[tuple(near)]))
+                if (error > limit).any():
+                    sys.exit(f"{what}: a difference along axis {axis} is off by {error.max()!r}, "
+                             f"{limit!r} are allowed")
+
+
+def check_vectors(what, x, y, limit):
+    """Each number with two others, as if these were the other components of a vector."""
+    def parts(a):
+        return np.stack([a, np.roll(a, 1, -1), np.roll(a, 3, 0)])
+    error = abs(np.sqrt((parts(y) ** 2).sum(axis=0)) - np.sqrt((parts(x) ** 2).sum(axis=0)))
+    apart = np.sqrt(((parts(y) - parts(x)) ** 2).sum(axis=0))
+    if (error > limit).any() or (apart > limit).any():
+        sys.exit(f"{what}: a length is off by {error.max()!r}, {limit!r} are allowed")
 
 
 def check(what, names, field, after):
@@ -86,6 +113,12 @@ def check(what, names, field, after):
         noise = np.sqrt((error ** 2).mean())
         if noise > BIG(1e-3) * (x[rest].max() - x[rest].min()):
             sys.exit(f"{what}: the root of the mean square of errors is {noise!r}")
+    if "gradient" in names:
+        check_differences(what, x, y, BIG(field.scale * 1e-3))
+    if "vector" in names:
+        check_vectors(what, np.where(rest, x, 0), np.where(rest, y, 0), BIG(field.scale * 1e-3))
+    if "mean" in names and abs((y[rest] - x[rest]).sum()) > BIG(field.scale * 1e-7) * rest.sum():
+        sys.exit(f"{what}: the mean changes by {(y[rest] - x[rest]).mean()!r}")
     if "conserve" in names:
         change, magnitude = (y[rest] - x[rest]).sum(), abs(x[rest]).sum()
         if abs(change) > BIG(1e-6) * magnitude:

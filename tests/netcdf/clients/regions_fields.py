@@ -3,6 +3,7 @@
   make FILE SOURCE VARIABLE STEPS GRID [ATTRIBUTE=VALUE ...]   GRID: regular, late, curvilinear, masked
   check FILE CONTAINER VARIABLE INSIDE OUTSIDE REGION [LOW..HIGH]   REGION: WEST,SOUTH,EAST,NORTH or
                                                                mask=VARIABLE>=NUMBER
+  mean FILE CONTAINER VARIABLE MOST OUTSIDE REGION [LOW..HIGH]   the mean of the points inside
 `make` calls cesm_TS "ts", and `late` writes the coordinates after it. `check` ends with an error where
 numbers are off by more than INSIDE and OUTSIDE, else it prints the points inside and both errors."""
 
@@ -107,4 +108,17 @@ def check(path, container, name, strict, loose, box, levels=None):
           f"{float(error[~inside].max(initial=0))!r}")
 
 
-{"make": make, "check": check}[sys.argv[1]](*sys.argv[2:])
+def mean(path, container, name, most, loose, box, levels=None):
+    """Of the points inside, which is off by no more than MOST."""
+    with netCDF4.Dataset(path) as file, netCDF4.Dataset(container) as back:
+        file.set_auto_mask(False)
+        back.set_auto_mask(False)
+        before, after = file[name][...].astype(np.longdouble), back[name][...].astype(np.longdouble)
+        inside = inside_of(file, file[name], box, levels) & (abs(before) < 1e30)
+    change = (after - before)[inside].mean()
+    if abs(change) > np.longdouble(most) or abs(after - before)[abs(before) < 1e30].max() > np.longdouble(loose):
+        sys.exit(f"the mean of the region changes by {change!r}")
+    print(inside.sum(), float(change))
+
+
+{"make": make, "check": check, "mean": mean}[sys.argv[1]](*sys.argv[2:])

@@ -119,6 +119,31 @@ def test_rules_of_the_site():
         expect(inside > 0 and outside > 0.1, (inside, outside))
 
 
+def test_means_of_regions():
+    """The mean of a box, of levels and of a mask: fragments at its edge keep it at each number."""
+    mask = "mask=zland>=10"
+    with Site() as site:
+        file = field(site, "masked")
+        for number, place in enumerate((f"box={BOX}", mask)):
+            sizes = []
+            for text in ("", "mean=1 mK", "abs=1 mK"):
+                name = f"{number}-{len(sizes)}.nc"
+                done = copy(file, name, f"ts: abs=0.5 K{'; ' * bool(text)}"
+                                        f"{place + ': ' + text if text else ''}; mode=balanced")
+                expect("strictest" not in done.stderr, done.stderr)
+                sizes.append(stat(name)["stored_bytes"])
+            points, mean = client([python_of("debian"), SCRIPT, "mean", file, f"esdm://{number}-1.nc", "ts",
+                                   "0.001", "0.5", place.removeprefix("box=")]).stdout.split()
+            print(place, sizes, points, mean)
+            expect(int(points) > 0 and sizes[0] < sizes[1] <= sizes[2], sizes)
+            expect(number == 1 or sizes[1] - sizes[0] < 0.8 * (sizes[2] - sizes[0]), "inside, means are cheap")
+        # without coordinates nothing is known to lie inside
+        done = field(site, "late", "cesm_TS", "esdm_absolute_tolerance=0.5 K",
+                     f"esdm_regions=box={BOX}: mean=1 mK", path="esdm://late.nc")
+        expect("strictest" in done.stderr, done.stderr)
+        check(file, "late.nc", strict="0.001", loose="0.001")
+
+
 def test_curvilinear_grids():
     """Latitudes and longitudes of two dimensions; land is missing; the box goes over the date line."""
     box = "160,-20,-120,20"
@@ -177,4 +202,4 @@ def test_levels():
 
 
 main(test_a_box_pays, test_attributes_state_regions, test_coordinates_that_come_late,
-     test_rules_of_the_site, test_curvilinear_grids, test_masks, test_levels)
+     test_rules_of_the_site, test_means_of_regions, test_curvilinear_grids, test_masks, test_levels)

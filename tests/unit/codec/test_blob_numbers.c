@@ -328,12 +328,13 @@ test_numbers__the_sum_is_conserved(void **state)
     assert_true(raw != NULL && back != NULL);
     for (size_t i = 0; i < n; i++) /* all are rounded down: the sum would fall by 1e-3 of itself */
         raw[i] = 1.0f + 0.003f + 1e-4f * (float) (i % 10);
-    for (int conserve = 0; conserve < 2; conserve++) {
+    for (int conserve = 0; conserve < 3; conserve++) {
         esdm__blob blob;
         esdm__blob_view view;
         esdm__blob_accuracy told;
         esdm__blob_numbers numbers = numbers_of(&chain_round, 1, shape, raw, &hundredth);
-        numbers.conserved = conserve ? 1e-6 : INFINITY;
+        numbers.conserved = conserve == 1 ? 1e-6 : INFINITY;
+        numbers.mean = conserve == 2 ? 1e-6 : 0;
         assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, NULL), ESDM_OK);
         assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
                          ESDM_OK);

@@ -46,18 +46,20 @@ test_region_map__boxes_touch_where_all_parts_do(void **state)
     esdm__region_map *map = map_of(10, 20, 55, 5);
     static const struct {
         uint64_t lo[3], n[3];
-        uint32_t touched;
+        uint32_t touched, holds;
     } cases[] = {
-        {{0, 0, 0}, {STEPS, ROWS, WIDTH}, 1}, {{0, 0, 0}, {STEPS, 10, WIDTH}, 0},
-        {{0, 0, 0}, {1, 11, 1}, 1},           {{0, 10, 5}, {1, 10, 50}, 0},
-        {{0, 10, 4}, {1, 1, 1}, 1},           {{0, 19, 54}, {1, 9, 2}, 1},
-        {{0, 20, 0}, {1, 20, WIDTH}, 0},      {{0, 0, 58}, {1, 5, 9}, 0},
-        {{0, 12, 20}, {1, 1, 41}, 1}, /* beyond what coordinates have */
+        {{0, 0, 0}, {STEPS, ROWS, WIDTH}, 1, 0}, {{0, 0, 0}, {STEPS, 10, WIDTH}, 0, 0},
+        {{0, 0, 0}, {1, 11, 1}, 1, 0},           {{0, 10, 5}, {1, 10, 50}, 0, 0},
+        {{0, 10, 4}, {1, 1, 1}, 1, 1},           {{0, 11, 55}, {STEPS, 9, 5}, 1, 1},
+        {{0, 11, 55}, {STEPS, 10, 5}, 1, 0},     {{0, 19, 54}, {1, 9, 2}, 1, 0},
+        {{0, 20, 0}, {1, 20, WIDTH}, 0, 0},      {{0, 0, 58}, {1, 5, 9}, 0, 0},
+        {{0, 12, 20}, {1, 1, 41}, 1, 0}, /* beyond what coordinates have */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         esdm__box box;
         esdm__box_set(&box, 3, cases[i].lo, cases[i].n);
         assert_int_equal(esdm__region_map_touched(map, &box), cases[i].touched);
+        assert_int_equal(esdm__region_map_holds(map, &box), cases[i].touched & cases[i].holds);
     }
     map->places[0].nowhere = true;
     esdm__box all;
@@ -68,6 +70,7 @@ test_region_map__boxes_touch_where_all_parts_do(void **state)
     esdm__box corner;
     esdm__box_set(&corner, 3, NULL, (uint64_t[]){1, 1, 1});
     assert_int_equal(esdm__region_map_touched(map, &corner), 1);
+    assert_int_equal(esdm__region_map_holds(map, &corner), 0); /* nobody knows */
     esdm__region_map_free(map);
 }
 

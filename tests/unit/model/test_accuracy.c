@@ -86,6 +86,11 @@ test_accuracy__texts_round_trip(void **state)
         {"abs=1; mask=m=0 & box=0,0,1,1 & level=2: abs=0.1", NULL,
          "absolute_tolerance=1; box=0,0,1,1 & level=2 & mask=m=0: absolute_tolerance=0.1"},
         {"psnr=60 dB; psnr = 50; level=1: psnr=80", NULL, "psnr=60; level=1: psnr=80"},
+        {"gradient=20 mK; mean=0.001; box=0,0,1,1: mean=1e-4, gradient=1 mK", "K",
+         "gradient_tolerance=0.02; mean_tolerance=0.001; box=0,0,1,1: gradient_tolerance=0.001, "
+         "mean_tolerance=0.0001"},
+        {"vector=0.2; vector=0.1 m/s; components=2; components=3", "m s-1",
+         "vector_tolerance=0.1; vector_components=3"},
         {"", NULL, ""},
     };
     (void) state;
@@ -201,6 +206,12 @@ test_accuracy__nonsense_is_refused(void **state)
         {"psnr=60 K", "K", "its unit is dB"},
         {"psnr=0", NULL, "more than 0 dB"},
         {"psnr=301", NULL, "at most 300 dB"},
+        {"vector=1; components=1", NULL, "whole number from 2 to 3"},
+        {"components=2", NULL, "without vector_tolerance"},
+        {"gradient=-1", NULL, "must not be negative"},
+        {"mean=1 Pa", "K", "are not those"},
+        {"mean=1; box=0,0,1,1: mean=0.1", NULL, "nothing that numbers elsewhere may be off by"},
+        {"abs=1; mean=0.1; level=1: mean=0.2", NULL, "not more accurate"},
         {"abs=1; regions=", NULL, "expected WHERE: TOLERANCES"},
     };
     (void) state;
@@ -214,6 +225,16 @@ test_accuracy__nonsense_is_refused(void **state)
             fail_msg("'%s' gives '%s'", cases[i][0], error.message);
         assert_memory_equal(&a, &before, sizeof a);
     }
+}
+
+/* Units that nobody knows yet do not tell which tolerance is stricter. */
+static void
+test_accuracy__texts_are_checked_without_units(void **state)
+{
+    (void) state;
+    assert_int_equal(esdm_accuracy_check_text("abs=0.5 K; box=0,0,1,1: abs=1 mK", &error), ESDM_OK);
+    assert_int_equal(esdm_accuracy_check_text("abs=0.5 K; box=0,0,1: abs=1 mK", &error),
+                     ESDM_EINVAL);
 }
 
 static void
@@ -282,6 +303,7 @@ main(void)
         cmocka_unit_test(test_accuracy__texts_round_trip),
         cmocka_unit_test(test_accuracy__the_strictest_statement_counts),
         cmocka_unit_test(test_accuracy__nonsense_is_refused),
+        cmocka_unit_test(test_accuracy__texts_are_checked_without_units),
         cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
         cmocka_unit_test(test_accuracy__stored_texts_may_have_large_shares),
         cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
