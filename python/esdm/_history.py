@@ -47,7 +47,7 @@ _VISITOR = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Conflict), ctypes.c_void_p)
 
 class _Options(ctypes.Structure):
     _fields_ = [("prefer", ctypes.c_int), ("dry_run", ctypes.c_bool), ("pick", ctypes.c_uint64),
-                ("message", ctypes.c_char_p), ("report", _VISITOR), ("user", ctypes.c_void_p)]
+                ("pick_after", ctypes.c_uint64), ("message", ctypes.c_char_p), ("report", _VISITOR), ("user", ctypes.c_void_p)]
 
 
 class _Result(ctypes.Structure):
@@ -64,12 +64,13 @@ class MergeConflict(EsdmError):
         self.result = result
 
 
-def merge(name: str, branch_name: str, prefer=None, dry_run: bool = False, pick: int = 0, message=None) -> dict:
+def merge(name: str, branch_name=None, prefer=None, dry_run: bool = False, pick=0, message=None) -> dict:
     """Makes the changes of a branch to its container, or to the branch "NAME@branch:OTHER" that it began with, in one
-    commit.
+    commit; or the other way: the branch `name` gets what was changed in what it began with.
+    @param branch_name None: the container itself, which the branch `name` is of.
     @param prefer "ours" or "theirs": what is done where both have changed the same; None: MergeConflict is raised,
     and nothing changes.
-    @param pick only what this snapshot of the branch changed.
+    @param pick only what this snapshot of the branch changed; (A, B): what it changed after A, up to B.
     @return what was done; "conflicts" lists where both have changed the same: "values" with "offset" and "size" of
     a box of elements."""
     conflicts = []
@@ -84,7 +85,8 @@ def merge(name: str, branch_name: str, prefer=None, dry_run: bool = False, pick:
             found["size"] = [c.size[i] for i in range(c.rank)]
         conflicts.append(found)
 
-    options = _Options(prefer={None: 0, "ours": 1, "theirs": 2}[prefer], dry_run=dry_run, pick=pick,
+    after, pick = pick if isinstance(pick, tuple) else (0, pick)
+    options = _Options(prefer={None: 0, "ours": 1, "theirs": 2}[prefer], dry_run=dry_run, pick=pick, pick_after=after,
                        message=message.encode() if message else None, report=_VISITOR(note))
     function = _catalogue._api().esdm_merge  # pylint: disable=protected-access
     function.restype = ctypes.c_int
@@ -92,8 +94,8 @@ def merge(name: str, branch_name: str, prefer=None, dry_run: bool = False, pick:
                          ctypes.c_void_p]
     told, error = _Result(), Error()
     session = _catalogue._open_session()  # pylint: disable=protected-access
-    status = function(session, name.removeprefix("esdm://").encode(), branch_name.encode(), ctypes.byref(options),
-                      ctypes.byref(told), ctypes.byref(error))
+    status = function(session, name.removeprefix("esdm://").encode(),
+                      branch_name.encode() if branch_name is not None else None, ctypes.byref(options), ctypes.byref(told), ctypes.byref(error))
     result = {field: getattr(told, field) for field, _ in _Result._fields_}
     result["conflicts"] = conflicts
     if status != 0 and told.open_conflicts > 0:

@@ -9,6 +9,7 @@
 
 #define ESDM__PARENT_TAG "esdm:parent:"
 #define ESDM__BEHIND_TAG "esdm:behind"
+#define ESDM__GIVEN_TAG  "esdm:given:"
 
 /** "esdm:holds:BRANCH:IN" is the longest one; no branch has ':' in its name. */
 typedef char esdm__tag_name[sizeof ESDM__HOLDS_TAG + 2 * (ESDM_BRANCH_MAX + 1)];

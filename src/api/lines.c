@@ -2,7 +2,7 @@
 
 /** @file What lines of commits have in common, as tags tell it. */
 
-#include "api/lines.h"
+#include "api/line_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,8 @@
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-typedef struct line {
-    char stored[ESDM__FORMER_NAME_BYTES];
-    uint64_t record; /* 0: there is none */
-} line;
-
-static esdm_status
-find_line(esdm_session *session, const char *name, line *ret, esdm_error *err)
+esdm_status
+esdm__line_find(esdm_session *session, const char *name, esdm__line *ret, esdm_error *err)
 {
     esdm_meta_container record = {0};
     esdm_error why = {0};
@@ -35,12 +30,12 @@ find_line(esdm_session *session, const char *name, line *ret, esdm_error *err)
 
 /* The line of that name that has the tag, which may be a former container. */
 static esdm_status
-find_tagged(esdm_session *session, const char *name, const char *tag, line *ret,
+find_tagged(esdm_session *session, const char *name, const char *tag, esdm__line *ret,
             uint64_t *ret_snapshot, esdm_error *err)
 {
     esdm__tag_wanted w = {.name = tag};
     esdm__formers all;
-    esdm_status status = find_line(session, name, ret, err);
+    esdm_status status = esdm__line_find(session, name, ret, err);
     if (status == ESDM_OK && ret->record != 0)
         status = esdm__tag_look(session, ret->record, &w, err);
     *ret_snapshot = w.snapshot;
@@ -60,8 +55,8 @@ find_tagged(esdm_session *session, const char *name, const char *tag, line *ret,
     return status;
 }
 
-static void
-base_name(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
+void
+esdm__line_base(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
 {
     size_t bytes = strlen(name);
     (void) esdm__name_branch(name, &bytes);
@@ -69,8 +64,8 @@ base_name(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
 }
 
 /* Of the same container. */
-static void
-beside(const char *name, const char *branch, char ret[ESDM_CONTAINER_NAME_MAX + 1])
+void
+esdm__line_beside(const char *name, const char *branch, char ret[ESDM_CONTAINER_NAME_MAX + 1])
 {
     size_t bytes = strlen(name);
     (void) esdm__name_branch(name, &bytes);
@@ -83,16 +78,16 @@ parent_of(esdm_session *session, const char *name, uint64_t record,
           char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from, esdm_error *err)
 {
     esdm__tag_name began;
-    line container;
+    esdm__line container;
     esdm__tag_wanted w = {.name = ESDM__PARENT_TAG, .begins = true};
     esdm_status status = esdm__tag_look(session, record, &w, err);
     if (status == ESDM_OK && w.snapshot != 0) {
-        beside(name, w.text, ret_parent);
+        esdm__line_beside(name, w.text, ret_parent);
     } else if (status == ESDM_OK) {
-        base_name(name, ret_parent);
+        esdm__line_base(name, ret_parent);
         esdm__line_tag_began(name, began);
         w = (esdm__tag_wanted){.name = began};
-        status = find_line(session, ret_parent, &container, err);
+        status = esdm__line_find(session, ret_parent, &container, err);
         if (status == ESDM_OK && container.record != 0)
             status = esdm__tag_look(session, container.record, &w, err);
     }
@@ -106,11 +101,11 @@ esdm__line_parent(esdm_session *session, const char *name,
                   char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from,
                   uint64_t *ret_merged, esdm_error *err)
 {
-    line l;
+    esdm__line l;
     esdm__tag_name merged;
     uint64_t from = 0;
     esdm__tag_wanted w = {.name = merged};
-    esdm_status status = find_line(session, name, &l, err);
+    esdm_status status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
         status = parent_of(session, name, l.record, ret_parent, &from, err);
     if (status == ESDM_OK && ret_from != NULL)
@@ -125,19 +120,27 @@ esdm__line_parent(esdm_session *session, const char *name,
 
 /* ---- what is in both ------------------------------------------------------------------------ */
 
-/* Who keeps it. */
-typedef struct common {
-    line holder;
-    uint64_t snapshot;
-    bool related;
-    bool is_fork;                     /* what they began with, and nothing since */
-    bool is_own;                      /* the branch itself keeps it */
-    char branch[ESDM_BRANCH_MAX + 1]; /* the holder's */
-} common;
+esdm_status
+esdm__line_fork(esdm_session *session, const char *name, const char *in, uint64_t *ret_fork,
+                esdm_error *err)
+{
+    esdm__tag_name began;
+    esdm__line other;
+    esdm__tag_wanted w = {.name = began};
+    *ret_fork = 0;
+    if (esdm__name_branch(name, NULL) == NULL)
+        return ESDM_OK;
+    esdm__line_tag_began(name, began);
+    esdm_status status = esdm__line_find(session, in, &other, err);
+    if (status == ESDM_OK && other.record != 0)
+        status = esdm__tag_look(session, other.record, &w, err);
+    *ret_fork = w.snapshot;
+    return status;
+}
 
 static esdm_status
-find_behind(esdm_session *session, const line *l, const char *name, const char *in, common *ret,
-            esdm_error *err)
+find_behind(esdm_session *session, const esdm__line *l, const char *name, const char *in,
+            esdm__shared *ret, esdm_error *err)
 {
     esdm__tag_name behind, holds;
     char holder[ESDM_CONTAINER_NAME_MAX + 1];
@@ -147,41 +150,45 @@ find_behind(esdm_session *session, const line *l, const char *name, const char *
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     ret->related = true;
+    ret->since = w.snapshot;
     (void) snprintf(ret->branch, sizeof ret->branch, "%s", w.text);
-    beside(name, w.text, holder);
+    esdm__line_beside(name, w.text, holder);
     esdm__line_tag_holds(name, in, holds);
     return find_tagged(session, holder, holds, &ret->holder, &ret->snapshot, err);
 }
 
-static esdm_status
-find_common(esdm_session *session, const char *name, const char *in, common *ret, esdm_error *err)
+esdm_status
+esdm__line_shared(esdm_session *session, const char *name, const char *in, esdm__shared *ret,
+                  esdm_error *err)
 {
     esdm__tag_name merged, began;
-    line l, other;
+    esdm__line l, other;
     esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
     esdm__line_tag_began(name, began);
     esdm__tag_wanted w = {.name = merged};
-    *ret = (common){.snapshot = 0};
-    esdm_status status = find_line(session, name, &l, err);
+    *ret = (esdm__shared){.snapshot = 0};
+    esdm_status status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
-        status = find_line(session, in, &other, err);
+        status = esdm__line_find(session, in, &other, err);
     if (status != ESDM_OK || l.record == 0 || other.record == 0)
         return status;
     status = esdm__tag_look(session, l.record, &w, err);
-    if (status == ESDM_OK && w.snapshot != 0) {
-        *ret = (common){.holder = l, .snapshot = w.snapshot, .related = true, .is_own = true};
-        (void) snprintf(ret->branch, sizeof ret->branch, "%s", esdm__name_branch(name, NULL));
-        return ESDM_OK;
-    }
+    uint64_t own = w.snapshot;
     if (status == ESDM_OK)
         status = find_behind(session, &l, name, in, ret, err);
+    if (status == ESDM_OK && own != 0 && (ret->snapshot == 0 || own >= ret->since)) {
+        *ret = (esdm__shared){
+            .holder = l, .snapshot = own, .since = own, .related = true, .is_own = true};
+        (void) snprintf(ret->branch, sizeof ret->branch, "%s", esdm__name_branch(name, NULL));
+    }
     if (status != ESDM_OK || ret->related)
         return status;
     w.name = began;
     status = esdm__tag_look(session, other.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
-    *ret = (common){.holder = other, .snapshot = w.snapshot, .related = true, .is_fork = true};
+    *ret =
+        (esdm__shared){.holder = other, .snapshot = w.snapshot, .related = true, .is_fork = true};
     const char *branch = esdm__name_branch(in, NULL);
     (void) snprintf(ret->branch, sizeof ret->branch, "%s", branch != NULL ? branch : "");
     return ESDM_OK;
@@ -191,20 +198,28 @@ esdm_status
 esdm__line_common(esdm_session *session, const char *name, const char *in, esdm__common *ret,
                   esdm_error *err)
 {
-    common c;
-    esdm_status status = find_common(session, name, in, &c, err);
-    if (status == ESDM_OK) {
-        *ret = (esdm__common){.snapshot = c.snapshot, .related = c.related};
-        (void) snprintf(ret->holder, sizeof ret->holder, "%s", c.holder.stored);
-    }
-    return status;
+    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t from = 0;
+    esdm__shared c;
+    esdm_status status = esdm__line_newest(session, name, in, &c, err);
+    bool elsewhere = status == ESDM_OK && !c.is_own && !c.is_fork && !c.is_given && c.related;
+    if (elsewhere)
+        status = esdm__line_parent(session, name, parent, &from, NULL, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret = (esdm__common){.snapshot = c.snapshot,
+                          .related = c.related,
+                          .is_given = c.is_given,
+                          .is_late = elsewhere && c.since > from};
+    (void) snprintf(ret->holder, sizeof ret->holder, "%s", c.holder.stored);
+    return ESDM_OK;
 }
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
-static esdm_status
-set_tag(esdm_session *session, const line *on, const char *name, uint64_t snapshot,
-        const char *author, esdm_error *err)
+esdm_status
+esdm__line_tag_set(esdm_session *session, const esdm__line *on, const char *name, uint64_t snapshot,
+                   const char *author, esdm_error *err)
 {
     const esdm_meta_tag tag = {.name = name,
                                .snapshot = snapshot,
@@ -212,8 +227,8 @@ set_tag(esdm_session *session, const line *on, const char *name, uint64_t snapsh
     return esdm__noted_tag(session, on->stored, on->record, &tag, true, err);
 }
 
-static void
-take_tag(esdm_session *session, const line *from, const char *name)
+void
+esdm__line_tag_take(esdm_session *session, const esdm__line *from, const char *name)
 {
     esdm_error ignored;
     if (from->record != 0 && session->meta->tag_remove != NULL)
@@ -223,73 +238,80 @@ take_tag(esdm_session *session, const line *from, const char *name)
 /* What is kept elsewhere for a branch is not needed any more. @param but who keeps it now; NULL:
  * the branch itself. */
 static void
-drop_behind(esdm_session *session, const char *name, const line *l, const char *in, const line *but)
+drop_behind(esdm_session *session, const char *name, const esdm__line *l, const char *in,
+            const esdm__line *but)
 {
     esdm__tag_name holds, behind;
-    common c = {.snapshot = 0};
+    esdm__shared c = {.snapshot = 0};
     esdm_error ignored;
     if (find_behind(session, l, name, in, &c, &ignored) != ESDM_OK || !c.related)
         return;
     esdm__line_tag_in(ESDM__BEHIND_TAG, in, behind);
     esdm__line_tag_holds(name, in, holds);
     if (but == NULL)
-        take_tag(session, l, behind);
+        esdm__line_tag_take(session, l, behind);
     if (c.snapshot != 0 && (but == NULL || but->record != c.holder.record))
-        take_tag(session, &c.holder, holds);
+        esdm__line_tag_take(session, &c.holder, holds);
 }
 
 /* The branch itself keeps what of it is in the other line. */
-static esdm_status
-note_own(esdm_session *session, const char *name, const line *l, const char *in, uint64_t snapshot,
-         esdm_error *err)
+esdm_status
+esdm__line_note_own(esdm_session *session, const char *name, const esdm__line *l, const char *in,
+                    uint64_t snapshot, esdm_error *err)
 {
     esdm__tag_name merged;
     esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
-    esdm_status status = set_tag(session, l, merged, snapshot, NULL, err);
+    esdm_status status = esdm__line_tag_set(session, l, merged, snapshot, NULL, err);
     if (status == ESDM_OK)
         drop_behind(session, name, l, in, NULL);
     return status;
 }
 
 /* Somebody else does. */
-static esdm_status
-note_behind(esdm_session *session, const char *name, const line *l, const char *in, const common *c,
-            uint64_t began, esdm_error *err)
+esdm_status
+esdm__line_note_behind(esdm_session *session, const char *name, const esdm__line *l, const char *in,
+                       const esdm__shared *c, uint64_t began, esdm_error *err)
 {
     esdm__tag_name holds, behind;
     esdm__line_tag_holds(name, in, holds);
     esdm__line_tag_in(ESDM__BEHIND_TAG, in, behind);
-    esdm_status status = set_tag(session, &c->holder, holds, c->snapshot, NULL, err);
+    esdm_status status = esdm__line_tag_set(session, &c->holder, holds, c->snapshot, NULL, err);
     if (status == ESDM_OK)
         drop_behind(session, name, l, in, &c->holder);
-    return status == ESDM_OK ? set_tag(session, l, behind, began, c->branch, err) : status;
+    return status == ESDM_OK ? esdm__line_tag_set(session, l, behind, began, c->branch, err)
+                             : status;
 }
 
 /* One line that the parent of a new branch began with. */
 static esdm_status
-begin_in(esdm_session *session, const char *parent, const char *name, const line *l, const char *in,
-         uint64_t from, esdm_error *err)
+begin_in(esdm_session *session, const char *parent, const char *name, const esdm__line *l,
+         const char *in, uint64_t from, esdm_error *err)
 {
     esdm__tag_name began;
-    common c;
-    line other;
+    esdm__shared c, given;
+    esdm__line other;
     esdm__line_tag_began(parent, began);
     esdm__tag_wanted w = {.name = began};
-    esdm_status status = find_common(session, parent, in, &c, err);
+    esdm_status status = esdm__line_shared(session, parent, in, &c, err);
+    if (status == ESDM_OK)
+        status = esdm__line_given(session, parent, in, &given, err);
     if (status != ESDM_OK || c.snapshot == 0)
         return status;
-    if (c.snapshot >= from)
-        status = note_own(session, name, l, in, from, err);
-    else if (!c.is_fork)
-        status = note_behind(session, name, l, in, &c, from, err);
+    bool is_given = given.snapshot != 0 && given.since <= from && given.since > c.since;
+    if ((c.is_own || c.is_fork) && c.snapshot >= from)
+        status = esdm__line_note_own(session, name, l, in, from, err);
+    else if (!c.is_fork && !is_given && c.since <= from)
+        status = esdm__line_note_behind(session, name, l, in, &c, from, err);
     if (status == ESDM_OK)
-        status = find_line(session, in, &other, err);
+        status = esdm__line_find(session, in, &other, err);
     if (status == ESDM_OK)
         status = esdm__tag_look(session, other.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     esdm__line_tag_began(name, began);
-    return set_tag(session, &other, began, w.snapshot, NULL, err);
+    status = esdm__line_tag_set(session, &other, began, w.snapshot, NULL, err);
+    return status == ESDM_OK ? esdm__line_begin_given(session, parent, name, in, from, err)
+                             : status;
 }
 
 /* What is done with each line of a container. */
@@ -297,7 +319,7 @@ typedef struct each {
     esdm_session *session;
     const char *parent;
     const char *name;
-    const line *l;
+    const esdm__line *l;
     const char *in;
     uint64_t from;
 } each;
@@ -316,21 +338,21 @@ esdm__line_begin(esdm_session *session, const char *parent, const char *name, ui
                  esdm_error *err)
 {
     esdm__tag_name tag;
-    line l;
+    esdm__line l;
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     const char *branch = esdm__name_branch(parent, NULL);
-    esdm_status status = find_line(session, name, &l, err);
+    esdm_status status = esdm__line_find(session, name, &l, err);
     (void) snprintf(tag, sizeof tag, ESDM__PARENT_TAG "%s", branch != NULL ? branch : "");
     if (status == ESDM_OK && branch != NULL)
-        status = set_tag(session, &l, tag, snapshot, NULL, err);
+        status = esdm__line_tag_set(session, &l, tag, snapshot, NULL, err);
     esdm__line_tag_in(ESDM__MERGED_TAG, parent, tag);
     if (status == ESDM_OK)
-        status = set_tag(session, &l, tag, snapshot, NULL, err);
+        status = esdm__line_tag_set(session, &l, tag, snapshot, NULL, err);
     if (status != ESDM_OK || branch == NULL)
         return status;
     /* All that the parent began with, also by way of branches that are gone. */
     each e = {.session = session, .parent = parent, .name = name, .l = &l, .from = snapshot};
-    base_name(name, base);
+    esdm__line_base(name, base);
     status = begin_with(base, &e, err);
     return status == ESDM_OK ? esdm__branch_names(session, base, begin_with, &e, err) : status;
 }
@@ -349,20 +371,20 @@ typedef struct spread {
 static esdm_status
 spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *err)
 {
-    common has, there;
-    line l, other;
+    esdm__shared has, there;
+    esdm__line l, other;
     uint64_t from = 0;
     char parent[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm_status status = find_common(session, name, s->name, &has, err);
+    esdm_status status = esdm__line_shared(session, name, s->name, &has, err);
     if (status == ESDM_OK && has.related)
-        status = find_common(session, name, s->in, &there, err);
+        status = esdm__line_shared(session, name, s->in, &there, err);
     if (status != ESDM_OK || !has.related || !there.related || has.snapshot == 0)
         return status;
-    status = find_line(session, name, &l, err);
+    status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
         status = esdm__line_parent(session, name, parent, &from, NULL, err);
     if (status == ESDM_OK)
-        status = find_line(session, s->name, &other, err);
+        status = esdm__line_find(session, s->name, &other, err);
     if (status != ESDM_OK)
         return status;
     bool direct = strcmp(parent, s->name) == 0;
@@ -378,15 +400,17 @@ spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *
     if (!newest && fork == 0) /* when it came into the line is not known */
         return ESDM_OK;
     if (!newest && fork > s->snapshot) {
-        has = (common){.holder = other, .snapshot = s->snapshot};
+        has = (esdm__shared){.holder = other, .snapshot = s->snapshot};
         (void) snprintf(has.branch, sizeof has.branch, "%s", esdm__name_branch(s->name, NULL));
     } else if (!newest && direct) {
-        has = (common){.holder = l, .snapshot = from, .is_own = true};
+        has = (esdm__shared){.holder = l, .snapshot = from, .is_own = true};
     }
-    if (has.snapshot <= there.snapshot)
+    if (has.since < from)
+        has.since = from;
+    if (has.snapshot <= there.snapshot || has.since < there.since)
         return ESDM_OK;
-    return has.is_own ? note_own(session, name, &l, s->in, has.snapshot, err)
-                      : note_behind(session, name, &l, s->in, &has, from, err);
+    return has.is_own ? esdm__line_note_own(session, name, &l, s->in, has.snapshot, err)
+                      : esdm__line_note_behind(session, name, &l, s->in, &has, has.since, err);
 }
 
 /* To the branches that began with it, directly or not: its tags name them. */
@@ -397,8 +421,10 @@ spread_to_all(esdm_session *session, const spread *s, uint64_t record, esdm_erro
     esdm__tag_texts all;
     esdm_status status = esdm__tag_texts_load(session, record, ESDM__BRANCH_TAG, &all, err);
     for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
-        beside(s->name, all.items[i].rest, name);
+        esdm__line_beside(s->name, all.items[i].rest, name);
         status = spread_to(session, s, name, err);
+        if (status == ESDM_OK)
+            status = esdm__line_spread_given(session, s->name, s->snapshot, name, s->in, err);
     }
     esdm__tag_texts_clear(&all);
     return status;
@@ -410,21 +436,21 @@ spread_from(esdm_session *session, const char *between, const char *name, const 
             esdm_error *err)
 {
     esdm__tag_name began;
-    common there;
-    line l;
+    esdm__shared there;
+    esdm__line l;
     esdm__line_tag_began(name, began);
     esdm__tag_wanted w = {.name = began};
-    esdm_status status = find_line(session, between, &l, err);
+    esdm_status status = esdm__line_find(session, between, &l, err);
     if (status == ESDM_OK && l.record != 0)
         status = esdm__tag_look(session, l.record, &w, err);
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
-    status = find_common(session, between, in, &there, err);
+    status = esdm__line_shared(session, between, in, &there, err);
     if (status != ESDM_OK || !there.related)
         return status;
     const spread s = {.name = between, .snapshot = w.snapshot, .in = in};
     if (w.snapshot > there.snapshot)
-        status = note_own(session, between, &l, in, w.snapshot, err);
+        status = esdm__line_note_own(session, between, &l, in, w.snapshot, err);
     return status == ESDM_OK ? spread_to_all(session, &s, l.record, err) : status;
 }
 
@@ -439,27 +465,29 @@ spread_by(const char *between, void *user, esdm_error *err)
 
 esdm_status
 esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, const char *in,
-                  esdm_error *err)
+                  uint64_t since, esdm_error *err)
 {
     char base[ESDM_CONTAINER_NAME_MAX + 1];
-    line l;
+    esdm__line l;
     esdm_meta_container record;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
     if (status == ESDM_OK)
-        status = find_line(session, name, &l, err);
+        status = esdm__line_find(session, name, &l, err);
     if (status != ESDM_OK)
         return status;
     const spread s = {
         .name = name, .snapshot = snapshot, .in = in, .newest = record.snapshot == snapshot};
     each e = {.session = session, .name = name, .in = in};
-    base_name(name, base);
+    esdm__line_base(name, base);
     status = spread_to_all(session, &s, record.container, err);
     if (status == ESDM_OK)
         status = esdm__tag_look(session, record.container, &parent, err);
     if (status == ESDM_OK && parent.snapshot != 0)
         status = esdm__branch_names(session, base, spread_by, &e, err);
-    return status == ESDM_OK ? note_own(session, name, &l, in, snapshot, err) : status;
+    if (status == ESDM_OK && parent.snapshot != 0)
+        status = esdm__line_carry_up(session, name, snapshot, in, since, err);
+    return status == ESDM_OK ? esdm__line_note_own(session, name, &l, in, snapshot, err) : status;
 }
 
 /* ---- going ---------------------------------------------------------------------------------- */
@@ -469,7 +497,7 @@ static void
 drop_held(esdm_session *session, const char *name, uint64_t record)
 {
     char in[ESDM_CONTAINER_NAME_MAX + 1];
-    line l = {.record = record};
+    esdm__line l = {.record = record};
     esdm__tag_texts behind;
     esdm_error ignored;
     (void) snprintf(l.stored, sizeof l.stored, "%s", name);
@@ -477,9 +505,9 @@ drop_held(esdm_session *session, const char *name, uint64_t record)
         for (size_t i = 0; i < behind.count; i++) {
             const char *rest = behind.items[i].rest;
             if (rest[0] == ':')
-                beside(name, rest + 1, in);
+                esdm__line_beside(name, rest + 1, in);
             else
-                base_name(name, in);
+                esdm__line_base(name, in);
             drop_behind(session, name, &l, in, NULL);
         }
     }
@@ -491,10 +519,12 @@ untag(const char *other, void *user, esdm_error *err)
 {
     const each *e = user;
     esdm__tag_name began;
-    line l;
+    esdm__line l;
     esdm__line_tag_began(e->name, began);
-    if (find_line(e->session, other, &l, err) == ESDM_OK)
-        take_tag(e->session, &l, began);
+    if (esdm__line_find(e->session, other, &l, err) == ESDM_OK) {
+        esdm__line_untag_given(e->session, &l, e->name);
+        esdm__line_tag_take(e->session, &l, began);
+    }
     return ESDM_OK;
 }
 
@@ -507,7 +537,7 @@ esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
     each e = {.session = session, .name = name};
     if (esdm__name_branch(name, NULL) == NULL || session->meta->tag_remove == NULL)
         return;
-    base_name(name, base);
+    esdm__line_base(name, base);
     drop_held(session, name, record);
     (void) !untag(base, &e, &ignored);
     if (esdm__tag_look(session, record, &parent, &ignored) == ESDM_OK && parent.snapshot != 0)
@@ -517,11 +547,12 @@ esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
 void
 esdm__line_forget(esdm_session *session, const char *name)
 {
-    static const char *const kinds[] = {ESDM__MERGED_TAG, ESDM__PARENT_TAG, ESDM__BEHIND_TAG};
-    line l;
+    static const char *const kinds[] = {ESDM__MERGED_TAG, ESDM__PARENT_TAG, ESDM__BEHIND_TAG,
+                                        ESDM__GIVEN_TAG};
+    esdm__line l;
     esdm_error ignored;
-    if (session->meta->tag_remove == NULL || find_line(session, name, &l, &ignored) != ESDM_OK ||
-        l.record == 0)
+    if (session->meta->tag_remove == NULL ||
+        esdm__line_find(session, name, &l, &ignored) != ESDM_OK || l.record == 0)
         return;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         esdm__tag_texts all;
@@ -529,7 +560,7 @@ esdm__line_forget(esdm_session *session, const char *name)
             for (size_t i = 0; i < all.count; i++) {
                 esdm__tag_name tag;
                 (void) snprintf(tag, sizeof tag, "%s%s", kinds[k], all.items[i].rest);
-                take_tag(session, &l, tag);
+                esdm__line_tag_take(session, &l, tag);
             }
         }
         esdm__tag_texts_clear(&all);

@@ -14,7 +14,10 @@
  * there is more than its parent began with, and less than it began with itself. The author of that
  * tag is the branch which keeps that snapshot, by "esdm:holds:BRANCH:B", also when it is removed.
  * Of what it began with, and of what that began with: "esdm:branch:BRANCH", at the newest snapshot
- * that both had in common then. It is kept so.
+ * that both had in common then. It is kept so. "esdm:given:BRANCH", its newest snapshot that was
+ * merged into the branch, also by way of lines between them; the author of that tag is the number
+ * of the branch's first snapshot that has it. Of all that two lines have in common the one is taken
+ * which the branch has since its newest snapshot.
  */
 
 #include "api/branches.h"
@@ -24,6 +27,8 @@
 typedef struct esdm__common {
     char holder[ESDM__FORMER_NAME_BYTES]; /* as the store calls it */
     uint64_t snapshot;                    /* 0: there is none that is known */
+    bool is_given;                        /* the branch got it from the other line, by a merge */
+    bool is_late;                         /* it came into the branch after this began */
     bool related;                         /* the one line began with the other */
 } esdm__common;
 
@@ -47,9 +52,15 @@ esdm_status esdm__line_begin(esdm_session *session, const char *parent, const ch
                              uint64_t snapshot, esdm_error *err);
 
 /** A snapshot of a branch is in another line now, and with it what it has of other branches. The
- *  branch itself is noted last: who was interrupted merges it again, and notes the rest. */
+ *  branch itself is noted last: who was interrupted merges it again, and notes the rest.
+ *  @param since snapshot of the other line that is the first to have it. */
 esdm_status esdm__line_merged(esdm_session *session, const char *line, uint64_t snapshot,
-                              const char *in, esdm_error *err);
+                              const char *in, uint64_t since, esdm_error *err);
+/** The other way: a snapshot of a line is in a branch now which began with it. @param line name of
+ *  the branch. @param snapshot of `in`. @param since snapshot of the branch that is the first to
+ *  have it. */
+esdm_status esdm__line_caught_up(esdm_session *session, const char *line, uint64_t snapshot,
+                                 const char *in, uint64_t since, esdm_error *err);
 
 /** A branch was removed, or is none any more: nobody keeps what it began with. Best effort.
  *  @param record that had the name. */

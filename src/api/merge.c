@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Merging a branch into its container: which snapshots, and the commit. */
+/** @file Merging a branch into what it began with, and the other way: which snapshots, and the
+ * commit.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 
 #include "api/branches.h"
 #include "api/catalogue.h"
-#include "api/lines.h"
+#include "api/line_parts.h"
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -24,30 +26,45 @@
 typedef struct merging {
     esdm_session *session;
     const char *name;   /* normalised */
-    const char *branch; /* checked */
-    char full[ESDM_CONTAINER_NAME_MAX + 1];
+    const char *branch; /* checked; NULL: theirs is the container that ours is a branch of */
+    char full[ESDM_CONTAINER_NAME_MAX + 1]; /* name of theirs */
     const esdm_merge_options *options;
-    uint64_t record;    /* of the branch */
+    uint64_t record;    /* of theirs */
     uint64_t container; /* record of ours */
+    bool down;          /* ours began with theirs */
     esdm__merging m;
     esdm_merge_result result;
 } merging;
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
+/* The two lines: the one that began with the other, and that one. */
+static const char *
+below(const merging *all)
+{
+    return all->down ? all->name : all->full;
+}
+
+static const char *
+above(const merging *all)
+{
+    return all->down ? all->full : all->name;
+}
+
 /* Whether both began as one: neither was replaced since. */
 static esdm_status
 check_line(const merging *all, esdm_error *err)
 {
     bool shares = false;
-    esdm_status status = esdm__branch_shares(all->session, all->record,
-                                             esdm__io_of(all->m.ours)->uuid, &shares, err);
+    esdm_status status = esdm__branch_shares(
+        all->session, all->down ? all->container : all->record,
+        esdm__io_of(all->down ? all->m.theirs : all->m.ours)->uuid, &shares, err);
     if (status != ESDM_OK || shares)
         return status;
     return esdm__error_set(err, ESDM_ENOTSUP,
                            "'%s' and its branch '%s' have no snapshot in common any more: one of "
                            "them was written anew as a whole since; esdm-diff compares them",
-                           all->name, all->branch);
+                           above(all), esdm__name_branch(below(all), NULL));
 }
 
 typedef struct parent_search {
@@ -67,7 +84,22 @@ note_parent(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *wr
     return !s->found;
 }
 
-/* @param from snapshot with which the branch began; 0: not known. */
+static esdm_status
+not_own(const merging *all, uint64_t snapshot, uint64_t from, esdm_error *err)
+{
+    if (all->down)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' began with snapshot %" PRIu64 " of '%s': it has %" PRIu64
+                               " already",
+                               all->name, from, all->full, snapshot);
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "branch '%s' began with snapshot %" PRIu64 ": %" PRIu64
+                           " is not one of its own commits",
+                           all->branch, from, snapshot);
+}
+
+/* @param from snapshot with which the branch began; 0: not known. @param ret the one before what is
+ * picked. */
 static esdm_status
 find_parent(const merging *all, uint64_t from, uint64_t *ret, esdm_error *err)
 {
@@ -81,25 +113,25 @@ find_parent(const merging *all, uint64_t from, uint64_t *ret, esdm_error *err)
         return esdm__error_set(err, ESDM_ENOENT, "'%s' has no snapshot %" PRIu64, all->full,
                                s.snapshot);
     if (s.snapshot <= from || s.parent == 0)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "branch '%s' began with snapshot %" PRIu64
-                               ": it is not one of its own commits",
-                               all->branch, s.snapshot);
+        return not_own(all, s.snapshot, from, err);
     *ret = s.parent;
+    if (all->options->pick_after == 0)
+        return ESDM_OK;
+    if (all->options->pick_after < from)
+        return not_own(all, all->options->pick_after, from, err);
+    *ret = all->options->pick_after;
     return ESDM_OK;
 }
 
-/* The newest snapshot that both had in common when the branch began, as ours keeps it. */
+/* The newest snapshot that both had in common when the branch began, as what it began with keeps
+ * it. */
 static esdm_status
 open_fork(merging *all, esdm_error *err)
 {
-    char name[ESDM__BRANCH_TAG_BYTES];
-    (void) snprintf(name, sizeof name, ESDM__BRANCH_TAG "%s", all->branch);
-    esdm__tagged began = {.name = name};
-    esdm_status status = esdm__tag_find(all->session, all->container, &began, err);
-    return status == ESDM_OK && began.snapshot != 0
-               ? esdm__io_open(all->session, all->name, ESDM_OPEN_READ, began.snapshot,
-                               &all->m.fork, err)
+    uint64_t began = 0;
+    esdm_status status = esdm__line_fork(all->session, below(all), above(all), &began, err);
+    return status == ESDM_OK && began != 0
+               ? esdm__io_open(all->session, above(all), ESDM_OPEN_READ, began, &all->m.fork, err)
                : status;
 }
 
@@ -118,7 +150,32 @@ not_known(const merging *all, const esdm__common *common, esdm_error *err)
                                all->full, all->name);
     return esdm__error_set(err, ESDM_ENOENT,
                            "with which snapshot branch '%s' of '%s' began is not known any more",
-                           all->branch, all->name);
+                           esdm__name_branch(below(all), NULL), above(all));
+}
+
+/* Where theirs goes on from the base: it is one of its snapshots, or one from before they parted.
+ */
+static void
+find_after(merging *all, const esdm__common *base)
+{
+    uint64_t fork = all->m.fork != NULL ? all->m.fork->snapshot : 0;
+    bool own = strcmp(base->holder, all->full) == 0;
+    all->m.apart = !own && base->snapshot > fork && (all->down || base->is_given || base->is_late);
+    all->m.after = all->m.apart ? fork : base->snapshot;
+}
+
+static esdm_status
+find_picked(const merging *all, esdm__common *base, esdm_error *err)
+{
+    uint64_t from = 0;
+    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    *base = (esdm__common){.related = true};
+    (void) snprintf(base->holder, sizeof base->holder, "%s", all->full);
+    esdm_status status =
+        all->down ? ESDM_OK : esdm__line_parent(all->session, all->full, parent, &from, NULL, err);
+    if (all->down && all->m.fork != NULL)
+        from = all->m.fork->snapshot;
+    return status == ESDM_OK ? find_parent(all, from, &base->snapshot, err) : status;
 }
 
 /* @param common of both lines. The base is that snapshot, or the one before what is picked. */
@@ -126,25 +183,20 @@ static esdm_status
 open_base(merging *all, const esdm__common *common, esdm_error *err)
 {
     esdm__common base = *common;
-    uint64_t from = 0;
-    char parent[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error why = {0};
     esdm_status status = open_fork(all, err);
-    if (status == ESDM_OK && all->options->pick != 0) {
-        (void) snprintf(base.holder, sizeof base.holder, "%s", all->full);
-        status = esdm__line_parent(all->session, all->full, parent, &from, NULL, err);
-        if (status == ESDM_OK)
-            status = find_parent(all, from, &base.snapshot, err);
-    }
+    if (status == ESDM_OK && all->options->pick != 0)
+        status = find_picked(all, &base, err);
     if (status != ESDM_OK)
         return status;
+    find_after(all, &base);
     status = base.snapshot != 0 ? esdm__io_open(all->session, base.holder, ESDM_OPEN_READ,
                                                 base.snapshot, &all->m.base, &why)
                                 : ESDM_ENOENT;
     /* It has the same number in the line that both have in common. */
     if (status == ESDM_ENOENT && all->m.fork != NULL && base.snapshot == all->m.fork->snapshot)
-        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, base.snapshot, &all->m.base,
-                               &why);
+        status = esdm__io_open(all->session, above(all), ESDM_OPEN_READ, base.snapshot,
+                               &all->m.base, &why);
     if (status == ESDM_ENOENT)
         return not_known(all, &base, err);
     if (status != ESDM_OK && err != NULL)
@@ -152,16 +204,25 @@ open_base(merging *all, const esdm__common *common, esdm_error *err)
     return status;
 }
 
-/* The one began with the other, which is no matter of when. */
+/* Which of both began with the other, which is no matter of when. */
 static esdm_status
-find_common(const merging *all, esdm__common *ret, esdm_error *err)
+find_common(merging *all, esdm__common *ret, esdm_error *err)
 {
-    esdm_status status = esdm__line_common(all->session, all->full, all->name, ret, err);
+    esdm_status status = ESDM_OK;
+    *ret = (esdm__common){.snapshot = 0};
+    all->down = false;
+    if (all->branch != NULL)
+        status = esdm__line_common(all->session, all->full, all->name, ret, err);
     if (status != ESDM_OK || ret->related || esdm__name_branch(all->name, NULL) == NULL)
         return status; /* of its container every branch was one */
+    status = esdm__line_common(all->session, all->name, all->full, ret, err);
+    all->down = ret->related || all->branch == NULL;
+    if (status != ESDM_OK || all->down)
+        return status;
     return esdm__error_set(err, ESDM_ENOTSUP,
-                           "'%s' did not begin with '%s': a branch is merged into what it began "
-                           "with, and into what that began with (esdm-branch lists them)",
+                           "'%s' did not begin with '%s', nor the other way: a branch is merged "
+                           "with what it began with, and with what that began with (esdm-branch "
+                           "lists them)",
                            all->full, all->name);
 }
 
@@ -206,16 +267,42 @@ close_all(merging *all)
 
 /* ---- commit ---------------------------------------------------------------------------------- */
 
+static void
+say_what(const merging *all, char *text, size_t bytes)
+{
+    const char *what = all->options->pick != 0 ? "pick" : "merge";
+    char since[24] = "";
+    if (all->options->pick_after != 0)
+        (void) snprintf(since, sizeof since, "%" PRIu64 "..", all->options->pick_after);
+    if (all->branch != NULL)
+        (void) snprintf(text, bytes, "%s of branch %s@%s%" PRIu64, what, all->branch, since,
+                        all->result.theirs);
+    else
+        (void) snprintf(text, bytes, "%s of %s@%s%" PRIu64, what, all->full, since,
+                        all->result.theirs);
+}
+
+static esdm_status
+note_merged(const merging *all, uint64_t newest, esdm_error *err)
+{
+    esdm_status status = all->down
+                             ? esdm__line_caught_up(all->session, all->name, all->result.theirs,
+                                                    all->full, newest, err)
+                             : esdm__line_merged(all->session, all->full, all->result.theirs,
+                                                 all->name, newest, err);
+    return status == ESDM_OK ? status
+                             : esdm__error_prefix(err, status, "it was merged, which is not noted");
+}
+
 static esdm_status
 publish(merging *all, esdm_error *err)
 {
     esdm_session *session = all->session;
-    char message[ESDM_BRANCH_MAX + 64];
+    char message[ESDM_CONTAINER_NAME_MAX + 96];
     esdm_status status = ESDM_OK;
     uint64_t before = all->m.before->snapshot;
-    (void) snprintf(message, sizeof message, "%s of branch %s@%" PRIu64,
-                    all->options->pick != 0 ? "pick" : "merge", all->branch, all->result.theirs);
-    /* Before the commit: too much does no harm. The branch is pinned until after it. */
+    say_what(all, message, sizeof message);
+    /* Before the commit: too much does no harm. What is merged is pinned until after it. */
     if (all->m.shares)
         status = session->meta->share(session->store, all->container, all->record, err);
     if (status == ESDM_OK)
@@ -225,12 +312,8 @@ publish(merging *all, esdm_error *err)
         return status;
     all->result.snapshot = all->m.ours->snapshot != before ? all->m.ours->snapshot : 0;
     esdm__drain_later(session, all->name);
-    if (all->options->pick != 0)
-        return ESDM_OK;
     /* Without it the next merge would look at the same changes again, and find them made. */
-    status = esdm__line_merged(session, all->full, all->result.theirs, all->name, err);
-    return status == ESDM_OK ? status
-                             : esdm__error_prefix(err, status, "it was merged, which is not noted");
+    return all->options->pick != 0 ? ESDM_OK : note_merged(all, all->m.ours->snapshot, err);
 }
 
 static esdm_status
@@ -239,7 +322,7 @@ merge_once(merging *all, bool *ret_again, esdm_error *err)
     all->result = (esdm_merge_result){0};
     *ret_again = false;
     esdm_status status = open_all(all, err);
-    if (status != ESDM_OK || all->result.base == all->result.theirs)
+    if (status != ESDM_OK || (!all->m.apart && all->result.base == all->result.theirs))
         return status;
     all->m.writes = !all->options->dry_run;
     all->m.guard = all->m.writes ? esdm__pack_guard_new(all->session) : NULL;
@@ -251,7 +334,8 @@ merge_once(merging *all, bool *ret_again, esdm_error *err)
         return esdm__error_set(err, ESDM_ECONFLICT,
                                "'%s' and its branch '%s' have changed the same in %" PRIu64
                                " places: nothing is merged",
-                               all->name, all->branch, all->result.open_conflicts);
+                               above(all), esdm__name_branch(below(all), NULL),
+                               all->result.open_conflicts);
     if (status == ESDM_OK && !all->options->dry_run)
         status = publish(all, err);
     *ret_again = status == ESDM_ECONFLICT;
@@ -268,7 +352,16 @@ check(merging *all, esdm_error *err)
     if (o->prefer != ESDM_MERGE_REFUSE && o->prefer != ESDM_MERGE_OURS &&
         o->prefer != ESDM_MERGE_THEIRS)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_merge: unknown preference");
-    esdm_status status = esdm__branch_full_name(all->name, all->branch, all->full, err);
+    esdm_status status = ESDM_OK;
+    if (o->pick_after != 0 && o->pick_after >= o->pick)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "esdm_merge: what is picked ends with snapshot %" PRIu64
+                               ", which is not after %" PRIu64,
+                               o->pick, o->pick_after);
+    if (all->branch != NULL)
+        status = esdm__branch_full_name(all->name, all->branch, all->full, err);
+    else
+        esdm__line_base(all->name, all->full);
     if (status == ESDM_OK && strcmp(all->full, all->name) == 0)
         status = esdm__error_set(err, ESDM_EINVAL, "'%s' cannot be merged into itself", all->full);
     if (status == ESDM_OK)
@@ -289,7 +382,6 @@ esdm_merge(esdm_session *session, const char *name, const char *branch,
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     ESDM__NEED(err, session);
     ESDM__NEED(err, name);
-    ESDM__NEED(err, branch);
     merging all = {.session = session,
                    .name = normal,
                    .branch = branch,

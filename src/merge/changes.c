@@ -32,10 +32,9 @@ take_pages(const esdm__merging *m, const esdm_dataset *theirs, esdm__merge_chang
            esdm_error *err)
 {
     esdm__page_list list = {0};
-    uint64_t record, snapshot, base_record, after;
+    uint64_t record, snapshot, after = m->after;
     esdm_session *session = m->theirs->session;
     esdm__container_position(m->theirs, &record, &snapshot);
-    esdm__container_position(m->base, &base_record, &after);
     esdm_status status = esdm__page_list_load(session, record, snapshot, theirs->id, &list, err);
     for (size_t i = 0; i < list.count && status == ESDM_OK; i++) {
         const esdm_meta_page entry = esdm__page_list_at(&list, i);

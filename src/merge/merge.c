@@ -32,9 +32,10 @@ merge_all_values(esdm__merging *m, esdm_error *err)
             !esdm__merge_fits(theirs, ours)) /* a conflict of structure that was told */
             continue;
         before = (esdm_dataset *) esdm__container_dataset(m->before, ours->id);
-        status = esdm__merge_values(m, theirs,
-                                    (esdm_dataset *) esdm__container_dataset(m->base, theirs->id),
-                                    before, ours, err);
+        esdm_dataset *base = esdm__merge_before(m, theirs);
+        if (base != NULL && !esdm__merge_fits(theirs, base)) /* another one of that name */
+            base = NULL;
+        status = esdm__merge_values(m, theirs, base, before, ours, err);
     }
     return status;
 }

@@ -4,11 +4,14 @@
 
 /**
  * @file
- * What one line of commits changed since a snapshot, made to another line that began with it.
+ * What one line of commits changed since a snapshot, made to another line: one began with the
+ * other.
  *
  * Three sides: *base*, the snapshot that both have in common; *theirs*, where it was changed;
  * *ours*, which gets the change. What changed of values is told by the order of fragments: theirs
- * are those published after the base. They are entered into ours as they are, no byte is copied.
+ * are those published after the base; where the base is a snapshot of another line those published
+ * since the lines parted, but for what the base or ours shows, too. They are entered into ours as
+ * they are, no byte is copied.
  * Where ours has fragments since the two parted, too, the values of all three are read: an element
  * is in conflict when both differ from the base and from each other. Where ours must stay, its
  * values are written again over theirs. Groups, dimensions, variables and attributes are compared
@@ -24,12 +27,14 @@
 /** Why a merge is asked for, and how it goes. Handles are borrowed. */
 typedef struct esdm__merging {
     esdm_container *fork;   /* what both began with; NULL: not known */
-    esdm_container *base;   /* of the same line as `theirs` */
+    esdm_container *base;   /* what both have */
     esdm_container *theirs; /* for reading */
     esdm_container *before; /* ours, for reading, as it was when `ours` was opened */
     esdm_container *ours;   /* for writing; nobody else writes over this handle */
     const esdm_merge_options *options;
     esdm_merge_result *result;
+    bool apart;              /* the base is of another line than `theirs` */
+    uint64_t after;          /* fragments of theirs up to this snapshot are in the base */
     bool writes;             /* else conflicts are only looked for */
     bool shares;             /* `ours` refers to packs that theirs refers to */
     esdm__pack_guard *guard; /* of the packs that are named; NULL: nothing is written */
@@ -47,6 +52,8 @@ bool esdm__merge_conflict(esdm__merging *m, esdm_merge_conflict *conflict, bool 
 
 /** Groups, dimensions, variables, attributes. */
 esdm_status esdm__merge_structure(esdm__merging *m, esdm_error *err);
+/** The dataset of the base; NULL: there was none. */
+esdm_dataset *esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs);
 /** The dataset of `in` that is the same as one of theirs; NULL: there is none. */
 esdm_dataset *esdm__merge_same(const esdm__merging *m, esdm_container *in,
                                const esdm_dataset *theirs);
@@ -87,5 +94,9 @@ typedef struct esdm__merge_changes {
 esdm_status esdm__merge_changes_load(const esdm__merging *m, esdm_dataset *theirs,
                                      esdm__merge_changes *ret, esdm_error *err);
 void esdm__merge_changes_clear(esdm__merge_changes *changes);
+/** Takes out fragments of which all that can be seen is seen in one of two other datasets as well.
+ *  @param base,ours may be NULL. */
+esdm_status esdm__merge_changes_drop_known(esdm__merge_changes *changes, esdm_dataset *base,
+                                           esdm_dataset *ours, esdm_error *err);
 
 #endif

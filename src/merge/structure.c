@@ -46,10 +46,12 @@ esdm__merge_same(const esdm__merging *m, esdm_container *in, const esdm_dataset 
     return group != NULL ? esdm_group_dataset_find(group, theirs->name) : NULL;
 }
 
-/* Base and theirs are of one line: their numbers agree. */
+/* Where base and theirs are of one line their numbers agree. */
 static esdm_group *
 group_before(const esdm__merging *m, const esdm_group *theirs)
 {
+    if (m->apart)
+        return same_group(m, m->base, theirs);
     return theirs->id < esdm_container_group_count(m->base)
                ? esdm_container_group(m->base, theirs->id)
                : NULL;
@@ -58,15 +60,18 @@ group_before(const esdm__merging *m, const esdm_group *theirs)
 static esdm_dimension *
 dimension_before(const esdm__merging *m, const esdm_dimension *theirs)
 {
+    if (m->apart)
+        return same_dimension(m, m->base, theirs);
     return theirs->id < esdm_container_dimension_count(m->base)
                ? esdm_container_dimension(m->base, theirs->id)
                : NULL;
 }
 
-static esdm_dataset *
-dataset_before(const esdm__merging *m, const esdm_dataset *theirs)
+esdm_dataset *
+esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs)
 {
-    return (esdm_dataset *) esdm__container_dataset(m->base, theirs->id);
+    return m->apart ? esdm__merge_same(m, m->base, theirs)
+                    : (esdm_dataset *) esdm__container_dataset(m->base, theirs->id);
 }
 
 /* "/group/name"; of the group itself when `name` is NULL. */
@@ -393,7 +398,7 @@ merge_properties(esdm__merging *m, const esdm_dataset *base, const esdm_dataset 
 static esdm_status
 merge_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_error *err)
 {
-    esdm_dataset *base = dataset_before(m, theirs);
+    esdm_dataset *base = esdm__merge_before(m, theirs);
     esdm_dataset *ours = esdm__merge_same(m, m->ours, theirs);
     esdm_status status = ESDM_OK;
     if (ours == NULL && base != NULL) {

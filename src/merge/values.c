@@ -371,6 +371,8 @@ esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *base, e
     esdm__boxes met = {0};
     values v = {.m = m, .sides = {base, before, theirs}, .target = ours};
     esdm_status status = esdm__merge_changes_load(m, theirs, &changes, err);
+    if (status == ESDM_OK && m->apart)
+        status = esdm__merge_changes_drop_known(&changes, base, before, err);
     if (status == ESDM_OK)
         status = find_met(&v, &changes, &met, err);
     if (status == ESDM_OK)

@@ -15,7 +15,7 @@ MERGE, BRANCH, RM, GC, FSCK, LOG = (tool(name) for name in (
 # A line knows its commits in order, also those that it began with: (values, what is in it). "What is in it" are pairs
 # (line, number of a commit). The base of a merge is the newest commit of the branch's line that is in the other one.
 RANDOM = '''
-import random, sys
+import os, random, sys
 import esdm, netCDF4, numpy
 
 class Line:
@@ -47,28 +47,45 @@ def base_of(theirs, ours):
     inside = ours.commits[-1][1]
     return max(n for n, (_, names) in enumerate(theirs.commits) if names <= inside)
 
-def merge(rng, theirs, ours):
+def bases_of(lines, theirs, ours):
+    """What both have: that which has all of it first, where there is such a commit."""
+    both = ours.commits[-1][1] & theirs.commits[-1][1]
+    found = [(names == both, values) for line in lines for values, names in line.commits if names <= both]
+    found.sort(key=lambda one: not one[0])
+    return found[0][0], [values for _, values in found]
+
+def expected(b, t, o):
+    return (o != b) & (t != b) & (o != t), numpy.where(t != b, t, o)
+
+exact = older = open_ones = 0
+
+def count(whole, bases, fits):
+    """Where lines have merged in both directions, and past each other, an older common snapshot may be taken."""
+    global exact, older, open_ones
+    first = next((i for i, b in enumerate(bases) if fits(b)), None)
+    exact, older, open_ones = exact + (whole and first == 0), older + (whole and first != 0), open_ones + (not whole)
+    return first is not None and (MOST > 2 or first == 0)
+
+def merge(rng, theirs, ours, lines):
     n = base_of(theirs, ours)
-    b, t, o = theirs.commits[n][0], theirs.commits[-1][0], ours.commits[-1][0]
-    conflicts = (o != b) & (t != b) & (o != t)
-    merged = numpy.where(t != b, t, o)
+    t, o = theirs.commits[-1][0], ours.commits[-1][0]
+    whole, bases = bases_of(lines, theirs, ours) if DOWN else (True, [theirs.commits[n][0]])
     what = f"{theirs.name} into {ours.name} since commit {n}"
+    seen, prefer = numpy.zeros(t.shape, bool), None
     try:
-        done = esdm.merge(url(ours), theirs.name)
-        assert not conflicts.any(), f"{what}: conflicts were not found\\n{b}\\n{t}\\n{o}"
+        done = esdm.merge(url(ours), theirs.name or None)
     except esdm.MergeConflict as e:
-        seen = numpy.zeros(conflicts.shape, bool)
         for c in e.result["conflicts"]:
             seen[tuple(slice(a, a + k) for a, k in zip(c["offset"], c["size"]))] = True
-        assert (seen == conflicts).all(), f"{what}: {e.result}\\n{b}\\n{t}\\n{o}\\n{conflicts}"
         prefer = rng.choice(("ours", "theirs"))
-        if prefer == "ours":
-            merged = numpy.where(conflicts, o, merged)
-        done = esdm.merge(url(ours), theirs.name, prefer)
+        done = esdm.merge(url(ours), theirs.name or None, prefer)
     got = read(ours)
-    assert (got == merged).all(), f"{what}:\\n{got}\\n{merged}\\n{b}\\n{t}\\n{o}"
-    if done["snapshot"] != 0 or n < len(theirs.commits) - 1:
-        ours.commit(merged, theirs.commits[-1][1])
+    def fits(b):
+        conflicts, merged = expected(b, t, o)
+        return (seen == conflicts).all() and (got == (numpy.where(seen, o, merged) if prefer == "ours" else merged)).all()
+    assert count(whole, bases, fits), f"{what}: {done} {got} {t} {o} {bases[0]} {seen}"
+    if DOWN or done["snapshot"] != 0 or n < len(theirs.commits) - 1:
+        ours.commit(got, theirs.commits[-1][1])
 
 def round(seed, steps):
     rng = random.Random(seed)
@@ -82,7 +99,7 @@ def round(seed, steps):
         there = [line for line in lines if not line.gone]
         line = rng.choice(there)
         kind = rng.random()
-        if kind < 0.2 and len(there) < 6:
+        if kind < 0.2 and len(there) < MOST:
             new = Line(f"s{seed}b{step}", line, list(line.commits))
             said.append(f"{new.name} of {line.name}")
             assert esdm.branch(url(line), new.name) == url(new)
@@ -92,13 +109,15 @@ def round(seed, steps):
             write(rng, line)
         elif kind < 0.93 and line.parent is not None:
             above = [line.parent]
-            while SKIPS and above[-1].parent is not None:
+            while (SKIPS or DOWN) and above[-1].parent is not None:
                 above.append(above[-1].parent)
             above = [other for other in above if not other.gone]
             if above:
-                said.append(f"merge {line.name} {above[-1].name}")
+                other = rng.choice(above)
+                sides = (other, line) if DOWN and rng.random() < 0.5 else (line, other)
+                said.append(f"merge {sides[0].name} into {sides[1].name}")
                 try:
-                    merge(rng, line, rng.choice(above))
+                    merge(rng, *sides, lines)
                 except BaseException:
                     print("; ".join(said))
                     raise
@@ -112,13 +131,19 @@ def round(seed, steps):
         if not line.gone:
             esdm.remove(url(line))
 
-REMOVES, SKIPS = "removes" in sys.argv, "skips" in sys.argv
+REMOVES, SKIPS, DOWN, MOST = "removes" in sys.argv, "skips" in sys.argv, "down" in sys.argv, 6
+if "two" in sys.argv:
+    MOST = 2
 for seed in range(int(sys.argv[1]), int(sys.argv[2])):
     try:
         round(seed, 40)
     except BaseException:
         print("seed", seed)
         raise
+if DOWN:
+    assert older * 20 <= exact, f"{exact} {older} {open_ones}"
+    if os.environ.get("ESDM_TEST_TELL"):
+        raise SystemExit(f"{exact} merges since the newest common snapshot, {older} since an older one, {open_ones} without one")
 print("right")
 '''
 
@@ -146,6 +171,14 @@ def test_lines_are_merged_since_what_they_have_in_common():
 
 def test_parents_are_removed():
     check_random("removes", "skips")
+
+
+def test_two_lines_in_both_directions():
+    check_random("down", "two")
+
+
+def test_lines_in_both_directions():
+    check_random("down")
 
 
 MAKE = """
@@ -287,7 +320,7 @@ def test_what_tools_tell():
         expect([line.split()[0] for line in log.splitlines()] ==
                ["a.nc@branch:fix/b@4", "a.nc@branch:fix/b@3", "a.nc@branch:fix/a@3", "a.nc@branch:fix/a@2", "a.nc@2",
                 "a.nc@1"], log)
-        for one, other in (("b", "a"), ("b", "c"), ("b", "b")):
+        for one, other in (("b", "c"), ("c", "b"), ("b", "b")):
             expect_error(run([MERGE, f"a.nc@branch:fix/{one}", f"fix/{other}"], check=False),
                          "did not begin with" if one != other else "into itself")
         expect_error(run([BRANCH, "a.nc@branch:fix/a", "fix/b"], check=False), "exists")
@@ -309,6 +342,7 @@ def test_what_tools_tell():
 
 
 if __name__ == "__main__":
-    main(test_lines_are_merged_since_what_they_have_in_common, test_parents_are_removed,
+    main(test_lines_are_merged_since_what_they_have_in_common, test_two_lines_in_both_directions,
+         test_lines_in_both_directions, test_parents_are_removed,
          test_a_branch_that_is_merged_past_its_parent, test_a_parent_that_is_gone, test_the_catalogue_is_lost,
          test_parents_that_are_gone_between_two_lines, test_what_tools_tell)

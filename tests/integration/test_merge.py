@@ -67,21 +67,24 @@ def check_round(seed):
         v = d.createVariable("v", "i4", ("t", "y", "x")); v[:] = base
         v.p = numpy.int32(1)
     other = esdm.branch(name, "b")
-    ours, theirs = base.copy(), base.copy()
+    sides = {name: (base.copy(), {"p": 1}), other: (base.copy(), {"p": 1})}
     a_base = {"p": 1}
-    a_ours, a_theirs = dict(a_base), dict(a_base)
-    for step in range(2):
-        ours = change(rng, name, ours, a_ours)
-        theirs = change(rng, other, theirs, a_theirs)
+    for step in range(3):
+        # Either the branch is merged, or it catches up: what was merged last is what both have in common.
+        to, of, branch = (name, other, "b") if rng.random() < 0.5 else (other, name, None)
+        for side in sides:
+            attributes = dict(sides[side][1])
+            sides[side] = (change(rng, side, sides[side][0].copy(), attributes), attributes)
+        (ours, a_ours), (theirs, a_theirs) = sides[to], sides[of]
         conflicts, merged, padded = expected(base, ours, theirs)
         wrong = {k for k in "pqr" if a_base.get(k) != a_ours.get(k) and a_base.get(k) != a_theirs.get(k)
                  and a_ours.get(k) != a_theirs.get(k)}
         prefer = None
         try:
-            done = esdm.merge(name, "b", dry_run=rng.random() < 0.5)
+            done = esdm.merge(to, branch, dry_run=rng.random() < 0.5)
             assert not conflicts.any() and not wrong, f"seed {seed}: conflicts were not found"
             if done["snapshot"] == 0:
-                done = esdm.merge(name, "b")
+                done = esdm.merge(to, branch)
         except esdm.MergeConflict as e:
             done = e.result
             prefer = rng.choice(("ours", "theirs"))
@@ -93,9 +96,9 @@ def check_round(seed):
         assert (seen == conflicts).all(), f"seed {seed}: {done}\\n{conflicts.astype(int)}"
         assert done["conflict_elements"] == conflicts.sum() and told == wrong, f"seed {seed}: {done} {wrong}"
         if prefer:
-            got = read(name)
+            got = read(to)
             assert (got[0] == ours).all() and got[1] == a_ours, f"seed {seed}: refused, and changed"
-            esdm.merge(name, "b", prefer)
+            esdm.merge(to, branch, prefer)
             if prefer == "ours":
                 merged = numpy.where(conflicts, padded, merged)
         for k in "pqr":
@@ -104,14 +107,14 @@ def check_round(seed):
                     a_ours[k] = a_theirs[k]
                 else:
                     a_ours.pop(k, None)
-        got = read(name)
+        got = read(to)
         assert got[0].shape == merged.shape and (got[0] == merged).all(), f"seed {seed}: values"
         assert got[1] == a_ours, f"seed {seed}: attributes {got[1]}, not {a_ours}"
-        left = read(other)
-        assert (left[0] == theirs).all() and left[1] == a_theirs, f"seed {seed}: the branch has changed"
-        base, a_base, ours = theirs.copy(), dict(a_theirs), merged
-    again = esdm.merge(name, "b")
-    assert again["snapshot"] == 0 and again["fragments"] == 0, f"seed {seed}: {again}"
+        left = read(of)
+        assert (left[0] == theirs).all() and left[1] == a_theirs, f"seed {seed}: the other side has changed"
+        again = esdm.merge(to, branch)
+        assert again["snapshot"] == 0 and again["fragments"] == 0, f"seed {seed}: {again}"
+        base, a_base, sides[to] = theirs.copy(), dict(a_theirs), (merged, a_ours)
 
 for seed in range(int(sys.argv[1]), int(sys.argv[2])):
     check_round(seed)
@@ -342,6 +345,88 @@ def test_structure():
             expect_error(merge(*option, "a.nc", "fix", check=False), "conflict: variable of /z")
 
 
+def snapshots(name):
+    return len(json.loads(run([tool("esdm-log"), "--json", "-b", name]).stdout)["snapshots"])
+
+
+def test_a_branch_catches_up():
+    """What was merged into it comes not back, and nothing is stored for it; structure goes both ways."""
+    with Site(history=9) as _:
+        script(MAKE)
+        run([BRANCH, "a.nc", "fix"])
+        script("with netCDF4.Dataset('esdm://a.nc', 'a') as d:\n"
+               " d['v'][0:8] = 5.0; d['v'].units = 'K'; d.renameVariable('v', 'tas')\n"
+               " u = d.createVariable('u', 'f4', ('x',)); u[:] = 7\n"
+               "with netCDF4.Dataset('esdm://a.nc@branch:fix', 'a') as d: d['v'][8:16] = 6.0; d.note = 'own'\n")
+        dry = told("--dry-run", "--into", "fix", "a.nc")
+        expect(dry["snapshot"] is None and dry["branch"] is None and dry["from"] == "a.nc" and not dry["conflicts"],
+               f"{dry}")
+        down = told("--into", "fix", "a.nc")
+        expect(down["name"] == "a.nc@branch:fix" and down["rewritten_bytes"] == 0 and down["fragments"] > 0, f"{down}")
+        read_both = ("d = netCDF4.Dataset('esdm://' + sys.argv[1])\n"
+                     "assert list(d.variables) == ['tas', 'x', 'u'] and d['tas'].units == 'K' and (d['u'][:] == 7).all()\n"
+                     "assert (d['tas'][0:8] == 5).all() and (d['tas'][8:16] == 6).all() and d.note == 'own'\n")
+        script(read_both, "a.nc@branch:fix")
+        expect("has all of 'a.nc'" in merge("--into", "fix", "a.nc").stdout, "it is merged twice")
+        up = told("a.nc", "fix")
+        expect(up["fragments"] == down["fragments"] or up["fragments"] == 1, f"{up}")
+        expect(up["rewritten_bytes"] == 0 and not up["conflicts"], f"{up}")
+        script(read_both, "a.nc")
+        before = snapshots("a.nc"), snapshots("a.nc@branch:fix")
+        for _ in range(2):                     # both are equal: merges make no snapshots
+            merge("--into", "fix", "a.nc")
+            merge("a.nc", "fix")
+        expect((snapshots("a.nc"), snapshots("a.nc@branch:fix")) == before, "equal lines made snapshots")
+        script("with netCDF4.Dataset('esdm://a.nc', 'a') as d: d['tas'][0:4] = 0.0\n")
+        up = told("a.nc", "fix")               # what the container changed since stays
+        expect(up["fragments"] == 0 and not up["conflicts"], f"{up}")
+        script("assert (netCDF4.Dataset('esdm://a.nc')['tas'][0:4] == 0).all()\n")
+        script("for n in 'a.nc', 'a.nc@branch:fix':\n"
+               " with netCDF4.Dataset('esdm://' + n, 'a') as d: d['tas'][20, 3] = len(n)\n")
+        done = merge("--into", "fix", "a.nc", check=False)
+        expect_error(done, "conflict: values of /tas [20, 3]", "--ours or --theirs")
+        merge("--ours", "--into", "fix", "a.nc")
+        up = told("a.nc", "fix")
+        expect(not up["conflicts"] and up["merged"], f"{up}")
+        script("assert netCDF4.Dataset('esdm://a.nc')['tas'][20, 3] == 15\n")
+        run([FSCK, "--data"])
+        run([RM, "--yes", "--for-good", "a.nc"])
+        run([GC, "--yes", "--age=0"])
+        script("assert (netCDF4.Dataset('esdm://a.nc@branch:fix')['tas'][0:4] == 0).all()\n")
+
+
+def test_picks_of_ranges_and_into_branches():
+    with Site(history=20) as _:
+        script(MAKE)
+        run([BRANCH, "a.nc", "fix"])
+        for i in range(5):
+            script("for n in 'a.nc', 'a.nc@branch:fix':\n"
+                   " with netCDF4.Dataset('esdm://' + n, 'a') as d:\n"
+                   "  d['v'][int(sys.argv[1]) + (0 if n == 'a.nc' else 10)] = -1.0\n", i)
+        first = told("--dry-run", "a.nc", "fix")["base"]
+        merge("--pick", f"@{first + 1}..@{first + 3}", "a.nc", "fix")
+        merge("--pick", f"@{first + 2}..@{first + 4}", "--into", "fix", "a.nc")
+        merge("--pick", f"@{first + 1}", "--into", "fix", "a.nc")
+        script("a, b = (netCDF4.Dataset('esdm://' + n)['v'][:, 1] == -1 for n in ('a.nc', 'a.nc@branch:fix'))\n"
+               "assert list(a.nonzero()[0]) == [0, 1, 2, 3, 4, 11, 12], a.nonzero()\n"
+               "assert list(b.nonzero()[0]) == [0, 2, 3, 10, 11, 12, 13, 14], b.nonzero()\n")
+        log = run([tool("esdm-log"), "-b", "a.nc"]).stdout
+        expect(f"pick of branch fix@{first + 1}..{first + 3}" in log, log)
+        expect_error(merge("--pick", f"@{first}", "--into", "fix", "a.nc", check=False), "already")
+        expect_error(merge("--pick", "@1..@99", "--into", "fix", "a.nc", check=False), "no such snapshot")
+        for wrong in "@4..@3", "@3..@3", "@3..", "..@3", "3..4", "@0..@3":
+            expect_error(merge("--pick", wrong, "a.nc", "fix", check=False), "@6..@9")
+        expect_error(merge("--into", "none", "a.nc", check=False), "no container 'a.nc@branch:none'")
+        expect_error(merge("--into", "fix", "a.nc", "fix", check=False), "of what")
+        run([BRANCH, "a.nc", "other"])
+        expect_error(merge("--into", "other", "a.nc@branch:fix", check=False), "did not begin with")
+        merge("--into", "fix", "a.nc")
+        script("assert list((netCDF4.Dataset('esdm://a.nc@branch:fix')['v'][:, 1] == -1).nonzero()[0]) ==\\\n"
+               " [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]\n")
+        script(MAKE)
+        expect_error(merge("--into", "fix", "a.nc", check=False), "written anew")
+
+
 def test_picks_and_refusals():
     with Site(history=9) as _:
         script(MAKE)
@@ -367,4 +452,5 @@ def test_picks_and_refusals():
 if __name__ == "__main__":
     main(test_random_changes_are_merged_or_reported, test_many_branches_that_are_apart_store_nothing,
          test_64_branches_that_are_apart, test_64_branches_of_which_some_overlap,
-         test_conflicts_are_told_in_words, test_structure, test_picks_and_refusals)
+         test_conflicts_are_told_in_words, test_structure, test_a_branch_catches_up,
+         test_picks_of_ranges_and_into_branches, test_picks_and_refusals)

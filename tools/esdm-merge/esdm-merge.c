@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* esdm-merge: what a branch changed, made to its container. */
+/* esdm-merge: what a branch changed, made to its container, and the other way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "esdm/branch.h"
 #include "esdm/usertypes.h"
 
+#define BRANCH_MARK "@branch:"
+
 static const tool_help help = {
     .name = "esdm-merge",
     .arguments = "NAME BRANCH",
@@ -15,7 +17,8 @@ static const tool_help help = {
         "Makes the changes of a branch to its container, as one commit. The branch stays, and\n"
         "may be merged again later. Changes are those since the branch began, or was merged.\n"
         "A branch that began with another one is merged into that, NAME@branch:OTHER, or into the\n"
-        "container.\n"
+        "container. --into BRANCH NAME is the other way: the branch catches up with what NAME has\n"
+        "got since, the container or the branch NAME@branch:OTHER that it began with.\n"
         "\n"
         "Values that the branch has written are referred to by the container, none is copied.\n"
         "Where both have written since, values are compared bit by bit: an element is in\n"
@@ -29,20 +32,28 @@ static const tool_help help = {
                 "  esdm-merge run1.nc fix/units\n"
                 "  esdm-merge --theirs run1.nc fix/units\n"
                 "  esdm-merge run1.nc@branch:fix/units fix/names\n"
-                "  esdm-merge --pick @9 run1.nc fix/units\n",
+                "  esdm-merge --into fix/units run1.nc\n"
+                "  esdm-merge --pick @9 run1.nc fix/units\n"
+                "  esdm-merge --pick @6..@9 run1.nc fix/units\n",
     .see_also = "esdm-branch, esdm-diff, esdm-log",
 };
 
 static gboolean ours, theirs, dry_run;
-static char *pick, *message;
+static char *into, *pick, *message;
+static struct {
+    uint64_t after, last;
+} picked; /* 0: none */
 
 static const GOptionEntry entries[] = {
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Look for conflicts, and change nothing",
      NULL},
-    {"ours", 0, 0, G_OPTION_ARG_NONE, &ours, "In conflicts the container stays as it is", NULL},
-    {"theirs", 0, 0, G_OPTION_ARG_NONE, &theirs, "In conflicts the branch wins", NULL},
-    {"pick", 0, 0, G_OPTION_ARG_STRING, &pick, "Only what this snapshot of the branch has changed",
-     "@N"},
+    {"into", 'i', 0, G_OPTION_ARG_STRING, &into,
+     "The branch gets what NAME has changed, with which it began", "BRANCH"},
+    {"ours", 0, 0, G_OPTION_ARG_NONE, &ours, "In conflicts what gets the changes stays as it is",
+     NULL},
+    {"theirs", 0, 0, G_OPTION_ARG_NONE, &theirs, "In conflicts what is merged wins", NULL},
+    {"pick", 0, 0, G_OPTION_ARG_STRING, &pick,
+     "Only what this snapshot has changed, or those after @A up to @B", "@N or @A..@B"},
     {"message", 'm', 0, G_OPTION_ARG_STRING, &message, "Text that is kept with the commit", "TEXT"},
     {0},
 };
@@ -188,23 +199,31 @@ show(const esdm_merge_conflict *c, void *user)
     (void) printf("%s\n", printable);
 }
 
+/* The two lines. */
+typedef struct sides {
+    const char *ours; /* gets the changes */
+    const char *theirs;
+    const char *branch; /* name of theirs among the branches; NULL: it is the container */
+} sides;
+
 /* ---- result -------------------------------------------------------------------------------- */
 
 static void
-tell_text(const char *name, const char *branch, const esdm_merge_result *r)
+tell_text(const sides *s, const esdm_merge_result *r)
 {
-    g_autofree char *printable = tool_printable(name);
-    g_autofree char *of = tool_printable(branch);
+    g_autofree char *printable = tool_printable(s->ours);
+    g_autofree char *of = tool_printable(s->branch != NULL ? s->branch : s->theirs);
+    const char *what = s->branch != NULL ? "branch " : "";
     g_autofree char *referenced = tool_bytes(r->referenced_bytes);
     g_autofree char *rewritten = tool_bytes(r->rewritten_bytes);
-    if (r->base == r->theirs || (r->snapshot == 0 && !dry_run)) {
-        (void) printf("%s has all of branch '%s'\n", printable, of);
+    if (r->snapshot == 0 && (!dry_run || (r->fragments == 0 && r->objects == 0))) {
+        (void) printf("%s has all of %s'%s'\n", printable, what, of);
         return;
     }
-    (void) printf("%s: %s branch '%s'@%" G_GUINT64_FORMAT ": %" G_GUINT64_FORMAT
+    (void) printf("%s: %s %s'%s'@%" G_GUINT64_FORMAT ": %" G_GUINT64_FORMAT
                   " fragments (%s) are referred to, %s %s stored anew, %" G_GUINT64_FORMAT
                   " objects changed",
-                  printable, dry_run ? "would merge" : "merged", of, (guint64) r->theirs,
+                  printable, dry_run ? "would merge" : "merged", what, of, (guint64) r->theirs,
                   (guint64) r->fragments, referenced, rewritten,
                   r->rewritten_bytes == 0 ? "is" : "are", (guint64) r->objects);
     if (r->snapshot != 0)
@@ -213,12 +232,12 @@ tell_text(const char *name, const char *branch, const esdm_merge_result *r)
 }
 
 static void
-tell_json(const char *name, const char *branch, const esdm_merge_result *r, bool merged,
-          json_t *conflicts)
+tell_json(const sides *s, const esdm_merge_result *r, bool merged, json_t *conflicts)
 {
     json_t *object = json_object();
-    tool_json_set(object, "name", tool_json_text(name));
-    tool_json_set(object, "branch", tool_json_text(branch));
+    tool_json_set(object, "name", tool_json_text(s->ours));
+    tool_json_set(object, "branch", s->branch != NULL ? tool_json_text(s->branch) : json_null());
+    tool_json_set(object, "from", tool_json_text(s->theirs));
     tool_json_set(object, "merged", json_boolean(merged && r->snapshot != 0));
     tool_json_set(object, "dry_run", json_boolean(dry_run));
     tool_json_set(object, "base", tool_json_u64(r->base));
@@ -235,9 +254,8 @@ tell_json(const char *name, const char *branch, const esdm_merge_result *r, bool
 }
 
 static tool_exit
-run(esdm_session *session, const char *argument, const char *branch)
+run(esdm_session *session, const sides *s)
 {
-    char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0}, ignored;
     esdm_merge_result result = {0};
     listing l = {.list = json_array()};
@@ -245,29 +263,22 @@ run(esdm_session *session, const char *argument, const char *branch)
                                                   : theirs ? ESDM_MERGE_THEIRS
                                                            : ESDM_MERGE_REFUSE,
                                         .dry_run = dry_run,
-                                        .pick =
-                                            pick != NULL ? g_ascii_strtoull(pick + 1, NULL, 10) : 0,
+                                        .pick = picked.last,
+                                        .pick_after = picked.after,
                                         .message = message,
                                         .report = show,
                                         .user = &l};
-    esdm_status status = tool_container_name(argument, name, &err);
-    if (status == ESDM_OK) {
-        const char *mark = strstr(name, "@branch:");
-        g_autofree char *base =
-            g_strndup(name, mark != NULL ? (gsize) (mark - name) : strlen(name));
-        g_autofree char *full = g_strconcat(base, "@branch:", branch, NULL);
-        if (esdm_container_open(session, full, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &l.branch,
-                                &ignored) != ESDM_OK)
-            l.branch = NULL;
-        status = esdm_merge(session, name, branch, &options, &result, &err);
-    }
+    if (esdm_container_open(session, s->theirs, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &l.branch,
+                            &ignored) != ESDM_OK)
+        l.branch = NULL;
+    esdm_status status = esdm_merge(session, s->ours, s->branch, &options, &result, &err);
     esdm_container_discard(l.branch);
     bool refused = status == ESDM_ECONFLICT && result.open_conflicts > 0;
     if (status == ESDM_OK || refused) {
         if (tool.json)
-            tell_json(name, branch, &result, status == ESDM_OK, json_incref(l.list));
+            tell_json(s, &result, status == ESDM_OK, json_incref(l.list));
         else if (status == ESDM_OK)
-            tell_text(name, branch, &result);
+            tell_text(s, &result);
     }
     json_decref(l.list);
     if (refused) {
@@ -277,28 +288,68 @@ run(esdm_session *session, const char *argument, const char *branch)
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* ---- arguments ------------------------------------------------------------------------------ */
+
+/* "@N" or "@A..@B". */
 static bool
-is_snapshot(const char *text)
+parse_pick(const char *text)
 {
-    return text[0] == '@' && text[1] != '\0' &&
-           strspn(text + 1, "0123456789") == strlen(text + 1) && strlen(text) < 12;
+    g_autoptr(GRegex) form = g_regex_new("^(?:@(\\d{1,10})\\.\\.)?@(\\d{1,10})$", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!g_regex_match(form, text, 0, &match))
+        return false;
+    g_autofree char *after = g_match_info_fetch(match, 1);
+    g_autofree char *last = g_match_info_fetch(match, 2);
+    picked.after = g_ascii_strtoull(after, NULL, 10);
+    picked.last = g_ascii_strtoull(last, NULL, 10);
+    return picked.last > picked.after && (after[0] == '\0' || picked.after > 0);
+}
+
+static char *
+full_name(const char *name, const char *branch)
+{
+    const char *mark = strstr(name, BRANCH_MARK);
+    g_autofree char *base = g_strndup(name, mark != NULL ? (gsize) (mark - name) : strlen(name));
+    return branch != NULL ? g_strconcat(base, BRANCH_MARK, branch, NULL) : g_strdup(base);
+}
+
+/* Of one argument with --into, else of two. */
+static tool_exit
+run_sides(esdm_session *session, char **arguments)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    esdm_status status = tool_container_name(arguments[0], name, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    const char *mark = strstr(name, BRANCH_MARK);
+    const char *branch = into == NULL   ? arguments[1]
+                         : mark != NULL ? mark + sizeof BRANCH_MARK - 1
+                                        : NULL;
+    g_autofree char *to = into == NULL ? g_strdup(name) : full_name(name, into);
+    g_autofree char *from = full_name(name, branch);
+    const sides s = {.ours = to, .theirs = from, .branch = branch};
+    return run(session, &s);
 }
 
 int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
-    if (argc != 3)
-        return tool_usage("which container, and which of its branches?");
+    if (argc != (into != NULL ? 2 : 3))
+        return tool_usage(into != NULL ? "of what is the branch to get the changes?"
+                                       : "which container, and which of its branches?");
     if (ours && theirs)
         return tool_usage("--ours and --theirs exclude each other");
-    if (pick != NULL && !is_snapshot(pick))
-        return tool_usage("--pick takes a snapshot of the branch, as in @9");
+    if (pick != NULL && !parse_pick(pick))
+        return tool_usage(
+            "--pick takes a snapshot, as in @9, or a range, as in @6..@9: those after "
+            "@6 up to @9");
     esdm_session *session = NULL;
     tool_exit result = tool_session(false, &session);
     if (result != TOOL_OK)
         return result;
-    result = run(session, argv[1], argv[2]);
+    result = run_sides(session, argv + 1);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -62,8 +62,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_list(esdm_session *session, con
 /** What is done where both sides have changed the same. */
 typedef enum esdm_merge_prefer {
     ESDM_MERGE_REFUSE, /**< nothing is merged */
-    ESDM_MERGE_OURS,   /**< the container's stays */
-    ESDM_MERGE_THEIRS  /**< the branch's wins */
+    ESDM_MERGE_OURS,   /**< what is in the line that gets the changes stays */
+    ESDM_MERGE_THEIRS  /**< what is merged wins */
 } esdm_merge_prefer;
 
 /** Where both sides have changed the same, in different ways. Borrowed during the call. */
@@ -85,14 +85,16 @@ typedef struct esdm_merge_options {
     esdm_merge_prefer prefer;
     bool dry_run;        /**< look for conflicts, and change nothing */
     uint64_t pick;       /**< only what this snapshot of the branch changed; 0: all that is new */
+    uint64_t pick_after; /**< with `pick`: what was changed since this one; 0: the one before */
     const char *message; /**< of the commit; NULL: what was merged */
     esdm_merge_visitor report; /**< may be NULL; the boxes of one variable do not meet */
     void *user;
 } esdm_merge_options;
 
 typedef struct esdm_merge_result {
-    uint64_t base;              /**< snapshot of the branch since which it was looked for changes */
-    uint64_t theirs;            /**< its snapshot that was merged */
+    uint64_t base;              /**< snapshot since which it was looked for changes: of the branch,
+                                     or of what was merged into it last */
+    uint64_t theirs;            /**< snapshot of the branch that was merged */
     uint64_t snapshot;          /**< of the container, that was made; 0: none, as nothing was new */
     uint64_t objects;           /**< groups, dimensions, variables, attributes that changed */
     uint64_t fragments;         /**< that the container refers to now */
@@ -106,8 +108,9 @@ typedef struct esdm_merge_result {
 /**
  * Makes the changes of a branch to its container, in one commit; the branch stays, and may be
  * merged again later. A branch that began with another one can be merged into that, and into what
- * that began with. Changes are those since the newest snapshot of the branch's line that is in the
- * other line: with which it began, or that was merged since, also by way of branches between them.
+ * that began with; these can be merged into it, too, so that it catches up. Changes are those since
+ * the newest snapshot that is in both lines: with which the branch began, or that was merged since,
+ * in either direction, also by way of branches between them.
  * Values change by fragments, which are referred to and not copied; where both sides have written,
  * their values are compared, bit by bit: an element is in conflict when both differ from what was
  * before, and from each other. Attributes, names, dimensions, groups and variables are merged one
@@ -116,12 +119,13 @@ typedef struct esdm_merge_result {
  * too.
  *
  * @param name of the container, or of the branch that is to get the changes. @param branch of the
- * same container. @param options may be NULL. @param ret_result may be NULL; filled
+ * same container, whose changes these are; NULL: those of the container itself, into its branch
+ * `name`. @param options may be NULL. @param ret_result may be NULL; filled
  * in also when there are conflicts.
  * @return ESDM_ECONFLICT: there are conflicts that nothing decides, or others wrote to the same
  * parts again and again; nothing has changed. ESDM_ENOENT: no such container, branch or snapshot.
- * ESDM_ENOTSUP: the container or the branch was replaced since they parted, the branch did not
- * begin with the other one, or what is new has user-defined types. ESDM_EACCES.
+ * ESDM_ENOTSUP: the container or the branch was replaced since they parted, none of them began
+ * with the other one, or what is new has user-defined types. ESDM_EACCES.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_merge(esdm_session *session, const char *name,
                                                 const char *branch,
