@@ -51,6 +51,11 @@ if command -v dpkg-query >/dev/null && dpkg-query -W libnetcdf-mpi-dev mpich >/d
 fi
 export ESDM_TEST_DATA=${ESDM_TEST_DATA:-$(realpath -m "$source/../shared/data")}
 export ESDM_TEST_SIZE=$size
+# Of many cases a test draws some: with each commit others, the same whenever this commit is tested.
+if [ -z "${ESDM_TEST_SEED:-}" ]; then
+    seed=$(git rev-parse --short=7 HEAD 2>/dev/null | cut -c1-7) || seed=
+    export ESDM_TEST_SEED=$((16#${seed:-$(date +%y%j)}))
+fi
 # ASan takes the 16 bytes before a block of thread-local memory of a loaded library for a header of
 # glibc, which it is no more; where such a block begins a page, the search for leaks then reads wild
 # addresses ("Tracer caught signal 11"). Without the interceptor such blocks are found as any other.
@@ -73,6 +78,8 @@ configure() {
     rm -f "$source/$1.log"
 }
 
+# Reports of sanitizers need names and lines alone: compiled in less time, a quarter of the bytes to link.
+lines_alone=(-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG")
 # Stock programs into which both of GCC's shared runtimes come hang at exit.
 static_ubsan=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS=-static-libubsan)
 
@@ -80,13 +87,13 @@ if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
     build=${build:-build-fuzz}
     configure "$build" -DCMAKE_C_COMPILER=clang-14 -DESDM_FUZZ=ON \
-        -DESDM_SANITIZE=fuzzer-no-link,address,undefined
+        -DESDM_SANITIZE=fuzzer-no-link,address,undefined "${lines_alone[@]}"
     ninja -C "$build" fuzz-targets
     tests/fuzz/run.sh "$build" "$fuzz"
     # NetCDF programs need GCC's runtime: they are of the build of --sanitize address,undefined.
     step "fuzzing of NetCDF calls, $fuzz s"
     sanitized=build-test-address
-    configure "$sanitized" -DESDM_SANITIZE=address,undefined "${static_ubsan[@]}"
+    configure "$sanitized" -DESDM_SANITIZE=address,undefined "${lines_alone[@]}" "${static_ubsan[@]}"
     ninja -C "$sanitized" nc_fuzz
     ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
         "$sanitized/tests/netcdf/compare/fuzz/nc_fuzz" --seconds "$fuzz" \
@@ -107,7 +114,7 @@ step "build${sanitize:+ with $sanitize}"
 build=${build:-build-test${sanitize:+-${sanitize%%,*}}}
 options=() chosen=()
 if [ -n "$sanitize" ]; then
-    options+=(-DESDM_SANITIZE="$sanitize")
+    options+=(-DESDM_SANITIZE="$sanitize" "${lines_alone[@]}")
     case $sanitize in
     *undefined*) options+=("${static_ubsan[@]}") ;;
     esac
@@ -121,7 +128,7 @@ fi
 configure "$build" "${options[@]}"
 ninja -C "$build" -j "$jobs"
 
-step "tests, size $size${chosen:+, ${chosen[*]}}"
+step "tests, size $size, ESDM_TEST_SEED=$ESDM_TEST_SEED${chosen:+, ${chosen[*]}}"
 if [ -n "$minutes" ]; then
     # After this time ctest starts no test, ends those that run, and counts both as failed.
     left=$((minutes * 60 - SECONDS))
@@ -138,6 +145,7 @@ costs=$build/Testing/Temporary/CTestCostData.txt
 results=$PWD/$build/tests.xml
 [ "${build#/}" = "$build" ] || results=$build/tests.xml
 rm -f "$results"
-# Many tests wait for servers, ranks or the disk: half a test more than there are cores keeps those busy.
-tests/support/summary.py "$results" ctest --test-dir "$build" -j $((jobs + (jobs + 1) / 2)) \
+# More than half of their time tests wait for servers, ranks, clocks or the disk: three for each core
+# keep it busy.
+tests/support/summary.py "$results" ctest --test-dir "$build" -j $((3 * jobs)) \
     --output-on-failure --no-tests=error ${only:+-R "$only"} "${chosen[@]}" --output-junit "$results"

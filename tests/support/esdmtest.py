@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import pathlib
+import random
+import resource
 import secrets
 import shutil
 import socket
@@ -23,6 +25,7 @@ SOURCE = pathlib.Path(os.environ.get("ESDM_SOURCE", pathlib.Path(__file__).paren
 DATA = pathlib.Path(os.environ.get("ESDM_TEST_DATA", SOURCE / "../shared/data")).resolve()
 SIZE = os.environ.get("ESDM_TEST_SIZE", "default")  # quick, default, long
 SANITIZE = os.environ.get("ESDM_SANITIZE", "")
+SEED = int(os.environ.get("ESDM_TEST_SEED", "1"))  # tests/run.sh has one of each commit
 SKIP = 77
 
 
@@ -35,6 +38,16 @@ def skip(reason):
 def by_size(quick, default, long):
     """Picks a parameter by the size of the test run."""
     return {"quick": quick, "default": default, "long": long}[SIZE]
+
+
+def some(cases, count):
+    """So many of the cases in their order, drawn by $ESDM_TEST_SEED: other commits take others."""
+    cases, count = list(cases), max(count, 1)
+    if count >= len(cases):
+        return cases
+    chosen = sorted(random.Random(SEED).sample(range(len(cases)), count))
+    print(f"seed {SEED}: cases {' '.join(map(str, chosen))} of {len(cases)}")
+    return [cases[i] for i in chosen]
 
 
 def by_build(sanitized, plain):
@@ -223,23 +236,30 @@ def expect_error(done, *words):
         expect(word.lower() in text.lower(), f"message does not say '{word}':\n{shown}")
 
 
+def processor_seconds():
+    """What this process and its programs that ended have used."""
+    return sum(used.ru_utime + used.ru_stime for used in
+               map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def main(*tests):
-    """Runs functions `test_*`, or those named on the command line; reports each; exit status 1 when
-    one failed, 77 when all skipped."""
+    """Runs functions `test_*`, or those named on the command line; reports each with its time and the
+    processors' time; exit status 1 when one failed, 77 when all skipped."""
     failed = skipped = 0
     tests = [t for t in tests if t.__name__ in sys.argv[1:]] if len(sys.argv) > 1 else tests
     for test in tests:
-        begun = time.monotonic()
+        begun, used = time.monotonic(), processor_seconds()
         try:
             test()
-            print(f"ok      {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            print(f"ok      {test.__name__} ({time.monotonic() - begun:.1f} s, processors "
+                  f"{processor_seconds() - used:.1f} s)", flush=True)
         except SystemExit as stop:
             if stop.code != SKIP:
                 raise
             skipped += 1
         except (Failed, subprocess.TimeoutExpired) as problem:
             failed += 1
-            print(f"FAILED  {test.__name__}: {problem}", flush=True)
+            print(f"FAILED  {test.__name__} (ESDM_TEST_SEED={SEED}): {problem}", flush=True)
     if failed:
         sys.exit(1)
     sys.exit(SKIP if skipped == len(tests) else 0)

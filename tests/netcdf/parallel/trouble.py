@@ -154,7 +154,7 @@ def killed_at_calls(folder):
         return
     script = ('if [ "$OMPI_COMM_WORLD_RANK" = "$VICTIM" ]; then exec strace -f -qq -o /dev/null '
               '${FILE:+-P "$FILE"} -e trace="$CALL" -e inject="$CALL:signal=SIGKILL:when=$WHEN" "$@"; fi; exec "$@"')
-    points = esdmtest.by_size(POINTS[:1], POINTS, POINTS + LONG_POINTS)
+    points = esdmtest.by_size(POINTS[:1], esdmtest.some(POINTS, 3), POINTS + LONG_POINTS)
     sweep = []  # further than the last such call some of them survive
     if esdmtest.SIZE == "long":
         sweep += [(4, 1, "openat", "", 120, "")]
@@ -174,7 +174,7 @@ def killed_at_calls(folder):
 
 def killed_at_messages(folder):
     """SIGKILL as a rank begins the n-th message of the third commit."""
-    points = esdmtest.by_size(MESSAGES[:1], MESSAGES, MESSAGES + LONG_MESSAGES)
+    points = esdmtest.by_size(MESSAGES[:1], esdmtest.some(MESSAGES, 2), MESSAGES + LONG_MESSAGES)
     for number, (ranks, victim, message) in enumerate(points):
         env = mpirun.make_site(folder, f"messages{number}")
         done = job(env, ranks, "dies", victim, message, check=False)
@@ -198,7 +198,7 @@ def processes_of(launcher):
 def killed_at_times(folder):
     """SIGKILL some milliseconds after a commit."""
     generator = random.Random(7)
-    jobs = esdmtest.by_size((4,), (4, 16), (4, 4, 16, 4, 64) * 4)
+    jobs = esdmtest.by_size((4,), (16,), (4, 4, 16, 4, 64) * 4)
     for number, ranks in enumerate(jobs):
         env = mpirun.make_site(folder, f"times{number}")
         line = [mpirun.launcher("openmpi"), "-n", str(ranks), PROGRAM, "steps", "100000"]
@@ -232,8 +232,10 @@ def main():
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
     with tempfile.TemporaryDirectory(prefix="esdm-trouble.") as name:
         folder = pathlib.Path(name)
-        for part in (mistakes, other_sites, lost, full, collected_meanwhile, killed_at_calls, killed_at_messages,
-                     killed_at_times):
+        for part in (mistakes, other_sites, lost, full):
+            part(folder)
+        mpirun.LEAKS_TOO = False  # which those above look for: ranks that are killed leave all they have
+        for part in (collected_meanwhile, killed_at_calls, killed_at_messages, killed_at_times):
             part(folder)
 
 
