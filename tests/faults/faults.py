@@ -3,11 +3,12 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import threading
 
-from esdmtest import (BUILD, SANITIZE, SOURCE, Failed, environment, expect, need_program, run,
+from esdmtest import (BUILD, SANITIZE, SEED, SOURCE, Failed, environment, expect, need_program, run,
                       skip, tool)
 
 PROGRAM = str(BUILD / "tests/faults/fault_program")
@@ -171,11 +172,13 @@ def count_calls(*arguments):
 
 
 def sweep(count, most):
-    """At most `most` numbers from 1 to `count`, all of the first few and the last."""
+    """Some `most` numbers from 1 to `count`: the first two, the last, and one of each of `most` equal
+    parts, drawn by $ESDM_TEST_SEED."""
     if count <= most:
         return list(range(1, count + 1))
     step = count / most
-    return sorted({1, 2, count} | {int(1 + i * step) for i in range(most)})
+    chance = random.Random(SEED)
+    return sorted({1, 2, count} | {int(1 + (i + chance.random()) * step) for i in range(most)})
 
 
 def database(site):

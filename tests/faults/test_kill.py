@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from esdmtest import (BUILD, Site, by_size, client, environment, expect, main, need_program, run,
+from esdmtest import (BUILD, SEED, Site, by_size, client, environment, expect, main, need_program, run,
                       tool)
 from faults import (Writer, check_goes_on, check_last_commit, committed, count_calls, must,
                     need_strace, program, shown, strace, sweep)
@@ -43,7 +43,7 @@ def test_kill__at_system_calls():
     need_strace()
     with Site():
         counts = count_calls("write", "counting", 1, 3)
-        most = by_size(3, 8, 100)
+        most = by_size(3, 4, 100)
         killed = 0
         for call, count in counts.items():
             for number in sweep(count, most):
@@ -55,11 +55,11 @@ def test_kill__at_system_calls():
 
 
 def test_kill__at_random_times():
-    generator = random.Random(1)
+    generator = random.Random(SEED)
     with Site():
         must("write", "random", 1, 1)
         last = 1
-        for _ in range(by_size(10, 40, 400)):
+        for _ in range(by_size(10, 15, 400)):
             with Writer("random", last + 1, 1000000) as writer:
                 writer.wait_for("started")
                 time.sleep(generator.uniform(0.001, 0.12))
@@ -84,7 +84,7 @@ def test_kill__of_an_unmodified_program_leaves_the_old_or_the_new_container():
         url, out = "esdm://killed/t.nc", site.file("t.nc")
         outcomes = {}
         for call in ("pwrite64", "pwritev", "openat", "close", "mmap"):
-            for number in sweep(200, by_size(4, 16, 200)):
+            for number in sweep(200, by_size(4, 6, 200)):
                 client(["nccopy", files[0], url])
                 kill = strace("-e", f"trace={call}", "-e",
                               f"inject={call}:signal=SIGKILL:when={number}")

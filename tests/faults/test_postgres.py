@@ -12,7 +12,7 @@ import threading
 import time
 
 from esdmtest import (Failed, Site, by_build, by_size, client, client_environment, environment, expect,
-                      expect_error, is_pack, main, run, tool)
+                      expect_error, is_pack, main, run, some, tool)
 from faults import LONG, PROGRAM, Writer, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, skip_without_postgres
 from proxy import Proxy
@@ -64,7 +64,8 @@ def test_postgres__connection_cut_at_every_message():
         messages = messages_of(proxy) - before
         expect(messages > 5, f"only {messages} messages")
         cases = [(number, what) for number in range(1, messages + 1)
-                 for what in ("before", "after")][::by_size(by_build(11, 5), 3, 1)]
+                 for what in ("before", "after")]
+        cases = some(cases, len(cases) // by_size(by_build(11, 6), 6, 1))
         for number, what in cases:
             name = f"{what}-{number}"
             first = messages_of(proxy)
@@ -84,7 +85,7 @@ def test_postgres__connections_cut_at_random():
         proxy.plan = lambda _, message: (
             generator.choice(["before", "after"]) if message > 5 and generator.random() < 0.15
             else None)
-        last = by_size(by_build(8, 15), 25, 1000)
+        last = by_size(by_build(8, 15), 20, 1000)
         writers = [subprocess.Popen([PROGRAM, "write", f"random{i}", "1", str(last)],
                                     env=environment(), stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True) for i in range(3)]
@@ -100,7 +101,7 @@ def test_postgres__connections_cut_at_random():
 
 def test_postgres__server_restarts_while_writing():
     with Server() as server, Site(metadata=metadata(server.port, timeout=300), durability="system"):
-        last = by_size(by_build(16, 40), 80, 2000)
+        last = by_size(by_build(16, 40), 40, 2000)
         with Writer("a", 1, last) as writer:
             for number, mode in enumerate(["fast", "immediate", "fast", "immediate"]):
                 writer.wait_for("committed", 1 + number * last // 8)
@@ -215,7 +216,8 @@ def test_postgres__server_restarts_in_the_middle_of_a_commit():
         must("write", "plain", 1, 2)
         # The first ones make the connection: who finds nobody there says so soon.
         cases = [(number, what) for number in range(6, messages_of(proxy) - before + 1)
-                 for what in ("before", "after")][::by_size(by_build(11, 5), 3, 1)]
+                 for what in ("before", "after")]
+        cases = some(cases, len(cases) // by_size(by_build(11, 6), 6, 1))
         for number, what in cases:
             name = f"{what}-{number}"
             restarted = threading.Event()
@@ -237,7 +239,7 @@ def test_postgres__sessions_are_terminated():
     """Some time after each commit, so that the writer gets on in any case."""
     generator = random.Random(6)
     with Server() as server, Site(metadata=metadata(server.port)):
-        last = by_size(by_build(5, 10), 20, 500)
+        last = by_size(by_build(5, 10), 12, 500)
         with Writer("a", 1, last) as writer:
             for number in range(1, last):
                 writer.wait_for("committed", number)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from esdmtest import SANITIZE, Site, by_size, environment, expect, main, run, skip, tool
+from esdmtest import SANITIZE, SEED, Site, by_size, environment, expect, main, run, skip, tool
 from faults import PROGRAM, need_strace
 from powerloss import Disk, record
 
@@ -118,7 +118,7 @@ def test_powerloss__all_that_was_committed_is_there():
     need_strace()
     if SANITIZE:
         skip("strace and the sanitizers' runtime do not go together")
-    chance, states = random.Random(int(os.environ.get("ESDM_TEST_SEED", "1"))), by_size(40, 150, 3000)
+    chance, states = random.Random(SEED), by_size(40, 80, 3000)
     targets = [{"name": name, "plugin": "posix", "directory": name} for name in ("packs", "other")]
     with Site(durability="system", targets=targets) as site:
         disk = Disk(site.folder)

@@ -4,10 +4,9 @@
 commits are in which line; parents that are removed; how the tools tell of them."""
 
 import json
-import os
 import shutil
 
-from esdmtest import BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
 
 MERGE, BRANCH, RM, GC, FSCK, LOG = (tool(name) for name in (
     "esdm-merge", "esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck", "esdm-log"))
@@ -159,7 +158,7 @@ def check_random(*what):
     if SANITIZE:
         return
     with Site() as _:
-        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        first = SEED
         out = python(RANDOM, first, first + by_size(4, 16, 200), *what)
         expect(out == "right\n", out)
         run([FSCK, "--data"])

@@ -409,9 +409,9 @@ class Questions:
     def all(self):
         kinds = [self.time, self.box, self.level, self.grid, self.values, self.length, self.text]
         for kind in kinds:
-            yield from (kind() for _ in range(by_size(4, 18, 40)))
+            yield from (kind() for _ in range(by_size(4, 8, 40)))
         for a, b in itertools.combinations_with_replacement([*kinds, self.attribute], 2):
-            for _ in range(by_size(1, 5, 10)):
+            for _ in range(by_size(1, 2, 10)):
                 tests = [a(), b()]
                 if self.r.random() < 0.3:
                     tests[1] = ("not", tests[1])
@@ -430,7 +430,7 @@ def agrees(archive, files):
                             f"not found: {sorted(set(want) - set(got))[:5]}")
         asked += 1
         found_some += bool(want)
-    expect(asked >= by_size(60, 300, 600) and found_some > asked // 4, f"{asked} questions, {found_some} found some")
+    expect(asked >= by_size(60, 120, 600) and found_some > asked // 4, f"{asked} questions, {found_some} found some")
 
 
 def sources(folder):

@@ -19,7 +19,7 @@ from s3server import Server as S3Server
 sys.path.insert(0, str(SOURCE / "tests/faults"))
 from stores import s3_site  # noqa: E402
 
-COUNT = by_size(12, 40, 1000)
+COUNT = by_size(12, 20, 1000)
 
 
 def test_targets_alone_bring_every_container_back():

@@ -58,7 +58,7 @@ def test_a_restoration_that_is_killed_loses_no_name():
         run(["strace", "-f", "-qq", "-o", log, "-e", f"trace={calls}", MKFS, "--restore"])
         total = len(log.read_text().splitlines())
         expect(facts(listed()) == before, f"{listed()}\nwas {before}")
-        step = max(1, total // by_size(6, 24, 200))
+        step = max(1, total // by_size(6, 10, 200))
         kills = 0
         for count in range(2, total, step):
             older_again()
@@ -106,7 +106,7 @@ def test_what_killed_writers_were_told_of_comes_back():
     need_strace()
     with sqlite_site() as site:
         calls = count_calls("write", "counting", 1, 3)
-        told, killed = kill_writers(site, calls, 3, by_size(2, 7, 60), False)
+        told, killed = kill_writers(site, calls, 3, by_size(2, 4, 60), False)
         expect(not backups(site), "there is a backup; the journal was to be tried")
         lose(site)
         expect("journals alone" in expect_restored(restore()), "there was a backup")
@@ -116,7 +116,7 @@ def test_what_killed_writers_were_told_of_comes_back():
         made = backups(site)
         calls = count_calls("write", "counting", 5, 5)
         expect(set(backups(site)) - set(made), "the counted program made no backup")
-        more, killed_more = kill_writers(site, calls, 1, by_size(2, 7, 60), True)
+        more, killed_more = kill_writers(site, calls, 1, by_size(2, 4, 60), True)
         told |= more
         expect(killed >= 5 and killed_more >= 5, f"only {killed} and {killed_more} were killed")
         for _ in range(2):  # of backups and journals, then of what restoring left

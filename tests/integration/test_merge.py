@@ -4,9 +4,8 @@
 stored by it."""
 
 import json
-import os
 
-from esdmtest import BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
 
 MERGE, BRANCH, RM, GC, FSCK = (tool(name) for name in ("esdm-merge", "esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck"))
 
@@ -142,7 +141,7 @@ def test_random_changes_are_merged_or_reported():
     if SANITIZE:
         return
     with Site(history=3) as _:
-        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        first = SEED
         out = python(RANDOM, first, first + by_size(12, 40, 400))
         expect(out == "right\n", out)
         run([FSCK, "--data"])
@@ -277,7 +276,7 @@ def test_64_branches_that_are_apart():
     if SANITIZE:
         return
     with Site() as _:
-        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        first = SEED
         out = python(TILES, first, first + by_size(1, 3, 20), "apart")
         expect(out == "apart\n", out)
         run([FSCK, "--data"])
@@ -287,7 +286,7 @@ def test_64_branches_of_which_some_overlap():
     if SANITIZE:
         return
     with Site() as _:
-        first = int(os.environ.get("ESDM_TEST_SEED", "1"))
+        first = SEED
         out = python(TILES, first, first + by_size(1, 3, 20), "overlaps")
         expect(out == "told\n", out)
         run([FSCK, "--data"])

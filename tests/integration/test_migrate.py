@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import (Site, by_build, by_size, client, client_environment, environment, expect,
+from esdmtest import (SEED, Site, by_build, by_size, client, client_environment, environment, expect,
                       expect_error, main, need_data, run, tool)
 from postgres import Server, skip_without_postgres
 
@@ -189,8 +189,8 @@ def test_migrate__writers_are_refused_and_readers_go_on():
 def test_migrate__interrupted_ones_are_completed():
     """Killed at any time: the site is open by one configuration at most, and a second call does
     what is left."""
-    generator = random.Random(5)
-    for round_number in range(by_size(by_build(1, 2), 6, 60)):
+    generator = random.Random(SEED)
+    for round_number in range(by_size(by_build(1, 2), 3, 60)):
         to_postgres = round_number % 2 == 0
         with Server() as server, Site() as site:
             first = str(site.config)

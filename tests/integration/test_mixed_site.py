@@ -19,7 +19,7 @@ sys.path.insert(0, str(SOURCE / "tests/faults"))
 from stores import OUTPUTS, giving_up, s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
-BUDGET = [by_size("--seconds=2", "--seconds=3", "--seconds=6")]
+BUDGET = [by_size("--seconds=2", "--seconds=2", "--seconds=6")]
 PASSWORD = "a-Password/of+tests"
 TINY = {"name": "tiny", "plugin": "kv", "directory": "kv"}
 

@@ -35,8 +35,8 @@ def site(speeds, **changes):
 # MB/s; so slow that also a busy machine keeps up with them.
 SPEEDS = {"fast": 200, "slow": 50}
 
-SECONDS = by_size("--seconds=0.4", "--seconds=1", "--seconds=3")
-ENOUGH = by_size("--seconds=1.5", "--seconds=2", "--seconds=6")  # to tell targets apart
+SECONDS = by_size("--seconds=0.4", "--seconds=0.4", "--seconds=3")
+ENOUGH = by_size("--seconds=1.5", "--seconds=1.5", "--seconds=6")  # to tell targets apart
 
 
 def calibrate(*options, seconds=SECONDS):
@@ -249,7 +249,7 @@ def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
     """Also where a step fills the memory of a target: then the program would wait for it, and the other
     target would get nothing. Bytes count first, as time depends on what else the machine does."""
     speeds = {"fast": 40, "slow": 10}
-    mib = by_size(128, 256, 512)
+    mib = by_size(128, 160, 512)
     for memory, step in (("64 MiB", 4), ("128 MiB", 16)):
         shares = []
         for _ in range(3):
@@ -269,7 +269,7 @@ FOLLOWED = 64e6  # bytes of the target within which a change of its speed is kno
 
 def test_a_target_that_becomes_ten_times_slower_gets_less():
     speeds, then, changes_at = {"one": 40, "two": 20}, 4, 32 << 20
-    mib = by_size(160, 256, 384)
+    mib = by_size(160, 160, 384)
     with background_site(speeds, "128 MiB", one={"changes_at": changes_at,
                                                  "then_bytes_per_s": then * 1e6}) as s:
         write_steps(mib, 4)
@@ -282,7 +282,7 @@ def test_a_target_that_becomes_ten_times_slower_gets_less():
 def test_a_target_that_becomes_ten_times_faster_gets_its_share():
     speeds, then = {"one": 40, "two": 8}, 80
     with background_site(speeds, "128 MiB", two={"changes_at": 1, "then_bytes_per_s": then * 1e6}) as s:
-        write_steps(by_size(352, 448, 768), 4)
+        write_steps(by_size(352, 352, 768), 4)
         seen, after = 0, []
         for f in explain("--fragments", "steps")[0]["fragments"]:
             if seen > FOLLOWED:

@@ -187,7 +187,7 @@ def test_private__other_tests_pass_on_it():
         text.pop("site", None)
         template = own.site.folder / "template.json"
         template.write_text(json.dumps(text))
-        for name in by_size(["processes"], ["commit", "processes"], ["commit", "processes", "threads"]):
+        for name in by_size(["processes"], ["processes"], ["commit", "processes", "threads"]):
             run([BUILD / f"tests/integration/integration_{name}"],
                 env={**os.environ, "ESDM_TEST_SITE": str(template)}, timeout=1800)
             own.tool("--stop")
@@ -196,7 +196,7 @@ def test_private__other_tests_pass_on_it():
 # ---- killed -------------------------------------------------------------------------------------
 
 def test_private__a_killed_server_comes_back():
-    count = by_size(60, 200, 600)
+    count = by_size(60, 80, 600)
     with OwnServer(*LOCAL) as own:
         shared_container()
         for victim in ("postmaster", "keeper"):

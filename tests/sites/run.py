@@ -18,7 +18,7 @@ import sys
 import time
 
 import postgres
-from esdmtest import BUILD, SKIP, SOURCE, by_size, skip
+from esdmtest import BUILD, SKIP, SOURCE, by_size, skip, some
 from s3server import Server
 
 INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "threads", "types",
@@ -44,10 +44,10 @@ def commands(kind):
                for path in paths]
     everything = programs + copies + scripts
     if kind == "all":
-        return by_size(scripts[:1], copies[::3] + scripts[:5], everything)
+        return by_size(scripts[:1], some(copies, 1) + some(scripts[:5], 2), everything)
     if kind == "s3":
-        return by_size(programs[:4], programs + copies[1:2], everything)
-    return by_size(programs[3:4], programs[3:5] + copies[:1] + scripts[:1], everything)
+        return by_size(some(programs, 3), some(programs, 4) + some(copies, 1), everything)
+    return by_size(programs[3:4], programs[3:4] + some(copies, 1) + scripts[:1], everything)
 
 
 def main():

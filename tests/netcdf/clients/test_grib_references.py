@@ -196,7 +196,7 @@ def test_files_that_change_under_readers():
     with Site() as site:
         folder = make(site)
         run([REF, folder, "esdm://g"])
-        done = python(MUTATE, folder, by_size(150, 1000, 5000))
+        done = python(MUTATE, folder, by_size(150, 400, 5000))
         lines = [line for line in done.stderr.splitlines() if line.startswith("esdm:")]
         expect(lines and all("fragment [" in line and f"{folder}/" in line for line in lines),
                f"not all messages name file and chunk: {done.stderr}")

@@ -11,7 +11,7 @@ from esdmtest import (Site, by_build, by_size, client, expect, expect_error, mai
                       tool)
 
 SCRIPT = pathlib.Path(__file__).parent / "regions_fields.py"
-STEPS = by_size(by_build(10, 20), 60, 100)
+STEPS = by_size(by_build(10, 20), 30, 100)
 BOX = "-10,35,30,60"
 BOTH = f"abs=0.5 K; box={BOX}: abs=0.01 K"
 
