@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Takes mended faults back, one after the other, and sees a test fail of each: what shows that tests
+find as much as before after they were made smaller. Needs git, and the time of some builds.
+
+    mutations.py                 all of them
+    mutations.py NAME…           these alone
+    mutations.py --list          their names, commits and tests
+    mutations.py --folder F      works in F, a tree of its own, and leaves it there for the next time;
+                                 without it the tree is in build-mutations and removed
+
+The tests have the default size, or $ESDM_TEST_SIZE, and seeds from 1 on: what draws some of many cases
+need not find a fault with each seed. Exit status 1: a fault was not found, or could not be made.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+SECONDS = 1800
+
+# commit: which mended it; changes: (file, text, text of before); targets: of ninja; test: of ctest;
+# functions: of the test, () for all; seeds: how many are tried.
+Mutation = collections.namedtuple("Mutation", "name commit changes targets test functions seeds")
+
+LIBRARY = ("libesdm.so",)
+MUTATIONS = [
+    Mutation("half-a-key", "22cb096", [
+        ("tools/esdm-seal/sign.c", "int fd = g_mkstemp_full(begun, O_WRONLY | O_CLOEXEC, mode);",
+         "int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);"),
+        ("tools/esdm-seal/sign.c", "else if (link(begun, file) != 0)", "else if (false)")],
+        ("tools/esdm-seal",), "faults.kill_history", ("test_kill_history__seal",), 4),
+    Mutation("interrupted-rename", "90fc9f0", [
+        ("src/api/catalogue.c", "if (status == ESDM_ENOENT && strcmp(normal_from, normal_to) != 0) {",
+         "if (false) {")],
+        LIBRARY, "faults.kill_history", ("test_kill_history__rename_with_branches",), 4),
+    Mutation("removal-not-flushed", "b4a0df4", [
+        ("backends/meta/sqlite/open.c", "store->flushes = config->durable;", "store->flushes = false;")],
+        LIBRARY, "faults.powerloss", (), 4),
+    Mutation("traps-of-models", "450db29", [
+        ("netcdf-plugin/dispatch/thunks.h", "        ESDM_FLOAT_ENV_OWN;                         ",
+         "                                                    ")],
+        ("esdm-netcdf-core",), "netcdf.compare_traps", (), 1),
+    Mutation("links-of-records", "3835fba", [
+        ("src/io/session/earlier_file.c", "O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC",
+         "O_RDONLY | O_DIRECTORY | O_CLOEXEC"),
+        ("src/io/session/earlier_file.c", "return S_ISDIR(mode) && strspn",
+         "return (S_ISDIR(mode) || S_ISLNK(mode)) && strspn")],
+        LIBRARY, "integration.earlier", ("test_earlier__only_its_own_files_are_removed",), 1),
+    Mutation("unsigned-tolerances", "3835fba", [
+        ("tools/esdm-recipe/tolerance.c", '"_Unsigned", &attribute, NULL))',
+         '"_Unsigned", &attribute, NULL) && false)')],
+        ("tools/esdm-recipe",), "integration.recipe", (), 1),
+    Mutation("clone-of-a-coarse-name", "1614f09", [
+        ("src/api/clone.c", "if (status == ESDM_OK && source->coarse)", "if (false)")],
+        LIBRARY, "netcdf.clients.progressive", ("test_units_variables_and_what_is_told",), 1),
+    Mutation("what-a-door-pins", "76d60d8", [
+        ("tools/esdm-serve/model.c", 'asked != NULL ? asked : "");', '"");'),
+        ("tools/esdm-serve/model.c", "const char *asked = m->end.name[0] != '?' ?",
+         "G_GNUC_UNUSED const char *asked = m->end.name[0] != '?' ?")],
+        ("tools/esdm-serve",), "netcdf.clients.progressive", ("test_mounted_and_over_http",), 1),
+    Mutation("outdated-unlimited-dimension", "9dce2e7", [
+        ("tools/esdm-serve/dap-text.c", "if (!is_outdated(set, a))", "if (is_outdated(set, a) || true)")],
+        ("tools/esdm-serve",), "netcdf.clients.dap", (), 1),
+    Mutation("nothing-is-cut", "32fe4c1", [
+        ("tools/esdm-advise/estimate.c", "#define CUT_SHARE 0.01", "#define CUT_SHARE 0.0")],
+        ("tools/esdm-advise",), "integration.advise_intervals", (), 1),
+    Mutation("branches-that-are-gone", "1de9c53", [
+        ("src/api/lines.c", "status == ESDM_OK ? esdm__branch_names(session, base, begin_with, &e, err) : status;",
+         "status;")],
+        LIBRARY, "integration.branch_lines", (), 1),
+    Mutation("infinite-costs", "c842cdc", [
+        ("tools/esdm-cost/esdm-cost.c", "if (!good) {", "if (!good && year < 0) {")],
+        ("tools/esdm-cost",), "integration.cost", (), 1),
+    Mutation("clones-of-a-query", "92fe3fe", [
+        ("tools/esdm-cp/plan.c", "if (name[0] == '?' && p->to_container && p->into_folder &&",
+         "if (name[0] == '?' && p->to_container && p->into_folder && p->session == NULL && false &&")],
+        ("tools/esdm-cp",), "integration.reflink", (), 1),
+]
+
+
+def run(command, **options):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)
+
+
+def must(command, **options):
+    done = run(command, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}:\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+class Tree:
+    """This commit in a folder of its own, with all changes that are not committed, built."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.build = folder / "build"
+        if not folder.exists():
+            must(["git", "-C", SOURCE, "worktree", "add", "-q", "--detach", folder, "HEAD"])
+        must(["git", "-C", folder, "checkout", "-q", "--force", "--detach",
+              must(["git", "-C", SOURCE, "rev-parse", "HEAD"]).strip()])
+        changed = must(["git", "-C", SOURCE, "diff", "--binary", "HEAD"])
+        if changed:
+            subprocess.run(["git", "-C", folder, "apply"], input=changed, text=True, check=True)
+        self.env = {**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
+        ccache = run(["sh", "-c", "command -v ccache"]).returncode == 0
+        must(["cmake", "-S", folder, "-B", self.build, "-G", "Ninja", "-DESDM_WERROR=ON",
+              *(["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if ccache else [])], env=self.env)
+        must(["ninja", "-C", self.build], env=self.env)
+
+    def remove(self):
+        must(["git", "-C", SOURCE, "worktree", "remove", "--force", self.folder])
+
+    def make(self, targets):
+        return run(["ninja", "-C", self.build, *targets], env=self.env)
+
+    def test(self, mutation, seed):
+        """Of ctest, its status and what it says."""
+        known = json.loads(must(["ctest", "--test-dir", self.build, "--show-only=json-v1", "-R",
+                                 f"^{re.escape(mutation.test)}$"]))["tests"]
+        if len(known) != 1:
+            sys.exit(f"there is no test {mutation.test}")
+        env = dict(os.environ, ESDM_TEST_SEED=str(seed))
+        env.setdefault("ESDM_TEST_SIZE", "default")
+        env.setdefault("ESDM_TEST_DATA", str((SOURCE / "../shared/data").resolve()))
+        for one in known[0]["properties"]:
+            if one["name"] == "ENVIRONMENT":
+                env.update(pair.split("=", 1) for pair in one["value"])
+        done = run([*known[0]["command"], *mutation.functions], env=env, timeout=SECONDS, cwd=self.build)
+        return done.returncode, done.stdout
+
+
+def change(tree, mutation):
+    """Takes the fault back. Returns what undoes that, or says what is not as it was."""
+    kept = {}
+    for file, now, before in mutation.changes:
+        path = tree.folder / file
+        text = path.read_text()
+        kept.setdefault(path, text)
+        if text.count(now) != 1:
+            restore(kept)
+            return None, f"'{now}' is {text.count(now)} times in {file}: mutations.py must follow"
+        path.write_text(text.replace(now, before))
+    return kept, None
+
+
+def restore(kept):
+    for path, text in kept.items():
+        path.write_text(text)
+
+
+def check(tree, mutation):
+    """None, or what is wrong."""
+    status, said = tree.test(mutation, 1)
+    if status != 0:
+        return f"{mutation.test} fails (status {status}) without it, too:\n{said[-2000:]}"
+    kept, why = change(tree, mutation)
+    if why:
+        return why
+    try:
+        built = tree.make(mutation.targets)
+        if built.returncode != 0:
+            return f"it does not compile:\n{built.stdout[-2000:]}"
+        for seed in range(1, mutation.seeds + 1):
+            status, said = tree.test(mutation, seed)
+            if status not in (0, 77):
+                line = next((l for l in said.splitlines() if "FAILED" in l or "rror" in l), "").strip()
+                print(f"found    {mutation.name} by {mutation.test}, seed {seed}: {line[:160]}", flush=True)
+                return None
+        return f"{mutation.test} passes with it, seeds 1 to {mutation.seeds}"
+    finally:
+        restore(kept)
+        tree.make(mutation.targets)
+
+
+def main():
+    words = sys.argv[1:]
+    if "--list" in words:
+        for m in MUTATIONS:
+            print(f"{m.name:30} {m.commit}  {m.test} {' '.join(m.functions)}")
+        return 0
+    folder = None
+    if "--folder" in words:
+        at = words.index("--folder")
+        folder = pathlib.Path(words[at + 1]).resolve()
+        del words[at:at + 2]
+    unknown = set(words) - {m.name for m in MUTATIONS}
+    if unknown:
+        sys.exit(f"no such mutation: {' '.join(sorted(unknown))}")
+    tree = Tree(folder or SOURCE / "build-mutations")
+    missed = 0
+    try:
+        for mutation in MUTATIONS:
+            if words and mutation.name not in words:
+                continue
+            why = check(tree, mutation)
+            if why:
+                missed += 1
+                print(f"MISSED   {mutation.name} ({mutation.commit}): {why}", flush=True)
+    finally:
+        if folder is None:
+            tree.remove()
+    return 1 if missed else 0
+
+
+sys.exit(main())
