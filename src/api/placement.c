@@ -6,9 +6,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "io/io.h"
 #include "io/measure/calibrate.h"
 #include "io/measure/forecast.h"
@@ -122,6 +124,9 @@ visit_way(const esdm__target_model *t, bool reading, esdm_model_visitor visit, v
         .nsamples = samples != NULL ? m->nsamples : 0,
         .samples = samples,
         .past_memory = m->past_memory,
+        .learned_requests = m->learned.count > 0 ? m->learned.requests : 0,
+        .learned_error = m->learned.error,
+        .learned_from_error = m->learned.calibrated_error,
     };
     bool more = visit(&info, user);
     free(samples);
@@ -146,4 +151,78 @@ esdm_session_models(esdm_session *session, esdm_model_visitor visit, void *user,
     }
     esdm__site_model_clear(&model);
     return ESDM_OK;
+}
+
+/* ---- learning from requests ----------------------------------------------------------------- */
+
+/* What memory takes or answers faster says nothing about the device. */
+static bool
+has_memory_before_it(const esdm_session *session, const char *target)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (strcmp(session->targets[i].name, target) == 0)
+            return (session->targets[i].plugin->flags & ESDM_DATA_CACHED) != 0;
+    }
+    return false;
+}
+
+static esdm_status
+fit(const esdm__perf *perf, const esdm_model_sample *samples, size_t nsamples, bool memory,
+    esdm__learned *ret_learned, bool *ret_better, esdm_error *err)
+{
+    esdm__perf_sample *list = calloc(nsamples + 1, sizeof *list);
+    if (list == NULL)
+        return esdm__error_nomem(err, nsamples * sizeof *list, "requests");
+    for (size_t i = 0; i < nsamples; i++) {
+        const esdm_model_sample *s = &samples[i];
+        double least = memory ? esdm__perf_seconds(perf, s->bytes, fmax(1, s->concurrency)) : 0;
+        list[i] = (esdm__perf_sample){s->bytes, s->concurrency,
+                                      s->seconds > 0 ? fmax(s->seconds, least) : s->seconds};
+    }
+    esdm_status status = esdm__learned_fit(perf, list, nsamples, ret_learned, ret_better, err);
+    free(list);
+    return status;
+}
+
+esdm_status
+esdm_session_learn(esdm_session *session, const char *target, bool reading,
+                   const esdm_model_sample *samples, size_t nsamples, bool keep,
+                   esdm_learn_result *ret_result, esdm_error *err)
+{
+    esdm__site_model model = {0};
+    esdm__learned learned = {0};
+    bool better = false;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, target);
+    ESDM__NEED(err, ret_result);
+    if (samples == NULL && nsamples > 0)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_session_learn: samples is NULL");
+    if (keep && (session->read_only || !session->meta->is_writable(session->store)))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "what was learned cannot be kept: the site is open for reading");
+    esdm_status status = esdm__models_load(session, &model, err);
+    if (status != ESDM_OK && status != ESDM_ENOENT)
+        return status;
+    const esdm__target_model *t = esdm__site_model_find(&model, target);
+    const esdm__measured *m = t == NULL ? NULL : reading ? &t->read : &t->write;
+    if (m == NULL || !esdm__perf_valid(&m->perf))
+        status = esdm__error_set(err, ESDM_ENOENT,
+                                 "target '%s' was not measured; esdm-mkfs --calibrate does that",
+                                 target);
+    else
+        status = fit(&m->perf, samples, nsamples, has_memory_before_it(session, target), &learned,
+                     &better, err);
+    if (status == ESDM_OK) {
+        const esdm__learned nothing = {0};
+        learned.learned_ns = esdm__now_ns();
+        *ret_result = (esdm_learn_result){.requests = learned.requests,
+                                          .error = learned.error,
+                                          .calibrated_error = learned.calibrated_error,
+                                          .better = better};
+        if (keep)
+            status = esdm__models_keep_learned(session, target, t->measured_ns, reading,
+                                               better ? &learned : &nothing, err);
+    }
+    esdm__site_model_clear(&model);
+    return status;
 }

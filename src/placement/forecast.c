@@ -49,7 +49,8 @@ store(world *w, size_t t, double now, uint64_t size, esdm__forecast_share *share
 {
     const esdm__perf *perf = w->targets[t].write;
     double bytes = (double) size;
-    double busy = perf != NULL ? esdm__perf_busy(perf, bytes) : 0;
+    double beside = w->targets[t].queued_requests + 1.0;
+    double busy = perf != NULL ? esdm__perf_busy_at(perf, bytes, beside) : 0;
     double alone = perf != NULL ? esdm__perf_seconds(perf, bytes, 1) : 0;
     w->free_at[t] = fmax(w->free_at[t], now) + busy;
     w->targets[t].queued_requests++;

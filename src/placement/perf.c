@@ -3,22 +3,40 @@
 
 #include <math.h>
 
+#include "placement/learned.h"
+
 /* Requests that take a month, or bytes that take a quarter of an hour, are damage. Below that, no
  * number of bytes and requests makes a sum of times infinite, however far the model has drifted. */
 #define SECONDS_MOST          2.6e6
 #define SECONDS_PER_BYTE_MOST 1e3
 
+/* As measured, without what was learned. */
+static double
+busy_measured(const esdm__perf *perf, double bytes)
+{
+    return perf->service_s + bytes * perf->shared_s_per_byte;
+}
+
+double
+esdm__perf_busy_at(const esdm__perf *perf, double bytes, double concurrency)
+{
+    return busy_measured(perf, bytes) * esdm__learned_factor(perf->learned, bytes, concurrency);
+}
+
 double
 esdm__perf_busy(const esdm__perf *perf, double bytes)
 {
-    return perf->service_s + bytes * perf->shared_s_per_byte;
+    if (perf->learned == NULL)
+        return busy_measured(perf, bytes);
+    return esdm__perf_busy_at(perf, bytes, esdm__perf_saturation(perf, bytes));
 }
 
 double
 esdm__perf_seconds(const esdm__perf *perf, double bytes, double concurrency)
 {
     double alone = perf->latency_s + bytes * perf->stream_s_per_byte;
-    return fmax(alone, concurrency * esdm__perf_busy(perf, bytes));
+    double seconds = fmax(alone, concurrency * busy_measured(perf, bytes));
+    return seconds * esdm__learned_factor(perf->learned, bytes, concurrency);
 }
 
 double
@@ -32,7 +50,7 @@ double
 esdm__perf_saturation(const esdm__perf *perf, double bytes)
 {
     double alone = perf->latency_s + bytes * perf->stream_s_per_byte;
-    double busy = esdm__perf_busy(perf, bytes);
+    double busy = busy_measured(perf, bytes);
     return busy > 0 ? fmax(1, alone / busy) : 1;
 }
 

@@ -26,6 +26,9 @@ typedef struct esdm__perf {
     double stream_s_per_byte; /* of one request alone */
     double service_s;         /* the target is busy with a request, without its bytes */
     double shared_s_per_byte; /* the target is busy with a byte */
+    /* Factors on these times, by what requests of programs took (placement/learned.h); NULL: none.
+     * Borrowed. */
+    const struct esdm__learned *learned;
 } esdm__perf;
 
 /** What was measured: `concurrency` requests of `bytes` at once took `seconds` each. */
@@ -45,8 +48,10 @@ typedef struct esdm__perf_error {
 
 /** Seconds that one of `concurrency` (≥ 1) equal requests takes. */
 double esdm__perf_seconds(const esdm__perf *perf, double bytes, double concurrency);
-/** Seconds that the target is busy with a request. */
+/** Seconds that the target is busy with a request, when it has as many as saturate it. */
 double esdm__perf_busy(const esdm__perf *perf, double bytes);
+/** The same, `concurrency` (≥ 1) of them at once: these times differ by what was learned alone. */
+double esdm__perf_busy_at(const esdm__perf *perf, double bytes, double concurrency);
 /** Bytes per second when one request of `bytes` follows another, `concurrency` at once. */
 double esdm__perf_bandwidth(const esdm__perf *perf, double bytes, double concurrency);
 /** Requests of `bytes` at once from which on more of them gain nothing; ≥ 1. */

@@ -3,22 +3,57 @@
 
 #include <math.h>
 
+#include "placement/learned.h"
+
 /* Differences in predicted time below this share count as none. */
 #define SAME 1e-9
+
+/* Of what is under way, with `beside` requests at once. */
+static double
+queued_of(const esdm__place_target *t, double beside)
+{
+    double queued = t->queued_requests * t->write->service_s +
+                    (double) t->queued_bytes * t->write->shared_s_per_byte;
+    if (t->write->learned != NULL && t->queued_requests > 0)
+        queued *= esdm__learned_factor(t->write->learned,
+                                       (double) t->queued_bytes / t->queued_requests, beside);
+    return queued;
+}
 
 /* Time until the target has worked off what is under way. */
 static double
 wait_of(const esdm__place_target *t)
 {
-    return t->owed_s + t->queued_requests * t->write->service_s +
-           (double) t->queued_bytes * t->write->shared_s_per_byte;
+    return t->owed_s + queued_of(t, t->queued_requests);
+}
+
+/* Of a request that joins what is under way. */
+static double
+busy_of(const esdm__place_target *t, double bytes)
+{
+    return esdm__perf_busy_at(t->write, bytes, t->queued_requests + 1.0);
 }
 
 static double
 completion_of(const esdm__place_target *t, double bytes)
 {
+    double beside = t->queued_requests + 1.0;
     double alone = t->write->latency_s + bytes * t->write->stream_s_per_byte;
-    return fmax(alone, wait_of(t) + esdm__perf_busy(t->write, bytes));
+    alone *= esdm__learned_factor(t->write->learned, bytes, beside);
+    return fmax(alone, t->owed_s + queued_of(t, beside) + busy_of(t, bytes));
+}
+
+/* Sharing a target is what every request costs the others. Where it was learned that one more makes
+ * all of them slower than that, whoever joins would gain less than they lose. */
+static double
+harm_of(const esdm__place_target *t, double bytes)
+{
+    double n = t->queued_requests;
+    if (t->write->learned == NULL || !(n > 0))
+        return 0;
+    double before = esdm__perf_seconds(t->write, bytes, n);
+    double after = esdm__perf_seconds(t->write, bytes, n + 1);
+    return n * fmax(0, after - before * (n + 1) / n);
 }
 
 /* What may take part in the contest for the first place. */
@@ -64,7 +99,7 @@ horizon_of(const esdm__place_target *targets, size_t count, const esdm__place_re
         for (size_t i = 0; i < count; i++) {
             if (!contends(&targets[i], request, cheapest) || wait_of(&targets[i]) != next)
                 continue;
-            double speed = 1 / fmax(esdm__perf_busy(targets[i].write, bytes), 1e-12);
+            double speed = 1 / fmax(busy_of(&targets[i], bytes), 1e-12);
             rate += speed;
             missed += next * speed;
         }
@@ -129,10 +164,12 @@ comes_before(const esdm__place_choice *a, const esdm__place_choice *b, size_t co
 {
     if (rank_of(a) != rank_of(b))
         return rank_of(a) < rank_of(b);
-    if (a->why == ESDM__PLACE_SHARE && b->why == ESDM__PLACE_SHARE && !same(a->wait_s, b->wait_s))
-        return a->wait_s < b->wait_s;
-    if (!same(a->completion_s, b->completion_s))
-        return a->completion_s < b->completion_s;
+    double wait[2] = {a->wait_s + a->harm_s, b->wait_s + b->harm_s};
+    double price[2] = {a->completion_s + a->harm_s, b->completion_s + b->harm_s};
+    if (a->why == ESDM__PLACE_SHARE && b->why == ESDM__PLACE_SHARE && !same(wait[0], wait[1]))
+        return wait[0] < wait[1];
+    if (!same(price[0], price[1]))
+        return price[0] < price[1];
     return turn_of(a->target, count, turn) < turn_of(b->target, count, turn);
 }
 
@@ -161,7 +198,8 @@ esdm__placement_order(const esdm__place_target *targets, size_t count,
         asked += targets[i].allowed;
         measured = measured || (targets[i].allowed && targets[i].write != NULL);
         if (contends(&targets[i], request, cheapest))
-            soonest = fmin(soonest, completion_of(&targets[i], bytes));
+            soonest =
+                fmin(soonest, completion_of(&targets[i], bytes) + harm_of(&targets[i], bytes));
     }
     double horizon = fmax(horizon_of(targets, count, request, cheapest), soonest) * (1 + SAME);
     for (size_t i = 0; i < count; i++) {
@@ -171,11 +209,13 @@ esdm__placement_order(const esdm__place_target *targets, size_t count,
         if (t->write != NULL) {
             c->wait_s = wait_of(t);
             c->completion_s = completion_of(t, bytes);
+            c->harm_s = harm_of(t, bytes);
         }
         c->why = obstacle_of(t, request, cheapest, measured);
         if (!contends(t, request, cheapest))
             continue;
-        if (request->behind == 0 ? same(c->completion_s, soonest) : c->completion_s <= horizon)
+        double price = c->completion_s + c->harm_s;
+        if (request->behind == 0 ? same(price, soonest) : price <= horizon)
             c->why = request->behind == 0 ? ESDM__PLACE_SOONEST : ESDM__PLACE_SHARE;
     }
     sort(ret_order, count, request->turn);

@@ -50,6 +50,7 @@ typedef struct esdm__place_choice {
     size_t target;       /* index */
     double wait_s;       /* until what is under way there is done; 0 without a model */
     double completion_s; /* until this request would be done; 0 without a model */
+    double harm_s; /* that requests under way there would take longer than by sharing the target */
     esdm__place_why why; /* it is first, or is not */
 } esdm__place_choice;
 

@@ -68,7 +68,8 @@ esdm__perf_drifted(const esdm__perf *measured, const esdm__drift *drift)
 {
     double latency = exp(drift->latency);
     double bandwidth = exp(drift->bandwidth);
-    return (esdm__perf){.latency_s = measured->latency_s * latency,
+    return (esdm__perf){.learned = measured->learned,
+                        .latency_s = measured->latency_s * latency,
                         .service_s = measured->service_s * latency,
                         .stream_s_per_byte = measured->stream_s_per_byte * bandwidth,
                         .shared_s_per_byte = measured->shared_s_per_byte * bandwidth};

@@ -9,6 +9,7 @@
  * Both are JSON. One thread at a time.
  */
 
+#include "placement/learned.h"
 #include "placement/perf.h"
 
 #define ESDM__MODEL_FACT    "model"
@@ -29,7 +30,8 @@ typedef struct esdm__measured {
     esdm__perf_sample *samples; /* owned */
     size_t nsamples;
     esdm__drift drift;
-    bool past_memory; /* the device took and answered the requests, not the memory before it */
+    esdm__learned learned; /* from requests of programs; count 0: nothing */
+    bool past_memory;      /* the device took and answered the requests, not the memory before it */
 } esdm__measured;
 
 typedef struct esdm__target_model {

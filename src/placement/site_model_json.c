@@ -58,10 +58,28 @@ put_measured(const esdm__measured *m)
 }
 
 static json_t *
+put_learned(const esdm__learned *l)
+{
+    json_t *nodes = json_array();
+    for (uint32_t i = 0; i < l->count; i++) {
+        const esdm__learned_node *n = &l->nodes[i];
+        (void) json_array_append_new(nodes, json_pack("[i, f, i, i, f]", (int) n->by, n->limit,
+                                                      (int) n->less, (int) n->more, n->factor));
+    }
+    return json_pack("{s:I, s:I, s:f, s:f, s:o?}", "learned_ns", (json_int_t) l->learned_ns,
+                     "requests", (json_int_t) l->requests, "error", error_of(l->error),
+                     "calibrated_error", error_of(l->calibrated_error), "nodes", nodes);
+}
+
+static json_t *
 put_drift(const esdm__measured *m)
 {
-    return json_pack("{s:f, s:f, s:I}", "latency", m->drift.latency, "bandwidth",
-                     m->drift.bandwidth, "observations", (json_int_t) m->drift.observations);
+    json_t *drift =
+        json_pack("{s:f, s:f, s:I}", "latency", m->drift.latency, "bandwidth", m->drift.bandwidth,
+                  "observations", (json_int_t) m->drift.observations);
+    if (drift != NULL && m->learned.count > 0)
+        (void) json_object_set_new(drift, "learned", put_learned(&m->learned));
+    return drift;
 }
 
 static esdm_status
@@ -256,6 +274,46 @@ read_drift(const json_t *target, const char *key, esdm__drift *drift)
         *drift = esdm__drift_limited(&(esdm__drift){latency, bandwidth, (uint64_t) observations});
 }
 
+static double
+element(const json_t *list, size_t i)
+{
+    return json_number_value(json_array_get(list, i));
+}
+
+/* A number of a node, or one that is none. */
+static uint32_t
+number_of_node(double value)
+{
+    return value >= 0 && value < ESDM__LEARNED_NODES ? (uint32_t) value : ESDM__LEARNED_NODES;
+}
+
+static void
+read_learned(const json_t *target, const char *key, esdm__learned *ret_learned)
+{
+    const json_t *node = json_object_get(json_object_get(target, key), "learned");
+    const json_t *nodes = json_object_get(node, "nodes");
+    json_int_t requests = json_integer_value(json_object_get(node, "requests"));
+    json_int_t learned_ns = json_integer_value(json_object_get(node, "learned_ns"));
+    esdm__learned l = {.requests = requests > 0 ? (uint64_t) requests : 0,
+                       .learned_ns = learned_ns > 0 ? (uint64_t) learned_ns : 0,
+                       .error = json_number_value(json_object_get(node, "error")),
+                       .calibrated_error =
+                           json_number_value(json_object_get(node, "calibrated_error"))};
+    if (json_array_size(nodes) > ESDM__LEARNED_NODES)
+        return;
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *n = json_array_get(nodes, i);
+        l.nodes[l.count++] =
+            (esdm__learned_node){.by = (esdm__learned_by) number_of_node(element(n, 0)),
+                                 .limit = element(n, 1),
+                                 .less = number_of_node(element(n, 2)),
+                                 .more = number_of_node(element(n, 3)),
+                                 .factor = element(n, 4)};
+    }
+    if (esdm__learned_valid(&l))
+        *ret_learned = l;
+}
+
 /* What is damaged is as good as not there. */
 static void
 read_drifts(const json_t *root, esdm__site_model *model)
@@ -273,6 +331,8 @@ read_drifts(const json_t *root, esdm__site_model *model)
             continue;
         read_drift(target, "write", &t->write.drift);
         read_drift(target, "read", &t->read.drift);
+        read_learned(target, "write", &t->write.learned);
+        read_learned(target, "read", &t->read.learned);
     }
 }
 

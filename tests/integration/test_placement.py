@@ -120,6 +120,54 @@ def test_fragments_are_shared_by_speed():
         expect(1.5 < ratio < 16, f"four to one, about: {ratio}")
 
 
+def small_writes(name, requests, trace=None):
+    """Writes that are cut into fragments of 64 KiB, six at once."""
+    env = dict(os.environ)
+    if trace:
+        env["ESDM_MONITOR"] = f"trace:{trace}"
+    mib = str(requests // 16)
+    return float(re.search(r"[0-9.]+", run([BUILD / "tests/bench/bench_placement", "write", name, mib, mib],
+                                           env=env).stdout).group())
+
+
+def test_placement_goes_by_what_was_learned():
+    """A target whose small requests are slow when more than one is under way: no calibration has such a bend."""
+    common = {"plugin": "throttled", "bytes_per_s": 200e6, "latency_ms": 0.2}
+    targets = [{"name": "bent", "directory": "bent", "service_ms": 0.2, "crowd_above": 1, "crowd_below_bytes": 1e6,
+                "crowd_factor": 20, **common},
+               {"name": "steady", "directory": "steady", "service_ms": 2, **common}]
+    with site({}, targets=targets, engine={"threads": 6, "fragment": "64 KiB"}) as s:
+        trace = s.file("trace.jsonl")
+        small_writes("unknown", 112, trace)
+        expect_error(run([tool("esdm-tune"), "--learn", "--apply", trace], check=False), "was not measured",
+                     "--calibrate")
+        calibrate(seconds=ENOUGH)
+        s.file("header.cdl").write_text("netcdf h { dimensions: x = 1000000 ; variables: double v(x) ; }")
+        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)
+        expect({m["model"] for m in plan["models"]} == {"measured"} and len(plan["models"]) == 4, str(plan["models"]))
+        trace.unlink()
+        before = small_writes("seen", 480, trace)
+        learned = json.loads(run([tool("esdm-tune"), "--learn", "--apply", "--json", trace]).stdout)["targets"]
+        bent = [t for t in learned if t["target"] == "bent" and t["direction"] == "write"]
+        expect(len(bent) == 1 and bent[0]["learned"] and bent[0]["error"] < 0.9 * bent[0]["measured_error"],
+               f"{learned}")
+        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)
+        models = {(m["target"], m["direction"]): m for m in plan["models"]}
+        expect(models["bent", "write"]["model"] == "learned" and models["bent", "read"]["model"] == "measured" and
+               models["bent", "write"]["requests"] == bent[0]["requests"], f"{models}")
+        after = min(small_writes("after", 480) for _ in range(3))
+        print(f"480 requests: {before:.2f} s as measured, {after:.2f} s as learned")
+        expect(after < 0.95 * before, f"{before} {after}")
+        expect("writes to bent: as learned from" in run([tool("esdm-stat"), "--explain", "after"]).stdout, "explain")
+        # A calibration begins anew.
+        calibrate("--target", "bent")
+        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)
+        models = {(m["target"], m["direction"]): m["model"] for m in plan["models"]}
+        expect(models["bent", "write"] == "measured", f"{models}")
+        expect_error(run([tool("esdm-tune"), "--learn", "--apply", s.file("header.cdl")], check=False),
+                     "no requests to targets")
+
+
 def explain(*arguments):
     done = run([tool("esdm-stat"), "--explain", "--json", *arguments])
     return json.loads(done.stdout)["containers"][0]["datasets"]
@@ -560,7 +608,7 @@ main(test_calibration_finds_the_speed_of_targets, test_memory_is_kept_out_of_mea
      test_a_program_that_writes_steps_gets_the_sum_of_the_speeds,
      test_a_target_that_becomes_ten_times_slower_gets_less,
      test_a_target_that_becomes_ten_times_faster_gets_its_share,
-     test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
+     test_placement_goes_by_what_was_learned, test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
      test_a_reserve_is_kept,
      test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,
      test_wrong_policies_are_told,

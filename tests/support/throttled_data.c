@@ -8,6 +8,9 @@
  *
  * After `"changes_at"` bytes its speed is `"then_bytes_per_s"`.
  *
+ * A bend: with `"crowd_above": N` requests of less than `"crowd_below_bytes"` take `"crowd_factor"`
+ * times as long when more than N are under way.
+ *
  * One server works off requests in the order of their arrival: `service_ms` and the time of the
  * bytes for each; `latency_ms` passes beside. Processes do not see each other.
  *
@@ -61,7 +64,11 @@ typedef struct throttled {
     bool keeps;
     double changes_at; /* bytes; 0: never */
     double then_s_per_byte;
+    double crowd_above; /* 0: no bend */
+    double crowd_below_bytes;
+    double crowd_factor;
     pthread_mutex_t lock; /* guards what follows */
+    double under_way;
     double seen;          /* bytes */
     double free_at;       /* monotonic; when the server has worked off what has come */
     char evicted[64][96]; /* the last ones */
@@ -97,6 +104,8 @@ schedule(throttled *t, double came, size_t bytes)
     bool changed = t->changes_at > 0 && t->seen >= t->changes_at;
     double busy = t->service_s + (double) bytes * (changed ? t->then_s_per_byte : t->s_per_byte);
     t->seen += (double) bytes;
+    bool crowded = t->crowd_above > 0 && t->under_way > t->crowd_above;
+    busy *= crowded && (double) bytes < t->crowd_below_bytes ? t->crowd_factor : 1;
     t->free_at = (t->free_at > came ? t->free_at : came) + busy;
     double until = t->free_at + t->latency_s;
     (void) pthread_mutex_unlock(&t->lock);
@@ -116,7 +125,13 @@ sleep_until(double until)
 static void
 serve(throttled *t, double came, size_t bytes)
 {
+    (void) pthread_mutex_lock(&t->lock);
+    t->under_way++;
+    (void) pthread_mutex_unlock(&t->lock);
     sleep_until(schedule(t, came, bytes));
+    (void) pthread_mutex_lock(&t->lock);
+    t->under_way--;
+    (void) pthread_mutex_unlock(&t->lock);
 }
 
 static double
@@ -141,6 +156,9 @@ throttled_open(const esdm_plugin_config *config, void **ret_target, esdm_error *
         t->changes_at = number_of(root, "changes_at");
         t->latency_s = number_of(root, "latency_ms") * 1e-3;
         t->service_s = number_of(root, "service_ms") * 1e-3;
+        t->crowd_above = number_of(root, "crowd_above");
+        t->crowd_below_bytes = number_of(root, "crowd_below_bytes");
+        t->crowd_factor = number_of(root, "crowd_factor");
         t->keeps = json_is_true(json_object_get(root, "keeps"));
         (void) pthread_mutex_init(&t->lock, NULL);
         (void) pthread_mutex_init(&t->gate_lock, NULL);

@@ -238,4 +238,10 @@ json_t *tool_watch_end(tool_watch *watch);
 void tool_watch_finding(const esdm_finding *finding, void *watch);
 void tool_watch_progress(double share, const char *container, void *watch);
 
+/* ---- models (common/models.c) -------------------------------------------------------------- */
+
+/** Prints for each target and direction that was measured which model placement goes by, and its
+ *  error; with --json that is "models" of the object. */
+void tool_models_tell(esdm_session *session, json_t *object);
+
 #endif

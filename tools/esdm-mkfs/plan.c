@@ -204,6 +204,7 @@ tell_from_memory(esdm_session *session, json_t *root)
     if (tool.json)
         tool_json_set(root, "measured_in_memory", json_incref(list));
     json_decref(list);
+    tool_models_tell(session, root);
 }
 
 static esdm_status

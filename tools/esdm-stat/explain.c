@@ -438,10 +438,13 @@ explain_container(esdm_session *session, esdm_container *container, const char *
     if (status == ESDM_OK && !found)
         status =
             tool_error_set(err, ESDM_ENOENT, "container '%s' has no variable '%s'", name, wanted);
+    if (status == ESDM_OK && !tool.json)
+        tool_models_tell(session, NULL);
     if (tool.json) {
         json_t *entry = json_object();
         tool_json_set(entry, "name", tool_json_text(name));
         tool_json_set(entry, "datasets", json_incref(datasets));
+        tool_models_tell(session, entry);
         tool_json_append(list, entry);
     }
     json_decref(datasets);

@@ -50,8 +50,13 @@ static const tool_help help = {
         "squares of logarithms compete with the mean in predicting the speed of calls that\n"
         "they were not fitted to; rules of the tree are printed in words, and up to which\n"
         "hole between two pieces one read that spans both is faster. Nothing is run or\n"
-        "changed. A file that ends in .csv has a head and numbers, the last column is what\n"
-        "is predicted.\n"
+        "changed. With --apply requests to targets in traces (JSON Lines of \"monitor\", or\n"
+        "folders of esdm-run --records) teach the site how long requests take by size and\n"
+        "how many are under way. Where that predicts requests that were held out better\n"
+        "than the calibrated model does, placement, forecasts and --plan go by it until\n"
+        "the target is calibrated again; elsewhere what was learned before is dropped.\n"
+        "A file that ends in .csv has a head and numbers, the last column is what is\n"
+        "predicted.\n"
         "\n"
         "--try NAME tries the usual values of one parameter, --try NAME=VALUE,… those named:\n"
         "  threads   of the engine; 0 stands for the cores\n"
@@ -69,6 +74,7 @@ static const tool_help help = {
                 "esdm://run1.nc esdm://mean.nc\n"
                 "  esdm-run --records day/ ./model; esdm-tune --replay day/ --apply\n"
                 "  esdm-run --records day/ ncra in.nc out.nc; esdm-tune --learn day/\n"
+                "  ESDM_MONITOR=trace:run.jsonl ./model; esdm-tune --learn --apply run.jsonl\n"
                 "  esdm-tune --compare site.json.before-esdm-tune --apply --kernel gcrm\n",
     .see_also = "esdm-replay, esdm-mkfs --calibrate, esdm-explain, esdm-advise",
 };
@@ -94,7 +100,7 @@ static const GOptionEntry entries[] = {
     {"minutes", 0, 0, G_OPTION_ARG_DOUBLE, &minutes, "Begin no further trial after that time",
      "NUMBER"},
     {"exhaustive", 0, 0, G_OPTION_ARG_NONE, &exhaustive, "Run all settings", NULL},
-    {"learn", 'l', 0, G_OPTION_ARG_NONE, &learn, "Learn from records instead", NULL},
+    {"learn", 'l', 0, G_OPTION_ARG_NONE, &learn, "Learn from records instead, see above", NULL},
     {"compare", 0, 0, G_OPTION_ARG_FILENAME, &compare_path,
      "Compare this configuration with that of the site", "FILE"},
     {"apply", 0, 0, G_OPTION_ARG_NONE, &apply, "Change the site's configuration when it helps",
@@ -303,7 +309,7 @@ main(int argc, char **argv)
     if (learn && argc < 2)
         return tool_usage("--learn: name the records");
     if (learn)
-        return tool_finish(tune_learn(argv + 1));
+        return tool_finish(apply ? tune_learn_site(argv + 1) : tune_learn(argv + 1));
     tool_exit result = read_options(argc, argv, &workload);
     if (result != TOOL_OK)
         return result;

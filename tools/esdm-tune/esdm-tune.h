@@ -151,6 +151,8 @@ tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guin
 
 /** Learns from records and tells what; NULL-terminated (learn.c). */
 tool_exit tune_learn(char **paths);
+/** Teaches the site what requests in traces took, and tells what came of it (learn_site.c). */
+tool_exit tune_learn_site(char **paths);
 
 void tune_report(const tune_search *search);
 json_t *tune_report_json(const tune_search *search);

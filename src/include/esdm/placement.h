@@ -84,6 +84,11 @@ typedef struct esdm_model_info {
     const esdm_model_sample *samples;
     bool past_memory; /**< the device was measured; false: the memory of the machine had a part in
                            it, or the measurement is of an older version */
+    uint64_t learned_requests; /**< placement and forecasts go by what was learned from so many
+                                    requests of programs (esdm_session_learn()); 0: by the
+                                    measured model with its drift */
+    double learned_error;      /**< for requests that it had not seen: how far off, as a share */
+    double learned_from_error; /**< the same of the measured model with a drift of them */
 } esdm_model_info;
 typedef bool (*esdm_model_visitor)(const esdm_model_info *info, void *user);
 
@@ -94,6 +99,28 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_models(esdm_session *session,
                                                          esdm_error *err);
 /** Seconds that a request takes, with the drifts. @param concurrency ≥ 1. */
 ESDM_API double esdm_model_seconds(const esdm_model_info *info, double bytes, double concurrency);
+
+/** What came of learning. */
+typedef struct esdm_learn_result {
+    uint64_t requests; /**< that could be used */
+    double error;      /**< for requests that were held out: exp(mean |ln(predicted / seen)|) - 1 */
+    double calibrated_error; /**< the same of the measured model, with a drift of the others */
+    bool better;             /**< what was learned predicts better, by more than chance */
+} esdm_learn_result;
+
+/**
+ * Learns from requests that programs made to a target: a regression tree of factors on the measured
+ * times, by the size of a request and how many are under way. Five parts, in the order given, are
+ * each predicted from the others, and both models compared request by request.
+ * @param samples in the order in which they were made; borrowed.
+ * @param keep placement and forecasts go by it from now on, in sessions that are opened later,
+ * until the target is calibrated again; where it is not better, they go by the measured model.
+ * @return ESDM_ENOENT: no such target, or it was not calibrated. ESDM_EINVAL: fewer than 100
+ *         requests that can be used. ESDM_EACCES: with `keep`, a session that may only read.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_learn(
+    esdm_session *session, const char *target, bool reading, const esdm_model_sample *samples,
+    size_t nsamples, bool keep, esdm_learn_result *ret_result, esdm_error *err);
 
 /* ---- what would be ------------------------------------------------------------------------ */
 

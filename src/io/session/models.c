@@ -22,6 +22,7 @@ typedef struct way {
     bool measured;
     esdm__perf perf; /* as measured */
     uint64_t measured_ns;
+    esdm__learned learned;
     esdm__drift loaded;
     esdm__drift drift; /* `loaded` and what was seen since */
     double bytes;      /* that were seen since */
@@ -83,6 +84,34 @@ esdm__models_store(const esdm_session *session, const esdm__site_model *model, e
     return status;
 }
 
+esdm_status
+esdm__models_keep_learned(const esdm_session *session, const char *target, uint64_t measured_ns,
+                          bool reading, const esdm__learned *learned, esdm_error *err)
+{
+    esdm__site_model model = {0};
+    char *text = NULL;
+    esdm_status status = esdm__models_load(session, &model, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__target_model *t = esdm__site_model_find(&model, target);
+    if (t == NULL || t->measured_ns != measured_ns)
+        status = esdm__error_set(err, ESDM_ENOENT,
+                                 "target '%s' was calibrated meanwhile: learn again", target);
+    if (status == ESDM_OK) {
+        esdm__measured *m = reading ? &t->read : &t->write;
+        bool had = m->learned.count > 0;
+        m->learned = *learned;
+        if (had || learned->count > 0) /* it is of the other model */
+            m->drift = (esdm__drift){0};
+        status = esdm__site_drifts_encode(&model, &text, err);
+    }
+    if (status == ESDM_OK)
+        status = session->meta->fact_put(session->store, ESDM__OBSERVED_FACT, text, err);
+    free(text);
+    esdm__site_model_clear(&model);
+    return status;
+}
+
 /* ---- in the session ----------------------------------------------------------------------- */
 
 static void
@@ -91,6 +120,8 @@ take_way(way *w, const esdm__target_model *t, const esdm__measured *m)
     w->measured_ns = t->measured_ns;
     w->measured = esdm__perf_valid(&m->perf);
     w->perf = m->perf;
+    w->learned = m->learned;
+    w->perf.learned = w->learned.count > 0 ? &w->learned : NULL;
     w->loaded = m->drift;
     w->drift = m->drift;
 }

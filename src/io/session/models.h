@@ -42,6 +42,12 @@ esdm_status esdm__models_load(const esdm_session *session, esdm__site_model *ret
 esdm_status esdm__models_store(const esdm_session *session, const esdm__site_model *model,
                                esdm_error *err);
 
+/** Keeps what was learned of one direction of a target, or nothing (count 0), in place of what was
+ *  learned before; its drift begins anew. ESDM_ENOENT: it is not the measured one any more. */
+esdm_status esdm__models_keep_learned(const esdm_session *session, const char *target,
+                                      uint64_t measured_ns, bool reading,
+                                      const esdm__learned *learned, esdm_error *err);
+
 /** Monotonic clock. */
 double esdm__seconds_now(void);
 

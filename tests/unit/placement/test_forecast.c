@@ -9,8 +9,8 @@
 
 #define MIB (1024.0 * 1024.0)
 
-static const esdm__perf fast = {1e-3, 1 / (300 * MIB), 1e-4, 1 / (300 * MIB)};
-static const esdm__perf slow = {1e-3, 1 / (100 * MIB), 1e-4, 1 / (100 * MIB)};
+static const esdm__perf fast = {1e-3, 1 / (300 * MIB), 1e-4, 1 / (300 * MIB), NULL};
+static const esdm__perf slow = {1e-3, 1 / (100 * MIB), 1e-4, 1 / (100 * MIB), NULL};
 
 static void
 test_forecast__large_writes_take_what_all_targets_give(void **state)

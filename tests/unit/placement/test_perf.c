@@ -80,9 +80,9 @@ assert_recovered(const esdm__perf *truth, const sampling *how, double tolerance)
         assert_near("service", found.service_s, truth->service_s, tolerance);
 }
 
-static const esdm__perf disk = {2e-4, 1 / (500 * MIB), 1.5e-4, 1 / (900 * MIB)};
-static const esdm__perf object_store = {3e-2, 1 / (60 * MIB), 3e-3, 1 / (800 * MIB)};
-static const esdm__perf one_at_a_time = {1e-3, 1 / (100 * MIB), 1e-3, 1 / (100 * MIB)};
+static const esdm__perf disk = {2e-4, 1 / (500 * MIB), 1.5e-4, 1 / (900 * MIB), NULL};
+static const esdm__perf object_store = {3e-2, 1 / (60 * MIB), 3e-3, 1 / (800 * MIB), NULL};
+static const esdm__perf one_at_a_time = {1e-3, 1 / (100 * MIB), 1e-3, 1 / (100 * MIB), NULL};
 
 static void
 test_perf__exact_samples_give_the_exact_model(void **state)
@@ -217,7 +217,7 @@ test_perf__invalid_models_are_told(void **state)
     assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = 1e300, .shared_s_per_byte = 1e-9}));
     assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = 1e-3, .stream_s_per_byte = 1e300}));
     /* The slowest that is taken, at its worst, still takes some time. */
-    const esdm__perf slowest = {2.6e6, 1e3, 2.6e6, 1e3};
+    const esdm__perf slowest = {2.6e6, 1e3, 2.6e6, 1e3, NULL};
     assert_true(esdm__perf_valid(&slowest));
     assert_true(isfinite(100 * esdm__perf_seconds(&slowest, 0x1p64, 0x1p64)));
 }

@@ -10,11 +10,11 @@
 #define MIB (1024.0 * 1024.0)
 
 /* 300 MiB/s and 100 MiB/s, whatever the concurrency; a store that answers at once but is slow. */
-static const esdm__perf fast = {1e-3, 1 / (300 * MIB), 1e-4, 1 / (300 * MIB)};
-static const esdm__perf slow = {1e-3, 1 / (100 * MIB), 1e-4, 1 / (100 * MIB)};
-static const esdm__perf near = {1e-5, 1 / (10 * MIB), 1e-5, 1 / (10 * MIB)};
+static const esdm__perf fast = {1e-3, 1 / (300 * MIB), 1e-4, 1 / (300 * MIB), NULL};
+static const esdm__perf slow = {1e-3, 1 / (100 * MIB), 1e-4, 1 / (100 * MIB), NULL};
+static const esdm__perf near = {1e-5, 1 / (10 * MIB), 1e-5, 1 / (10 * MIB), NULL};
 /* Far away: takes long to answer, but many streams at once. */
-static const esdm__perf far = {5e-2, 1 / (50 * MIB), 1e-4, 1 / (1000 * MIB)};
+static const esdm__perf far = {5e-2, 1 / (50 * MIB), 1e-4, 1 / (1000 * MIB), NULL};
 
 static size_t
 first_of(const esdm__place_target *targets, size_t count, const esdm__place_request *request)

@@ -11,7 +11,7 @@
 
 #define MIB (1024.0 * 1024.0)
 
-static const esdm__perf disk = {2e-4, 1 / (500 * MIB), 1.5e-4, 1 / (900 * MIB)};
+static const esdm__perf disk = {2e-4, 1 / (500 * MIB), 1.5e-4, 1 / (900 * MIB), NULL};
 
 static esdm__site_model
 new_model(void)
@@ -121,7 +121,7 @@ static void
 test_site_model__observations_move_the_model(void **state)
 {
     (void) state;
-    const esdm__perf now = {4e-4, 1 / (250 * MIB), 3e-4, 1 / (450 * MIB)}; /* half as fast */
+    const esdm__perf now = {4e-4, 1 / (250 * MIB), 3e-4, 1 / (450 * MIB), NULL}; /* half as fast */
     esdm__drift drift = {0};
     for (int i = 0; i < 400; i++) {
         double bytes = i % 2 == 0 ? 4096 : 16 * MIB;
@@ -150,7 +150,7 @@ test_site_model__changes_are_followed_within_64_mb(void **state)
     for (int slower = 0; slower < 2; slower++) {
         double factor = slower ? 10 : 0.1;
         const esdm__perf now = {disk.latency_s * factor, disk.stream_s_per_byte * factor,
-                                disk.service_s * factor, disk.shared_s_per_byte * factor};
+                                disk.service_s * factor, disk.shared_s_per_byte * factor, NULL};
         for (double bytes = MIB; bytes <= 64 * MIB; bytes *= 2) {
             esdm__drift drift = {0};
             for (double sent = 0; sent < 64 * MIB; sent += bytes)
