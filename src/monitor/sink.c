@@ -17,8 +17,11 @@
 
 #include "base/descriptor.h"
 #include "monitor/parts.h"
+#include "monitor/text.h"
 
 #define POLL_MS 100
+/* Of a span's line without its texts: names of members, and numbers. */
+#define LINE_BYTES (160u + 10 * ESDM__NUMBER_BYTES)
 
 static bool
 ends_with(const char *text, const char *end)
@@ -133,6 +136,17 @@ put(esdm__sink *sink, const atomic_bool *give_up, const char *format, ...)
     return false;
 }
 
+/* Room for so many bytes in the text. */
+static bool
+make_room(esdm__sink *sink, size_t bytes, const atomic_bool *give_up)
+{
+    if (!sink->opened)
+        open_now(sink);
+    if (sink->fd < 0 || bytes > sizeof sink->text)
+        return false;
+    return bytes <= sizeof sink->text - sink->used || esdm__sink_flush(sink, give_up);
+}
+
 void
 esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
 {
@@ -166,14 +180,29 @@ esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__reco
                    name, r->start_ns / 1000, (unsigned) (r->start_ns % 1000), r->ns / 1000,
                    (unsigned) (r->ns % 1000), (int) sink->who->pid, (int) r->thread, r->id,
                    r->cause, container, dataset, target, r->bytes, (int) r->status, detail);
-    return put(sink, give_up,
-               "{\"what\":\"span\",\"kind\":\"%s\",\"pid\":%d,\"thread\":%d,\"id\":%" PRIu64
-               ",\"cause\":%" PRIu64 ",\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64
-               ",\"container\":%s,\"dataset\":%s,\"target\":%s,\"bytes\":%" PRIu64
-               ",\"stored_bytes\":%" PRIu64 ",\"pieces\":%" PRIu32 ",\"status\":%d%s}\n",
-               name, (int) sink->who->pid, (int) r->thread, r->id, r->cause, r->start_ns, r->ns,
-               container, dataset, target, r->bytes, r->stored_bytes, r->pieces, (int) r->status,
-               detail);
+    size_t bytes = LINE_BYTES + strlen(name) + strlen(container) + strlen(dataset) +
+                   strlen(target) + strlen(detail);
+    if (!make_room(sink, bytes, give_up))
+        return false;
+    char *at = sink->text + sink->used;
+    at = esdm__put_text(esdm__put_text(at, "{\"what\":\"span\",\"kind\":\""), name);
+    at = esdm__put_signed(esdm__put_text(at, "\",\"pid\":"), sink->who->pid);
+    at = esdm__put_signed(esdm__put_text(at, ",\"thread\":"), r->thread);
+    at = esdm__put_number(esdm__put_text(at, ",\"id\":"), r->id);
+    at = esdm__put_number(esdm__put_text(at, ",\"cause\":"), r->cause);
+    at = esdm__put_number(esdm__put_text(at, ",\"start_ns\":"), r->start_ns);
+    at = esdm__put_number(esdm__put_text(at, ",\"ns\":"), r->ns);
+    at = esdm__put_text(esdm__put_text(at, ",\"container\":"), container);
+    at = esdm__put_text(esdm__put_text(at, ",\"dataset\":"), dataset);
+    at = esdm__put_text(esdm__put_text(at, ",\"target\":"), target);
+    at = esdm__put_number(esdm__put_text(at, ",\"bytes\":"), r->bytes);
+    at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
+    at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
+    at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
+    at = esdm__put_text(esdm__put_text(at, detail), "}\n");
+    sink->used = (size_t) (at - sink->text);
+    sink->lines++;
+    return true;
 }
 
 static double

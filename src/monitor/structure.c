@@ -10,40 +10,18 @@
 #include <string.h>
 
 #include "monitor/parts.h"
-
-#define NUMBER_BYTES 21u /* of a number, with a comma */
+#include "monitor/text.h"
 
 /* ---- details of spans ------------------------------------------------------------------------ */
 
 static char *
-put_text(char *at, const char *text)
-{
-    size_t bytes = strlen(text);
-    memcpy(at, text, bytes);
-    return at + bytes;
-}
-
-static char *
-put_number(char *at, uint64_t number)
-{
-    char digits[NUMBER_BYTES];
-    size_t n = 0;
-    do
-        digits[n++] = (char) ('0' + number % 10);
-    while ((number /= 10) > 0);
-    while (n > 0)
-        *at++ = digits[--n];
-    return at;
-}
-
-static char *
 put_list(char *at, const char *head, uint32_t count, const uint64_t *numbers)
 {
-    at = put_text(at, head);
+    at = esdm__put_text(at, head);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             *at++ = ',';
-        at = put_number(at, numbers[i]);
+        at = esdm__put_number(at, numbers[i]);
     }
     *at++ = ']';
     return at;
@@ -67,13 +45,13 @@ esdm__detail_selection(uint64_t handle, const char *memory, uint32_t rank, const
     static const char head[] =
         ",\"handle\":,\"memory\":\"\",\"offset\":[],\"size\":[],\"stride\":[]";
     const char *type = memory != NULL ? memory : "user";
-    char *text = malloc(sizeof head + strlen(type) + (size_t) (3 * rank + 1) * NUMBER_BYTES);
+    char *text = malloc(sizeof head + strlen(type) + (size_t) (3 * rank + 1) * ESDM__NUMBER_BYTES);
     if (text == NULL)
         return NULL;
-    char *at = put_text(text, ",\"handle\":");
-    at = put_number(at, handle);
-    at = put_text(at, ",\"memory\":\"");
-    at = put_text(at, type);
+    char *at = esdm__put_text(text, ",\"handle\":");
+    at = esdm__put_number(at, handle);
+    at = esdm__put_text(at, ",\"memory\":\"");
+    at = esdm__put_text(at, type);
     at = put_list(at, "\",\"offset\":[", rank, offset);
     at = put_list(at, ",\"size\":[", rank, size);
     if (has_steps(rank, stride))
@@ -96,7 +74,7 @@ char *
 esdm__detail_meeting(uint64_t handle, bool writing, char *selection)
 {
     char *text = NULL;
-    char own[sizeof ",\"handle\":" + NUMBER_BYTES];
+    char own[sizeof ",\"handle\":" + ESDM__NUMBER_BYTES];
     (void) snprintf(own, sizeof own, ",\"handle\":%" PRIu64, handle);
     int n = asprintf(&text, "%s,\"writing\":%s", selection != NULL ? selection : own,
                      writing ? "true" : "false");
