@@ -4,13 +4,13 @@
 
 #include "api/branches.h"
 #include "api/catalogue.h"
-#include "api/coarse.h"
 #include "api/digest.h"
 #include "api/lines.h"
 #include "api/moment.h"
 #include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/read/coarse.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "io/session/nesting.h"
@@ -88,14 +88,15 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
     esdm__moment moment = {.snapshot = 0};
     status = session->meta->container_find(session->store, normal, &record, err);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    if (status == ESDM_ENOENT && esdm__coarse_is_said(normal, plain) != NULL)
+        return esdm_container_stat(session, plain, ret_info, err);
     if (status == ESDM_ENOENT && esdm__view_is_said(session->site, normal)) {
         status = esdm__virtual_stat_view(session, normal, &record, err);
         if (status == ESDM_OK)
             *ret_info = esdm__info_of(NULL, &record);
         return status;
     }
-    if (status == ESDM_ENOENT &&
-        (esdm__digest_is_asked(normal, plain) || esdm__coarse_is_said(normal, plain) != NULL))
+    if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return esdm_container_stat(session, plain, ret_info, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
         status = esdm__moment_find(session, normal, &moment, err);

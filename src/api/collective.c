@@ -9,6 +9,7 @@
 #include "api/transfer.h"
 #include "base/error.h"
 #include "esdm/float_env.h"
+#include "io/read/coarse.h"
 #include "query/view.h"
 #include "virtual/virtual.h"
 
@@ -81,6 +82,28 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
     return status;
 }
 
+/* "?accuracy=…" was said behind the name. */
+static esdm_status
+open_coarse(esdm_session *session, esdm_comm *comm, const char *name, const char *accuracy,
+            esdm_open_mode mode, uint64_t snapshot, esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container = NULL;
+    if (mode == ESDM_OPEN_WRITE)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s?accuracy=%s' is for reading: write to '%s' itself", name,
+                               accuracy, name);
+    esdm_status status = not_a_query(session, name, err);
+    if (status == ESDM_OK)
+        status = esdm__collective_open(session, comm, name, mode, snapshot, &container, err);
+    if (status == ESDM_OK && !esdm__virtual_is_saved(container))
+        status = esdm__comm_agree(comm, esdm__coarse_apply(container, accuracy, err), err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm_container_discard(container);
+    return status;
+}
+
 esdm_status
 esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const char *name,
                                esdm_open_mode mode, uint64_t snapshot,
@@ -101,8 +124,12 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
         return status;
     esdm_container *container = NULL;
     esdm__span span;
+    char plain[ESDM_CONTAINER_NAME_MAX + 1];
     esdm__span_begin(&span, session->monitor);
     status = esdm__collective_open(session, comm, normal, mode, snapshot, &container, err);
+    const char *accuracy = status == ESDM_ENOENT ? esdm__coarse_is_said(normal, plain) : NULL;
+    if (accuracy != NULL) /* on all ranks */
+        status = open_coarse(session, comm, plain, accuracy, mode, snapshot, &container, err);
     esdm__opening_observed(&span, normal, status == ESDM_OK ? container : NULL,
                            mode == ESDM_OPEN_WRITE ? "write" : "read", comm, status);
     if (status == ESDM_OK && esdm__virtual_is_saved(container)) {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/branches.h"
-#include "api/coarse.h"
 #include "api/digest.h"
 #include "api/moment.h"
 #include "api/regions.h"
@@ -16,6 +15,7 @@
 #include "esdm/digest.h"
 #include "esdm/float_env.h"
 #include "io/io.h"
+#include "io/read/coarse.h"
 #include "io/session/session.h"
 #include "model/undo.h"
 #include "query/view.h"
@@ -187,12 +187,13 @@ open_coarse(esdm_session *session, const char *name, const char *accuracy, esdm_
     esdm_status status = open_container(session, name, mode, snapshot, true, &container, err);
     if (status != ESDM_OK)
         return status;
-    status = esdm__coarse_apply(container, accuracy, err);
+    status = esdm__virtual_coarse(container, accuracy, err);
     if (status != ESDM_OK) {
         esdm_container_discard(container);
         return status;
     }
-    esdm__read_as_before(container);
+    if (container->provider == NULL)
+        esdm__read_as_before(container);
     *ret_container = container;
     return ESDM_OK;
 }
@@ -213,13 +214,13 @@ open_container(esdm_session *session, const char *name, esdm_open_mode mode, uin
     esdm_container *container = NULL;
     status = open_plain(session, normal, mode, snapshot, &container, &why);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    const char *accuracy = status == ESDM_ENOENT ? esdm__coarse_is_said(normal, plain) : NULL;
+    if (accuracy != NULL)
+        return open_coarse(session, plain, accuracy, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__view_is_said(session->site, normal))
         return open_view(session, normal, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);
-    const char *accuracy = status == ESDM_ENOENT ? esdm__coarse_is_said(normal, plain) : NULL;
-    if (accuracy != NULL)
-        return open_coarse(session, plain, accuracy, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
         status = open_moment(session, normal, mode, snapshot, &container, &why);
     if (status == ESDM_OK)

@@ -99,6 +99,15 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
         return question->ensemble != NULL ? ESDM_OK
                                           : esdm__error_nomem(err, strlen(value), "a query");
     }
+    if (strcmp(word, "accuracy") == 0) {
+        if (value[0] == '\0' || question->accuracy != NULL)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "query: 'accuracy' needs one value, as in &accuracy=1%% or "
+                                   "&accuracy=tas:0.5,pr:0.1%%");
+        question->accuracy = strdup(value);
+        return question->accuracy != NULL ? ESDM_OK
+                                          : esdm__error_nomem(err, strlen(value), "a query");
+    }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(word, later[i]) == 0)
             return esdm__error_set(err, ESDM_ENOTSUP,
@@ -284,5 +293,6 @@ esdm__question_clear(esdm__question *question)
     free(question->names);
     free(question->pins);
     free(question->ensemble);
+    free(question->accuracy);
     *question = (esdm__question){0};
 }

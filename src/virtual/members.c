@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/read/coarse.h"
 #include "io/session/pool.h"
 #include "virtual/parts.h"
 
@@ -56,6 +57,12 @@ open_again(esdm__members *members, const esdm__virtual_member *member, esdm_cont
                                "member '%s' of a virtual container was replaced since that was "
                                "opened: open it again",
                                member->name);
+    }
+    if (members->accuracy != NULL)
+        status = esdm__coarse_apply_to_member(container, members->accuracy, err);
+    if (status != ESDM_OK) {
+        esdm__container_drop(container);
+        return status;
     }
     *ret = container;
     return ESDM_OK;
@@ -268,6 +275,7 @@ esdm__members_clear(esdm__members *members)
         free(m->name);
     }
     free(members->items);
+    free(members->accuracy);
     if (session != NULL)
         (void) pthread_mutex_destroy(&members->lock);
     *members = (esdm__members){0};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/read/coarse.h"
 #include "virtual/parts.h"
 
 static const esdm__provider provider = {.read = esdm__virtual_read, .free = esdm__virtual_free};
@@ -130,9 +131,43 @@ esdm__virtual_open(esdm_session *session, const char *query, esdm_container **re
     esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
     if (status != ESDM_OK)
         return status;
-    status = esdm__virtual_open_question(session, query, &question, ret_container, err);
+    esdm_container *container = NULL;
+    status = esdm__virtual_open_question(session, query, &question, &container, err);
+    if (status == ESDM_OK && question.accuracy != NULL)
+        status = esdm__virtual_coarse(container, question.accuracy, err);
     esdm__question_clear(&question);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm__container_drop(container);
     return status;
+}
+
+/* Members that are several in one are told, too. */
+static esdm_status
+loosen_members(esdm__members *members, const char *text, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    members->accuracy = strdup(text);
+    if (members->accuracy == NULL)
+        return esdm__error_nomem(err, strlen(text), "an accuracy");
+    for (size_t i = 0; i < members->count && status == ESDM_OK; i++) {
+        esdm_container *open = members->items[i].open;
+        if (open != NULL && open->provider == &provider)
+            status = loosen_members(&((esdm__virtual *) open->provided)->members, text, err);
+        else if (open != NULL)
+            status = esdm__coarse_apply_to_member(open, text, err);
+    }
+    return status;
+}
+
+esdm_status
+esdm__virtual_coarse(esdm_container *container, const char *text, esdm_error *err)
+{
+    esdm_status status = esdm__coarse_apply(container, text, err);
+    if (status != ESDM_OK || container->provider != &provider)
+        return status;
+    return loosen_members(&((esdm__virtual *) container->provided)->members, text, err);
 }
 
 esdm_status

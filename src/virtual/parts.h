@@ -38,6 +38,7 @@ typedef struct esdm__question {
     esdm__overlap_rule overlap;
     bool fill_gaps;
     char *ensemble; /* owned; the attribute that a dimension is made of; NULL: none */
+    char *accuracy; /* owned; how accurately data are read; NULL: as they are stored */
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */
@@ -142,6 +143,7 @@ typedef struct esdm__members {
     esdm_session *session; /* borrowed */
     esdm__virtual_member *items;
     size_t count;
+    char *accuracy;       /* owned; set before others know the members, as in the question */
     pthread_mutex_t lock; /* a leaf lock; not held while a container is opened */
     size_t open;
     uint64_t clock;

@@ -135,6 +135,11 @@ esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_cont
                    esdm_error *err)
 {
     esdm__buffer pins = {0};
+    if (whole->coarse)
+        return esdm__error_set(
+            err, ESDM_ENOTSUP,
+            "a saved query says no accuracy: leave '&accuracy=' out, and open the "
+            "name with '?accuracy='");
     esdm_status status = esdm__virtual_copy_structure(whole, to, err);
     to->writable = true;
     if (status == ESDM_OK && pin)

@@ -51,6 +51,9 @@ esdm_status esdm__virtual_normalise(const char *name, char *buffer, esdm_error *
  */
 esdm_status esdm__virtual_open(esdm_session *session, const char *query,
                                esdm_container **ret_container, esdm_error *err);
+/** esdm__coarse_apply() of what a query, a view or a saved query opened, which nobody else knows
+ * yet: members follow as far as they have what the text names. */
+esdm_status esdm__virtual_coarse(esdm_container *container, const char *text, esdm_error *err);
 /** Opens a place of a view (query/view.h) as a query is opened. ESDM_ENOENT: there is nothing, or a
  *  folder. @param name normalised. @param snapshot ESDM_SNAPSHOT_LATEST, or of the one container
  *  that is there. */

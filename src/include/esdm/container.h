@@ -72,7 +72,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_create(esdm_session *session
  *                 are stored in; `?accuracy=0.5K`: of variables in these units, or in units with
  *                 another prefix; `?accuracy=tas:0.5,pr:1%`: of variables by name. Of what is
  *                 stored in layers (ESDM_MODE_PROGRESSIVE) only the bytes are read that this
- *                 needs. For reading alone; ESDM_ENOTSUP of queries.
+ *                 needs. For reading alone. In a query it is one word more, `?a=b&accuracy=1%`; a
+ *                 view and a saved query have it behind their names. Their members are read so as
+ *                 far as they are stored in layers, coordinates never.
  * @param snapshot a number from esdm_container_snapshots() or ESDM_SNAPSHOT_LATEST. An old one
  *                 opens for reading only.
  */

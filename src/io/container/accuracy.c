@@ -254,6 +254,13 @@ compile_bounds(const esdm_accuracy *stated, bounds *b)
                 share < (double) INFINITY);
 }
 
+double
+esdm__accuracy_scale(const esdm_dataset *dataset)
+{
+    bool is_float = dataset->type == ESDM_TYPE_FLOAT32 || dataset->type == ESDM_TYPE_FLOAT64;
+    return is_float ? 1 : fabs(number_of(dataset, "scale_factor", 1));
+}
+
 /* Bounds of unpacked numbers become those of the stored ones. */
 static esdm_status
 unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, bounds *b, esdm_error *err)

@@ -73,6 +73,9 @@ const esdm__region_map *esdm__accuracy_map(const esdm__accuracy *accuracy, esdm_
 /** The regions that the box touches, and lies in: all of them, and none, where the map is NULL. */
 esdm__whereabouts esdm__accuracy_where(const esdm__accuracy *accuracy, const esdm__region_map *map,
                                        const esdm__box *box);
+/** By what numbers of the dataset are multiples of stored ones: |scale_factor| of packed ones,
+ * else 1. */
+double esdm__accuracy_scale(const esdm_dataset *dataset);
 /** An absolute tolerance as a text, with or without units: *ret_stated states it, in the dataset's
  *  units; *ret_stored is it in those of the stored numbers. ESDM_EINVAL: what is wrong with it. */
 esdm_status esdm__accuracy_tolerance(const esdm_dataset *dataset, const char *text,

@@ -206,6 +206,33 @@ def sperr(module, field, bound):
                                                            numthreads=1), decode, lossy_axes=3)
 
 
+def zfp(module, field, bound):
+    return WheelCoder(field, lambda v: module.zfp_encode(v, bound, mode=module.ZFP.MODE.FIXED_ACCURACY,
+                                                         numthreads=1),
+                      lambda e, v: module.zfp_decode(e), lossy_axes=4)
+
+
+def quantised(field, bound, encode, decode):
+    """Multiples of twice the bound, as integers; what is off by rounding to float is not mended."""
+    step = 2 * bound
+
+    def to_codes(values):
+        return numpy.rint(values.reshape(-1).astype(float) / step).astype(numpy.int32)
+    return WheelCoder(field, lambda v: encode(to_codes(v)),
+                      lambda e, v: (decode(e) * step).astype(numpy.float32), lossy_axes=1)
+
+
+def quantised_pcodec(module, field, bound):
+    config = module.ChunkConfig(compression_level=8)
+    return quantised(field, bound, lambda codes: module.standalone.simple_compress(codes, config),
+                     module.standalone.simple_decompress)
+
+
+def quantised_zstd(module, field, bound):
+    return quantised(field, bound, lambda codes: module.zstd_encode(codes.tobytes(), 3),
+                     lambda e: numpy.frombuffer(module.zstd_decode(e), numpy.int32))
+
+
 def pcodec(module, field, _):
     config = module.ChunkConfig(compression_level=8)
     return WheelCoder(field, lambda v: module.standalone.simple_compress(v.reshape(-1), config),
@@ -219,7 +246,9 @@ def blosc2(module, field, _):
                       lambda e, v: numpy.frombuffer(module.decompress2(e, nthreads=1), v.dtype))
 
 
-WHEELS = [("SZ3", "absolute", "imagecodecs", sz3), ("SPERR", "absolute", "imagecodecs", sperr),
+WHEELS = [("zfp", "absolute", "imagecodecs", zfp),
+          ("quantise+pcodec-8", "absolute", "pcodec", quantised_pcodec),
+          ("quantise+zstd-3", "absolute", "imagecodecs", quantised_zstd), ("SZ3", "absolute", "imagecodecs", sz3), ("SPERR", "absolute", "imagecodecs", sperr),
           ("pcodec-8", "lossless", "pcodec", pcodec), ("blosc2", "lossless", "blosc2", blosc2)]
 
 
@@ -228,7 +257,7 @@ def from_wheels():
     for name, kind, module, make in WHEELS:
         try:
             loaded = importlib.import_module(module)
-            if module == "imagecodecs" and not getattr(loaded, name).available:
+            if module == "imagecodecs" and not getattr(loaded, name.split("+")[-1].split("-")[0].upper()).available:
                 raise ImportError(f"{module} was built without it")
             found.append(Wheel(name, kind, loaded, make))
         except ImportError as problem:
@@ -242,6 +271,9 @@ def all_of(library, folder):
     entrants += from_library(library)
     wheels, absent = from_wheels()
     names = {e.name for e in entrants}
+    wheels = [w for w in wheels if w.name not in names]  # the library itself is there
+    names |= {w.name for w in wheels}
+    absent = [(name, why) for name, why in absent if name not in names]
     absent += [(name, "bench_rivals.so was built without its library")
                for name in ("zfp", "fpzip", "libaec") if name not in names]
     return entrants + wheels, absent

@@ -9,6 +9,8 @@ import time
 
 import numpy
 
+import quality as qualities
+
 HUGE = 1e9  # numbers from here on are no data; FIELD_FILE_HUGE of field_file.h
 
 
@@ -134,8 +136,9 @@ def timed(function):
     return time.process_time() - began, result
 
 
-def run(entrant, field, kind, relative_bound, repeat):
-    """One line of results. The absolute bound is a share of the field's range."""
+def run(entrant, field, kind, relative_bound, repeat, quality=False):
+    """One line of results. The absolute bound is a share of the field's range. @param quality: with what
+    became of structure and spectra."""
     bound = relative_bound * field.range if kind == "absolute" else relative_bound
     encode_s, decode_s = [], []
     base = {"name": entrant.name, "own": entrant.own, "field": field.name, "kind": kind,
@@ -153,6 +156,8 @@ def run(entrant, field, kind, relative_bound, repeat):
         return {**base, "failed": str(problem) or type(problem).__name__, "violations": 0}
     violations, worst, mean = compare(field, kind, bound, numpy.asarray(again), coder.masked)
     stored = coder.bytes(encoded)
+    if quality:
+        base |= qualities.of(field, again)
     return {**base, "stored_bytes": stored, "ratio": field.values.nbytes / stored,
             "encode_s": statistics.median(encode_s), "decode_s": statistics.median(decode_s),
             "violations": violations, "worst": worst, "mean_change": mean, "how": coder.how}

@@ -28,6 +28,7 @@ if not (BUILD / "tests/bench/bench_rivals.so").exists():
     sys.exit(SKIPPED)
 sys.path.insert(0, str(HERE))
 import measure  # pylint: disable=wrong-import-position
+import quality  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 
 
@@ -64,6 +65,42 @@ class Checks(unittest.TestCase):
         field = field_of([0, 0])
         again = numpy.array([1, 0], numpy.float32)
         self.assertAlmostEqual(measure.compare(field, "absolute", 1, again, False)[2], 0.05)
+
+
+class Qualities(unittest.TestCase):
+    """Of fields of which the answer is known."""
+
+    def setUp(self):
+        y, x = numpy.mgrid[:40, :64]
+        waves = numpy.sin(2 * numpy.pi * 5 * x / 64) + 0.1 * numpy.cos(0.2 * y)
+        self.waves = waves.astype(numpy.float32)
+        self.field = field_of(self.waves)
+        self.field.is_data, self.field.shape = self.field.is_data.reshape(-1), self.waves.shape
+        self.field.range = float(self.waves.max() - self.waves.min())
+
+    def test_what_is_the_same_is_perfect(self):
+        found = quality.of(self.field, self.waves)
+        self.assertEqual((found["psnr"], found["dssim"], found["spectral_error"]), (None, 1.0, 0.0))
+
+    def test_noise_costs_structure_and_no_mean(self):
+        noise = 0.1 * numpy.random.default_rng(1).choice([-1, 1], self.waves.shape)
+        noise -= noise.mean()
+        found = quality.of(self.field, self.waves + noise)
+        self.assertAlmostEqual(found["psnr"], 20 * math.log10(self.field.range / 0.1), places=1)
+        self.assertTrue(0.5 < found["dssim"] < 0.99, found)
+        self.assertTrue(abs(found["mean_change"]) < 1e-6 and abs(found["autocorrelation"]) < 0.1, found)
+
+    def test_damped_waves_are_seen_in_the_spectrum(self):
+        found = quality.of(self.field, self.waves * 0.9)
+        self.assertAlmostEqual(found["spectral_error"], 1 - 0.9 ** 2, places=2)
+        self.assertTrue(found["extremes_change"] > 0.04 and found["autocorrelation"] > 0.5, found)
+
+    def test_missing_points_do_not_count(self):
+        self.field.values[10:20] = 1e20
+        self.field.is_data = (numpy.abs(self.field.values) < measure.HUGE).reshape(-1)
+        again = self.field.values.copy()
+        again[10:20] = -7
+        self.assertEqual(quality.of(self.field, again)["dssim"], 1.0)
 
 
 class Goals(unittest.TestCase):
@@ -114,6 +151,25 @@ class Run(unittest.TestCase):
             fields = [r["field"] for r in self.out["results"]
                       if r["name"] == name and r["kind"] == "lossless"]
             self.assertIn(len(fields), (0, 2), name)
+
+    def test_public_makes_table_page_and_json(self):
+        folder = pathlib.Path(self.folder.name)
+        done = subprocess.run(
+            [sys.executable, HERE / "public.py", "--build", BUILD, "--fields", folder, "--short", "--json",
+             folder / "public.json", "--html", folder / "public.html", "--markdown", folder / "public.md"],
+            capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = json.loads((folder / "public.json").read_text(encoding="utf-8"))
+        text, page = ((folder / f"public.{kind}").read_text(encoding="utf-8") for kind in ("md", "html"))
+        own = [s for s in out["summary"] if s["own"]]
+        self.assertEqual(len(own), 9)  # three modes, three bounds
+        for s in own:
+            self.assertEqual((s["kept"], s["failed"]), (2, 0), s)
+            self.assertIn(f"| **{s['name']}** | 2 of 2 | {s['ratio']:.2f} |", text)
+        self.assertEqual(page.count("<svg"), 6)
+        self.assertNotRegex(page, r"(src|href)=|nan|inf\b")
+        for name in out["absent"]:
+            self.assertIn(f"Absent: {name} (", text)
 
     def test_summary_is_the_mean_of_the_results(self):
         for line in self.out["summary"]:

@@ -127,6 +127,76 @@ def test_units_variables_and_what_is_told():
                      "a digest is of what is stored")
 
 
+def members(site, most=3):
+    """Days of a real field as containers that continue each other, the second one without layers."""
+    program = ("import netCDF4, sys\n"
+               "with netCDF4.Dataset(sys.argv[1]) as source:\n"
+               "    source.set_auto_mask(False)\n"
+               "    data = source['cesm_TS'][:6]\n"
+               "for i in range(3):\n"
+               "    with netCDF4.Dataset(f'{sys.argv[2]}{i}.nc', 'w') as out:\n"
+               "        out.model, out.part = 'layered', i\n"
+               "        for d, n in zip(('time', 'lat', 'lon'), (None, *data.shape[1:])):\n"
+               "            out.createDimension(d, n)\n"
+               "        t = out.createVariable('time', 'f8', ('time',))\n"
+               "        t.units = 'days since 2000-01-01'\n"
+               "        t[:] = [2 * i, 2 * i + 1]\n"
+               "        for d, n in zip(('lat', 'lon'), data.shape[1:]):\n"
+               "            c = out.createVariable(d, 'f8', (d,))\n"
+               "            c.units = 'degrees_north' if d == 'lat' else 'degrees_east'\n"
+               "            c[:] = [0.37 * k for k in range(n)]\n"
+               "        v = out.createVariable('ts', 'f4', ('time', 'lat', 'lon'))\n"
+               "        v.units = 'K'\n"
+               "        v[:] = data[2 * i:2 * i + 2]\n")
+    run([PYTHON, "-c", program, field("cesm_TS"), site.file("part")])
+    for i in range(most):
+        run([tool("esdm-cp"), "--accuracy", f"*: mode={'balanced' if i == 1 else 'progressive'}",
+             site.file(f"part{i}.nc"), f"esdm://parts/{i}.nc"])
+
+
+def test_queries_and_saved_ones():
+    """Members with layers are read coarsely, one without as it is; coordinates are never rounded."""
+    need_program("ncdump")
+    program = ("import netCDF4, sys, numpy\n"
+               "want = netCDF4.Dataset(sys.argv[1])\n"
+               "got = netCDF4.Dataset(sys.argv[2])\n"
+               "for name in ('time', 'lat', 'lon'):\n"
+               "    assert (want[name][:] == got[name][:]).all(), name\n"
+               "off = abs(want['ts'][:] - got['ts'][:])\n"
+               "print(*[float(off[2 * i:2 * i + 2].max()) for i in range(3)])\n")
+    with Site() as site:
+        members(site)
+        query = "?model=layered"
+        run([tool("esdm-ln"), query, "saved.nc"])
+        span = 130  # K, of all
+        for name in (f"{query}&accuracy=1%", f"?accuracy=1%&{query[1:]}", f"{query}&accuracy=ts:1.3",
+                     f"{query}&accuracy=1.3K", "saved.nc?accuracy=1%"):
+            off = list(map(float, client([PYTHON, "-c", program, f"esdm://{query}", f"esdm://{name}"]).stdout.split()))
+            print(name, off)
+            expect(off[1] == 0 and all(0.01 < off[i] <= span / 100 for i in (0, 2)), (name, off))
+            header = client(["ncdump", "-h", f"esdm://{name}"]).stdout
+            expect("asked for; each container as it is stored" in header, header)
+        coarse, full = (fetched(site, f"{query}{q}") for q in ("&accuracy=1%", ""))
+        expect(coarse < 0.7 * full, (coarse, full))
+        expect(fetched(site, f"{query}&part=0&accuracy=1%") < 0.5 * fetched(site, f"{query}&part=0"), "one alone")
+        for text, word in (("pr:1%", "no such variable"), ("lat:1%", "describes variables"), ("1Pa", "such units"),
+                           ("", "needs one value"), ("1%&accuracy=2%", "needs one value")):
+            expect_error(run([tool("esdm-stat"), f"{query}&accuracy={text}"], check=False), word) \
+                if word == "needs one value" else \
+                expect_error(client(["ncdump", "-h", f"esdm://{query}&accuracy={text}"], check=False), word)
+        expect_error(run([tool("esdm-ln"), f"{query}&accuracy=1%", "other.nc"], check=False), "no accuracy")
+
+
+def test_what_earlier_statements_left():
+    """A looser statement holds for what was written under it: it is told."""
+    need_program("ncdump", "ncatted")
+    with Site() as site:
+        copy(field("cesm_TS"), "ts.nc", "cesm_TS: abs=2 K; mode=progressive")
+        client(["ncatted", "-a", "esdm_absolute_tolerance,cesm_TS,o,c,0.01 K", "esdm://ts.nc"])
+        header = client(["ncdump", "-h", "esdm://ts.nc?accuracy=0.5K"]).stdout
+        expect("quantization_maximum_absolute_error = 2. ;" in header, header)
+
+
 def test_mounted_and_over_http():
     """The same numbers by every door; what one door keeps of a name is not told of the other."""
     with Site() as site:
@@ -209,4 +279,4 @@ def numbers(path):
 
 
 main(test_real_fields_in_a_quarter_of_the_bytes, test_parts_and_both_in_one_process,
-     test_units_variables_and_what_is_told, test_mounted_and_over_http, test_xarray_keeps_them_apart)
+     test_units_variables_and_what_is_told, test_queries_and_saved_ones, test_what_earlier_statements_left, test_mounted_and_over_http, test_xarray_keeps_them_apart)
