@@ -155,19 +155,102 @@ parameter_of(looking *l, codes_handle *h)
     return known;
 }
 
-/* Pa, m, or the number of the level. */
-static double
-level_of(codes_handle *h, const gribs_parameter *p, unsigned edition)
+static bool
+scaled(codes_handle *h, const char *factor_key, const char *value_key, double *ret)
 {
-    double level = (double) number(h, "level", 0);
-    bool hecto = g_strcmp0(p->level_type, "isobaricInhPa") == 0;
-    long factor = number(h, "scaleFactorOfFirstFixedSurface", CODES_MISSING_LONG);
-    long value = number(h, "scaledValueOfFirstFixedSurface", CODES_MISSING_LONG);
-    if (edition == 2 && factor != CODES_MISSING_LONG && value != CODES_MISSING_LONG &&
-        factor != 255)
-        return factor >= 0 ? (double) value / pow(10, (double) factor)
-                           : (double) value * pow(10, (double) -factor);
-    return hecto ? level * 100 : level;
+    long factor = number(h, factor_key, CODES_MISSING_LONG);
+    long value = number(h, value_key, CODES_MISSING_LONG);
+    if (factor == CODES_MISSING_LONG || value == CODES_MISSING_LONG || factor == 255)
+        return false;
+    *ret = factor >= 0 ? (double) value / pow(10, (double) factor)
+                       : (double) value * pow(10, (double) -factor);
+    return true;
+}
+
+/* What edition 1 counts levels in, in the unit of their axis. */
+static double
+unit_of(const gribs_parameter *p, codes_handle *h)
+{
+    long type = number(h, "indicatorOfTypeOfLevel", -1);
+    if (type == 100 || type == 101) /* hPa; layers of it: kPa */
+        return type == 100 ? 100 : 1000;
+    if (type == 111 || type == 112) /* cm */
+        return 0.01;
+    return g_strcmp0(p->level_type, "isobaricInhPa") == 0 ? 100 : 1;
+}
+
+/* Pa, m, or the number of the level. */
+static void
+level_of(codes_handle *h, gribs_message *m)
+{
+    const gribs_parameter *p = m->parameter;
+    double unit = unit_of(p, h);
+    bool layer = p->level_type != NULL && g_str_has_suffix(p->level_type, "Layer");
+    m->level = (double) number(h, "level", 0) * unit;
+    m->level_end = NAN;
+    if (m->place.edition == 2) {
+        bool found = scaled(h, "scaleFactorOfFirstFixedSurface", "scaledValueOfFirstFixedSurface",
+                            &m->level);
+        if (found && number(h, "typeOfSecondFixedSurface", 255) != 255)
+            (void) scaled(h, "scaleFactorOfSecondFixedSurface", "scaledValueOfSecondFixedSurface",
+                          &m->level_end);
+    } else if (layer) {
+        m->level = (double) number(h, "topLevel", 0) * unit;
+        m->level_end = (double) number(h, "bottomLevel", 0) * unit;
+    }
+}
+
+/* ---- hybrid levels -------------------------------------------------------------------------- */
+
+/* 32,767 is what edition 2 has numbers for. */
+#define COEFFICIENTS_MAX 65536u
+
+static void
+free_hybrid(gpointer data)
+{
+    gribs_hybrid *hybrid = data;
+    g_free(hybrid->a);
+    g_free(hybrid);
+}
+
+/* All of a, then all of b. */
+static const gribs_hybrid *
+hybrid_of(looking *l, codes_handle *h, const gribs_parameter *p)
+{
+    size_t n = 0;
+    if (p->level_type == NULL || !g_str_has_prefix(p->level_type, "hybrid") ||
+        codes_get_size(h, "pv", &n) != CODES_SUCCESS || n < 4 || n % 2 != 0 || n > COEFFICIENTS_MAX)
+        return NULL;
+    g_autofree double *values = g_new0(double, n);
+    if (codes_get_double_array(h, "pv", values, &n) != CODES_SUCCESS)
+        return NULL;
+    for (guint i = 0; i < l->index->hybrids->len; i++) {
+        const gribs_hybrid *known = g_ptr_array_index(l->index->hybrids, i);
+        if (known->interfaces == n / 2 && memcmp(known->a, values, n * sizeof *values) == 0)
+            return known;
+    }
+    gribs_hybrid *made = g_new0(gribs_hybrid, 1);
+    made->interfaces = n / 2;
+    made->a = g_steal_pointer(&values);
+    made->b = made->a + n / 2;
+    g_ptr_array_add(l->index->hybrids, made);
+    return made;
+}
+
+/* ---- times ---------------------------------------------------------------------------------- */
+
+/* Where the period of a sum, a mean, … begins. @param end_s the valid time. */
+static int64_t
+begin_of(codes_handle *h, int64_t end_s)
+{
+    static const long seconds[] = {
+        [0] = 60, [1] = 3600, [2] = 86400, [10] = 10800, [11] = 21600, [12] = 43200, [13] = 1};
+    long first = number(h, "startStep", 0), last = number(h, "endStep", 0);
+    long unit = number(h, "stepUnits", 1);
+    long each = unit >= 0 && unit < (long) G_N_ELEMENTS(seconds) ? seconds[unit] : 0;
+    if (last <= first || last > 1000000 || first < -1000000)
+        return end_s;
+    return end_s - (int64_t) (last - first) * each;
 }
 
 static bool
@@ -282,11 +365,15 @@ static esdm_status
 describe(looking *l, codes_handle *h, gribs_message *m)
 {
     m->parameter = parameter_of(l, h);
-    m->level = level_of(h, m->parameter, m->place.edition);
+    level_of(h, m);
+    m->hybrid = hybrid_of(l, h, m->parameter);
     m->member = number(h, "perturbationNumber", -1);
+    m->members = number(h, "numberOfForecastsInEnsemble", -1);
+    m->ensemble = number(h, "typeOfEnsembleForecast", -1);
     if (!instant(number(h, "validityDate", 0), number(h, "validityTime", 0), &m->time_s) ||
         !instant(number(h, "dataDate", 0), number(h, "dataTime", 0), &m->reference_s))
         return wrong(l, m->place.position, ESDM_ENOTSUP, "its time is no date of this calendar");
+    m->begin_s = begin_of(h, m->time_s);
     if (l->index->centre == NULL)
         l->index->centre = text(h, "centreDescription");
     return ESDM_OK;
@@ -403,6 +490,7 @@ gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
     gribs_index *index = g_new0(gribs_index, 1);
     index->parameters = g_ptr_array_new_with_free_func(free_parameter);
     index->grids = g_ptr_array_new_with_free_func(free_grid);
+    index->hybrids = g_ptr_array_new_with_free_func(free_hybrid);
     index->messages = g_array_new(FALSE, FALSE, sizeof(gribs_message));
     looking l = {.file = file,
                  .index = index,
@@ -434,6 +522,7 @@ gribs_index_free(gribs_index *index)
         return;
     g_ptr_array_unref(index->parameters);
     g_ptr_array_unref(index->grids);
+    g_ptr_array_unref(index->hybrids);
     g_array_unref(index->messages);
     g_free(index->centre);
     g_free(index);

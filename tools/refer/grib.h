@@ -105,15 +105,25 @@ typedef struct gribs_grid {
     double *latitudes, *longitudes; /* of rows and columns, else of all points */
 } gribs_grid;
 
+/** Coefficients of hybrid levels, at the interfaces of layers: pressure = a + b * surface's. */
+typedef struct gribs_hybrid {
+    size_t interfaces;
+    double *a, *b; /* Pa; 1 */
+} gribs_hybrid;
+
 typedef struct gribs_message {
     gribs_place place;
     unsigned field;  /* which one of the message, from 0 */
     unsigned fields; /* of the message */
     const gribs_parameter *parameter;
     const gribs_grid *grid;
-    double level;   /* in the unit of its axis */
-    long member;    /* of an ensemble; -1: none */
-    int64_t time_s; /* valid time, since 1970 */
+    const gribs_hybrid *hybrid; /* NULL: it has none */
+    double level;               /* in the unit of its axis; of layers the first bound */
+    double level_end;           /* the other bound; NAN: it is no layer */
+    long member;                /* of an ensemble; -1: none */
+    long members, ensemble;     /* how many there are, and of which type; -1: not said */
+    int64_t time_s;             /* valid time, since 1970; of periods their end */
+    int64_t begin_s;            /* of the period; time_s: an instant, or not known */
     int64_t reference_s;
     uint64_t checksum; /* XXH3 of its bytes; 0 where they were not read */
 } gribs_message;
@@ -121,6 +131,7 @@ typedef struct gribs_message {
 typedef struct gribs_index {
     GPtrArray *parameters; /* gribs_parameter, owned */
     GPtrArray *grids;      /* gribs_grid, owned */
+    GPtrArray *hybrids;    /* gribs_hybrid, owned */
     GArray *messages;      /* gribs_message, as they lie in the file */
     char *centre;
 } gribs_index;

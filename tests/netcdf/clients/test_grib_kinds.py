@@ -250,6 +250,116 @@ assert failed > count // 10 and same > count // 10
 """
 
 
+SAME_AXES = """
+import netCDF4, numpy as np, sys
+a, b = (netCDF4.Dataset(n) for n in sys.argv[1:3])
+for name in sys.argv[3:]:
+    v, w = a[name], b[name]
+    assert v.dimensions == w.dimensions and v.shape == w.shape, (name, v, w)
+    assert np.ma.allequal(v[:], w[:]), (name, v[:], w[:])
+    for k in ("standard_name", "units", "positive", "axis", "bounds"):
+        if "GRIB_shortName" not in w.ncattrs() and k in v.ncattrs():
+            assert v.getncattr(k) == w.getncattr(k), (name, k, v, w)
+"""
+
+
+def as_cdo(site, name, messages, *variables):
+    """Refers to the messages; the variables equal those of cdo."""
+    path, copy = site.folder / f"{name}.grib", site.folder / f"{name}.nc"
+    path.write_bytes(b"".join(messages))
+    run([REF, "-q", path, f"esdm://{name}"])
+    if variables:
+        run(["cdo", "-s", "-f", "nc4", "copy", path, copy])
+        python(SAME_AXES, copy, f"esdm://{name}", *variables)
+    return read(name)
+
+
+def surfaces(kind, first, second=None):
+    """Keys of a level in centimetres, or of a layer."""
+    keys = {"typeOfFirstFixedSurface": kind} | ({"typeOfSecondFixedSurface": kind} if second is not None else {})
+    keys |= {"scaleFactorOfFirstFixedSurface": 2, "scaledValueOfFirstFixedSurface": first}
+    if second is not None:
+        keys |= {"scaleFactorOfSecondFixedSurface": 2, "scaledValueOfSecondFixedSurface": second}
+    return keys
+
+
+def test_levels_are_those_of_cdo():
+    need_program("cdo")
+    with Site() as site:
+        pv = [0.0, 2000.0, 4000.0, 0.0, 0.0, 0.1, 0.4, 1.0]
+        hybrid = {"typeOfLevel": "hybrid", "PVPresent": 1, "pv": pv}
+        got = as_cdo(site, "hybrid", [field(shortName="t", **hybrid, level=k) for k in (1, 2, 3)] +
+                     [field(shortName="q", **hybrid, level=k) for k in (1, 2)] + [field("regular_ll_sfc_grib2", shortName="sp")],
+                     "t", "q", "lev", "lev_2", "hyai", "hybi", "hyam", "hybm")
+        expect(got["lev"]["formula_terms"] == got["lev_2"]["formula_terms"] == "ap: hyam b: hybm ps: sp", got["lev"])
+        expect(got["lev"]["long_name"] == "hybrid level at layer midpoints", got["lev"])
+        # Two sets of coefficients are two axes, and variables.
+        other = {**hybrid, "pv": [0.0, 5000.0, 0.0, 0.0, 0.5, 1.0]}
+        got = as_cdo(site, "two", [field(shortName="t", **hybrid, level=1), field(shortName="t", **other, level=1)])
+        expect(got["hyai"]["shape"] == [4] and got["hyai_2"]["shape"] == [3] and "hyam_2" in got["lev_2"]["formula_terms"], f"{got.keys()}")
+        expect(got["t"]["dims"][1] == "lev" and got["t_2"]["dims"][1] == "lev_2", "both are one axis")
+        soil = as_cdo(site, "soil", [field(shortName="t", **surfaces(106, a, b)) for a, b in ((0, 7), (7, 28), (28, 100))],
+                      "t", "depth", "depth_bnds")
+        expect(soil["depth_bnds"]["values"] == [0, .07, .07, .28, .28, 1], soil["depth_bnds"])
+        for kind in ("theta", "sigma", "generalVertical", "depthBelowSea", "heightAboveSea", "isobaricInPa"):
+            axis = {"depthBelowSea": "depth", "heightAboveSea": "alt", "isobaricInPa": "plev", "generalVertical": "height"}.get(kind, "lev")
+            as_cdo(site, kind, [field(shortName="t", typeOfLevel=kind, level=k) for k in (3, 7)], "t", axis)
+        one = as_cdo(site, "hybrid1", [field("regular_ll_pl_grib1", shortName="t", typeOfLevel="hybrid", PVPresent=1, pv=pv, level=k)
+                                       for k in (1, 2, 3)], "t", "lev")
+        expect(one["hyai"]["values"] == pv[:4], one["hyai"])
+
+
+def periods(steps, kind=1, **keys):
+    return [field("regular_ll_sfc_grib2", productDefinitionTemplateNumber=8, typeOfStatisticalProcessing=kind, **keys, stepRange=s)
+            for s in steps]
+
+
+def test_periods_have_bounds():
+    need_program("cdo")
+    with Site() as site:
+        rain = {"shortName": "tp"}
+        got = as_cdo(site, "each", periods(("0-6", "6-12", "12-18"), **rain), "tp")
+        expect(got["time"]["bounds"] == "time_bnds" and got["time_bnds"]["values"] == [0, 6, 6, 12, 12, 18], got["time"])
+        expect(got["tp"]["cell_methods"] == "time: sum" and got["time"]["values"] == [6, 12, 18], got["tp"])
+        got = as_cdo(site, "since", periods(("0-6", "0-12"), **rain) + [field("regular_ll_sfc_grib2", shortName="sp", stepRange=str(t))
+                                                                       for t in (3, 12)])
+        expect(got["time_bnds"]["values"] == [3, 3, 0, 6, 0, 12], got["time_bnds"])
+        expect(got["sp"]["cell_methods"] == "time: point", got["sp"])
+        # Periods of two lengths that end together have no common bounds.
+        got = as_cdo(site, "both", periods(("0-12", "12-24"), **rain) + periods(("6-12", "18-24"), kind=2, parameterCategory=2,
+                                                                                parameterNumber=22))
+        expect("time_bnds" not in got and got["tp"]["cell_methods"] == "time: sum (comment: over the 12 hours before)", f"{got['tp']}")
+        expect(any(v.get("cell_methods") == "time: maximum (comment: over the 6 hours before)" for v in got.values()), f"{got}")
+
+
+def test_members_grids_and_constant_fields():
+    need_program("cdo")
+    with Site() as site:
+        members = [field(shortName="t", productDefinitionTemplateNumber=1, numberOfForecastsInEnsemble=3, perturbationNumber=m,
+                         level=500) for m in (0, 1, 2)]
+        got = as_cdo(site, "members", members, "t", "t_2", "t_3")
+        for m, name in enumerate(("t", "t_2", "t_3")):
+            expect(got[name]["realization"] == str(m) and got[name]["ensemble_members"] == "3", got[name])
+            expect(same(got[name]["values"], members[m]), name)
+        holes = field(shortName="t", level=850, missing=7)
+        constant = gribs.message("regular_ll_pl_grib2", shortName="t", level=500, values=[273.5] * 496)
+        got = as_cdo(site, "holes", [holes, constant], "t", "plev")
+        expect(same(got["t"]["values"][:496], holes) and set(got["t"]["values"][496:]) == {273.5}, "constant")
+        for sample in ("reduced_gg_sfc_grib2", "reduced_rotated_gg_sfc_grib2", "rotated_ll_sfc_grib2", "rotated_gg_pl_grib1",
+                       "reduced_gg_pl_32_grib1", "polar_stereographic_pl_grib2"):
+            data = (gribs.SAMPLES / f"{sample}.tmpl").read_bytes()
+            got = as_cdo(site, sample, [data])
+            name = next(n for n, v in got.items() if "GRIB_shortName" in v)
+            expect(same(got[name]["values"], data) and got[name]["coordinates"] == "lat lon", f"{sample}: {got[name]}")
+            expect(got["lat"]["dims"] == got[name]["dims"][-len(got["lat"]["dims"]):] and "GRIB_gridType" in got[name], sample)
+        path = site.folder / "spectral.grib"
+        path.write_bytes((gribs.SAMPLES / "sh_pl_grib2.tmpl").read_bytes())
+        expect_error(run([REF, path, "esdm://sh"], check=False), "spectral.grib", "message at byte 0", "spectral")
+        path.write_bytes((gribs.SAMPLES / "lambert_bf_grib2.tmpl").read_bytes())
+        expect_error(run([REF, path, "esdm://bf"], check=False), "message at byte 0", "where its points lie")
+
+
 if __name__ == "__main__":
-    sys.exit(main(test_several_fields_in_a_message, test_messages_on_a_web_server,
+    sys.exit(main(test_levels_are_those_of_cdo, test_periods_have_bounds, test_members_grids_and_constant_fields,
+                  test_several_fields_in_a_message, test_messages_on_a_web_server,
                   test_random_changes_on_a_web_server_never_give_other_values))
