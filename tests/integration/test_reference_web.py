@@ -330,6 +330,35 @@ def test_pinned_and_updated():
         run([FSCK, "--data"], check=False)
 
 
+def test_sources_of_a_list():
+    with Site() as site:
+        folder = make(site)
+        (folder / "a/b").mkdir(parents=True)
+        for name in ("a/one.nc", "a/b/one.nc", "a/b/two.nc"):
+            shutil.copy(folder / "whole.nc", folder / name)
+        with Web(folder) as web:
+            set_roots(site, web.url, folder)
+            listed = site.folder / "list.txt"
+            listed.write_text(f"# what there is\n{web.url}/a/one.nc\n\n{web.url}/a/b/one.nc  \n{web.url}/a/b/two.nc\n")
+            got, _, _ = update("--list", listed, "esdm://web")
+            expect(got == counts(new=3), got)
+            got, _, _ = update("--list", listed, "esdm://web")
+            expect(got == counts(unchanged=3), got)
+            shutil.copy(folder / "fletcher.nc", folder / "a/b/one.nc")
+            got, _, _ = update("--list", listed, "esdm://web")
+            expect(got == counts(changed=1, unchanged=2), got)
+            python(EQUAL, "whole", f"{folder / 'a/b/one.nc'}=esdm://web/b/one.nc", f"{folder / 'a/one.nc'}=esdm://web/one.nc")
+            names = "".join(f"{folder}/{n}\n" for n in ("whole.nc", "fletcher.nc", "a"))
+            listed.write_text(names)
+            run(["sh", "-c", '"$1" -q --list - esdm://local < "$2"', "sh", REF, listed])
+            python(EQUAL, "whole", f"{folder / 'a/b/two.nc'}=esdm://local/a/b/two.nc", f"{folder / 'whole.nc'}=esdm://local/whole.nc")
+            for text, words in (("", ["names no source"]), ("a\0b\n", ["line 1", "zero byte"]), ("esdm://x\n", ["is no file"]),
+                                (f"{folder}/whole.nc\n{folder}/whole.nc\n", ["two sources"]), (f"{folder}/no.nc\n", ["no.nc"])):
+                listed.write_text(text)
+                expect_error(run([REF, "-q", "--list", listed, "esdm://wrong"], check=False), *words)
+            expect_error(run([REF, "--list", site.folder / "none", "esdm://wrong"], check=False), "none")
+
+
 def set_authority(site, file):
     config = json.loads(site.config.read_text())
     config["references"]["ca_file"] = str(file)
@@ -430,5 +459,5 @@ with netCDF4.Dataset(sys.argv[1]) as nc:
 if __name__ == "__main__":
     sys.exit(main(test_netcdf_files, test_classic_files_cost_few_requests, test_zarr_stores, test_changed_objects_are_errors, test_large_objects_need_ranges,
                   test_what_may_change_unseen_is_not_taken, test_only_what_the_site_allows,
-                  test_failures_that_pass_and_those_that_stay, test_pinned_and_updated,
+                  test_failures_that_pass_and_those_that_stay, test_pinned_and_updated, test_sources_of_a_list,
                   test_https, test_random_changes_never_give_other_values))

@@ -78,6 +78,8 @@ static const GOptionEntry entries[] = {
 #ifdef ESDM_REF
     {"pin", 0, 0, G_OPTION_ARG_NONE, &cp_wants.pin,
      "Keep what the files have: their values are copied into ESDM", NULL},
+    {"list", 0, 0, G_OPTION_ARG_FILENAME, &cp_wants.list,
+     "Sources that a file names, one a line: paths and URLs; -: the standard input", "FILE"},
     {"update", 'u', 0, G_OPTION_ARG_NONE, &cp_wants.update,
      "Scan again: add what is new, replace what changed, leave what did not", NULL},
     {"delete", 0, 0, G_OPTION_ARG_NONE, &cp_wants.remove_gone,
@@ -455,7 +457,9 @@ main(int argc, char **argv)
     complete_reflink(argc, argv);
     tool_parse(&cp_help, entries, &argc, &argv);
     bool pin_only = cp_pin_only(argv + 1, argc - 1);
-    if (argc < 3 && !pin_only)
+    if (cp_wants.list != NULL)
+        pin_only = false;
+    if (argc < (cp_wants.list != NULL ? 2 : 3) && !pin_only)
         return tool_usage("which source, which target?");
     if (pin_only && (cp_wants.update || cp_wants.skip_existing || cp_wants.force))
         return tool_usage("--update, --skip-existing and --force are about sources: name them");

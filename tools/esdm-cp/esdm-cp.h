@@ -366,6 +366,7 @@ typedef struct cp_options {
     gint deflate; /**< levels for NetCDF files; CP_LEVEL_NONE: as the source */
     gint zstd;
     char **accuracy; /* 'NAME: QUANTITIES' */
+    char *list;      /**< a file that names sources; NULL: none */
     char *fit;       /**< the size that all copies are to take at most, as text; NULL: none */
 } cp_options;
 extern cp_options cp_wants;
@@ -389,6 +390,12 @@ typedef struct cp_tree {
 /** Turns the arguments into jobs (esdm-cp/plan.c). Prints errors. @param ret_jobs owned.
  *  @param ret_trees owned; cp_tree, of folders that become containers. */
 tool_exit cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees);
+
+/** Reads the sources that a file names, one a line; "-": the standard input (esdm-cp/list.c). Empty
+ *  lines and those that begin with # do not count. Prints errors.
+ *  @param ret_sources owned texts are added. @param ret_shared bytes that all begin with: folders.
+ */
+tool_exit cp_list_read(const char *name, GPtrArray *ret_sources, size_t *ret_shared);
 
 /** Called while a job moves data. @param total grows as sources are opened. */
 typedef void (*cp_progress)(uint64_t bytes_done, uint64_t bytes_total, void *user);

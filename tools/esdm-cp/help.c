@@ -7,7 +7,8 @@
 #ifdef ESDM_REF
 const tool_help cp_help = {
     .name = "esdm-ref",
-    .arguments = "FILE_FOLDER_OR_URL… esdm://TARGET | --pin esdm://NAME…",
+    .arguments =
+        "FILE_FOLDER_OR_URL… esdm://TARGET | --pin esdm://NAME… | --list FILE esdm://TARGET",
     .description =
         "Makes containers that refer to NetCDF files, Zarr stores and GRIB files, whose values\n"
         "stay where they are. Metadata (groups, dimensions, types, attributes) is ESDM's and\n"
@@ -44,6 +45,11 @@ const tool_help cp_help = {
         "was\n"
         "changed (ETag, time, size) is an error that names URL and chunk.\n"
         "\n"
+        "--list names sources, one a line, of which those on web servers cannot be listed. They "
+        "are\n"
+        "called as they lie below the folder that all share. With --update what is in the list is\n"
+        "scanned again; what is no more in it is left alone.\n"
+        "\n"
         "A file that was changed, cut off, removed or exchanged since is an error that names\n"
         "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
         "values of the file. esdm-cp makes a copy that needs no file.",
@@ -55,6 +61,7 @@ const tool_help cp_help = {
                 "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
                 "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
                 "  esdm-ref https://host/ta.nc esdm://ta.nc     a file on a web server\n"
+                "  esdm-ref --list urls.txt esdm://remote       all that the list names\n"
                 "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
     .see_also = "esdm-cp, esdm-find, esdm-fsck",
 };

@@ -332,6 +332,28 @@ add_source(plan *p, const char *argument)
     return add_job(p, true, name, below);
 }
 
+/* Under the target as they lie below the folder that all share. */
+static tool_exit
+add_list(plan *p, const char *name)
+{
+    g_autoptr(GPtrArray) sources = g_ptr_array_new_with_free_func(g_free);
+    size_t shared = 0;
+    tool_exit result = cp_list_read(name, sources, &shared);
+    for (guint i = 0; i < sources->len && result == TOOL_OK; i++) {
+        const char *source = g_ptr_array_index(sources, i);
+        g_autofree char *below = join(p->target, source + shared);
+        if (container_name(source) != NULL || source[shared] == '\0')
+            result = tool_usage("%s: '%s' is no file, store or URL", name, source);
+        else if (!esdm_location_is_remote(source) && is_folder(source) && !is_store(source))
+            result = walk(p, source, below);
+        else if (is_special(source))
+            result = tool_usage("%s: '%s' is no regular file", name, source);
+        else
+            result = add_file(p, source, below);
+    }
+    return result;
+}
+
 /* The folders that copies of containers go to. */
 static tool_exit
 make_folders(const GPtrArray *jobs)
@@ -366,8 +388,11 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees
     tool_exit result = TOOL_OK;
     for (int i = 0; i < count - 1 && result == TOOL_OK; i++)
         result = add_source(&p, arguments[i]);
+    if (result == TOOL_OK && cp_wants.list != NULL)
+        result = add_list(&p, cp_wants.list);
     if (result == TOOL_OK && p.jobs->len == 0 && !cp_wants.update) {
-        tool_error("there is no NetCDF file in '%s'", arguments[0]);
+        tool_error("there is no NetCDF file in '%s'",
+                   cp_wants.list != NULL ? cp_wants.list : arguments[0]);
         result = TOOL_NOT_FOUND;
     }
     if (result == TOOL_OK && cp_wants.recursive && !cp_wants.dry_run)
