@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "monitor/options.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,35 @@ esdm__monitor_module(const char *name, size_t bytes)
             return modules[i].bit;
     }
     return 0;
+}
+
+static bool
+ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+    size_t bytes = strlen(end);
+    return length >= bytes && strcmp(text + length - bytes, end) == 0;
+}
+
+esdm_status
+esdm__monitor_check_file(const char *file, const char *source, esdm_error *err)
+{
+    static const char *const databases[] = {".sqlite", ".sqlite3", ".db"};
+    bool database =
+        strncmp(file, "postgresql://", 13) == 0 || strncmp(file, "postgres://", 11) == 0;
+    for (size_t i = 0; i < sizeof databases / sizeof *databases; i++)
+        database = database || ends_with(file, databases[i]);
+    if (ends_with(file, ".otf2"))
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "%s: '%.200s': this ESDM was not built with OTF2; a name that ends "
+                               "in .jsonl gets JSON Lines, one in .json trace events for Perfetto",
+                               source, file);
+    if (database)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "%s: '%.200s': records do not go to databases; a name that ends in "
+                               ".jsonl gets JSON Lines, which databases load",
+                               source, file);
+    return ESDM_OK;
 }
 
 /* "trace:FILE", of `bytes` bytes. */
@@ -42,6 +72,11 @@ parse_one(const char *text, size_t bytes, const char *source, esdm__monitor_opti
     char *copy = strndup(colon + 1, bytes - name - 1);
     if (copy == NULL)
         return esdm__error_nomem(err, bytes, source);
+    esdm_status status = esdm__monitor_check_file(copy, source, err);
+    if (status != ESDM_OK) {
+        free(copy);
+        return status;
+    }
     free(*file);
     *file = copy;
     return ESDM_OK;

@@ -33,6 +33,9 @@ typedef struct esdm__monitor_options {
  */
 esdm_status esdm__monitor_parse(const char *text, const char *source,
                                 esdm__monitor_options *options, esdm_error *err);
+/** Refuses names of files that ask for a form which this library does not write: OTF2, databases.
+ *  @param source where the name stands. ESDM_ENOTSUP, with what to do. */
+esdm_status esdm__monitor_check_file(const char *file, const char *source, esdm_error *err);
 /** The bit of a module's name; 0: there is none of that name. */
 uint32_t esdm__monitor_module(const char *name, size_t bytes);
 void esdm__monitor_options_clear(esdm__monitor_options *options);

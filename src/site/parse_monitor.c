@@ -2,6 +2,7 @@
 
 /* "monitor": what is observed, unless $ESDM_MONITOR says otherwise. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,13 @@ parse_file(const esdm__json_node *node, const char *key, const esdm__site_folder
     esdm__json_node member;
     if (!esdm__json_member(node, key, &member))
         return ESDM_OK;
+    if (json_is_string(member.value)) {
+        char source[32];
+        (void) snprintf(source, sizeof source, "monitor.%s", key);
+        esdm_status status = esdm__monitor_check_file(json_string_value(member.value), source, err);
+        if (status != ESDM_OK)
+            return status;
+    }
     return esdm__site_directory(&member, folder, ret_file, err);
 }
 
