@@ -284,7 +284,63 @@ ordinary_containers_are_not_shared(rank_state *r)
           ESDM_EINVAL, "no rank 3 of 2");
 }
 
+/* ---- less accurate reading ------------------------------------------------------------------ */
+
+/* Each rank reads its part of what is stored in layers; a wrong accuracy is wrong for all. */
+static void
+layers_are_read_coarsely(rank_state *r)
+{
+    enum { PART = 8192 };
+    static _Thread_local float before[PART], after[PART];
+    const uint64_t part = PART;
+    const uint64_t first = (uint64_t) r->rank * PART;
+    esdm_container *c = create(r, "coarse", ESDM_CREATE_REPLACE);
+    esdm_dimension *cells;
+    esdm_dataset *v;
+    esdm_accuracy accuracy = {.stated = ESDM_ACCURACY_MODE, .mode = ESDM_MODE_PROGRESSIVE};
+    ok(esdm_dimension_create(esdm_container_root(c), "cells", PART * (uint64_t) r->size, &cells,
+                             ERR));
+    ok(esdm_dataset_create(esdm_container_root(c), "t", ESDM_TYPE_FLOAT32, 1, &cells, &v, ERR));
+    ok(esdm_dataset_set_accuracy(v, &accuracy, ERR));
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 1, &first, &part, ERR));
+    for (size_t i = 0; i < PART; i++) {
+        double x = (double) (i % 6000) / 3000 - 1;
+        before[i] = (float) (280 + 40 * x * x + 1e-4 * (double) (i * 7919 % 97));
+    }
+    ok(esdm_write_collective(v, &space, ESDM_TYPE_FLOAT32, before, NULL, ERR));
+    ok(esdm_container_commit(c, NULL, ERR));
+    ok(esdm_container_close(c, ERR));
+    static const struct {
+        const char *name;
+        double from, to; /* largest error */
+    } cases[] = {{"coarse", 0, 0}, {"coarse?accuracy=1%", 0.002, 0.4}};
+    for (size_t k = 0; k < 2; k++) {
+        double largest = 0;
+        c = open_all(r, cases[k].name, ESDM_OPEN_READ);
+        v = find(c, "t");
+        ok(esdm_read_collective(v, &space, ESDM_TYPE_FLOAT32, after, NULL, ERR));
+        for (size_t i = 0; i < PART; i++) {
+            double error = (double) after[i] - (double) before[i];
+            error = error < 0 ? -error : error;
+            largest = error > largest ? error : largest;
+        }
+        check(largest >= cases[k].from && largest <= cases[k].to);
+        ok(esdm_container_close(c, ERR));
+    }
+    fails(esdm_container_open_collective(r->session, r->comm, "coarse?accuracy=1%", ESDM_OPEN_WRITE,
+                                         ESDM_SNAPSHOT_LATEST, &c, ERR),
+          ESDM_EACCES, "is for reading");
+    fails(esdm_container_open_collective(r->session, r->comm, "coarse?accuracy=x:1%",
+                                         ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &c, ERR),
+          ESDM_EINVAL, "no such variable");
+    fails(esdm_container_open_collective(r->session, r->comm, "none?accuracy=1%", ESDM_OPEN_READ,
+                                         ESDM_SNAPSHOT_LATEST, &c, ERR),
+          ESDM_ENOENT, "none");
+}
+
 const named_scenario difference_scenarios[] = {
+    {"differ.layers_are_read_coarsely", layers_are_read_coarsely},
     {"differ.definitions_that_differ_are_told", definitions_that_differ_are_told},
     {"differ.attributes_with_other_values_follow_rank_0",
      attributes_with_other_values_follow_rank_0},
