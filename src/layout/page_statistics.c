@@ -2,6 +2,7 @@
 /* The part of a page that holds statistics. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "layout/page_parts.h"
@@ -24,14 +25,29 @@ esdm__page_has_statistics(const esdm__page_encoder *e)
     return false;
 }
 
+/* Minima, maxima or sums one after the other. */
 static void
-put_number(esdm__page_encoder *e, uint8_t class, const esdm__number *number)
+put_numbers(esdm__page_encoder *e, int part)
 {
-    float single = class == ESDM__CLASS_FLOAT ? (float) number->f : 0;
-    if (class == ESDM__CLASS_FLOAT)
-        esdm__buffer_put(&e->body, &single, sizeof single);
-    else
-        esdm__buffer_put(&e->body, number, sizeof *number);
+    uint8_t *to = esdm__buffer_reserve(&e->body, (size_t) e->count * sizeof(esdm__number));
+    uint8_t *at = to;
+    if (to == NULL)
+        return;
+    for (uint32_t i = 0; i < e->count; i++) {
+        const esdm__statistics *s = statistics_of(e, i);
+        const esdm__number *number = part == 0 ? &s->min : &s->max;
+        if (s->class == ESDM__CLASS_NONE)
+            continue;
+        if (part < 2 && s->class == ESDM__CLASS_FLOAT) {
+            const float single = (float) number->f;
+            memcpy(at, &single, sizeof single);
+            at += sizeof single;
+        } else {
+            memcpy(at, part < 2 ? (const void *) number : &s->sum, sizeof *number);
+            at += sizeof *number;
+        }
+    }
+    e->body.bytes += (size_t) (at - to);
 }
 
 void
@@ -46,53 +62,41 @@ esdm__page_put_statistics(esdm__page_encoder *e)
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = statistics_of(e, i)->rule;
     esdm__page_put_column(e);
-    for (int part = 0; part < 3; part++) {
-        for (uint32_t i = 0; i < e->count; i++) {
-            const esdm__statistics *s = statistics_of(e, i);
-            if (s->class == ESDM__CLASS_NONE)
-                continue;
-            if (part < 2)
-                put_number(e, s->class, part == 0 ? &s->min : &s->max);
-            else
-                esdm__buffer_put(&e->body, &s->sum, sizeof s->sum);
-        }
-    }
+    for (int part = 0; part < 3; part++)
+        put_numbers(e, part);
 }
 
 /* Decoding */
 
-static void
-take_number(esdm__page_decoder *d, uint8_t class, esdm__number *ret)
+/* How a number is stored in a part: 4 bytes or 8, or none. */
+static size_t
+number_bytes(const esdm__statistics *s, int part)
 {
-    float single = 0;
-    size_t bytes = class == ESDM__CLASS_FLOAT ? sizeof single : sizeof *ret;
-    const uint8_t *from = esdm__cursor_take(&d->body, bytes);
-    if (from == NULL)
-        return;
-    if (class == ESDM__CLASS_FLOAT) {
-        memcpy(&single, from, sizeof single);
-        ret->f = (double) single;
-    } else {
-        memcpy(ret, from, sizeof *ret);
-    }
+    if (s->class == ESDM__CLASS_NONE)
+        return 0;
+    return part < 2 && s->class == ESDM__CLASS_FLOAT ? sizeof(float) : sizeof(esdm__number);
 }
 
 static void
 take_numbers(esdm__page_decoder *d, int part)
 {
     esdm__records *r = &d->page->records;
-    for (uint32_t i = 0; i < r->count; i++) {
+    size_t all = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        all += number_bytes(&r->statistics[i], part);
+    const uint8_t *from = esdm__cursor_take(&d->body, all);
+    for (uint32_t i = 0; from != NULL && i < r->count; i++) {
         esdm__statistics *s = &r->statistics[i];
-        esdm__number sum;
-        if (s->class == ESDM__CLASS_NONE)
-            continue;
-        if (part < 2) {
-            take_number(d, s->class, part == 0 ? &s->min : &s->max);
-        } else {
-            sum.f = 0;
-            take_number(d, ESDM__CLASS_DOUBLE, &sum);
-            s->sum = sum.f;
+        esdm__number *number = part == 0 ? &s->min : &s->max;
+        size_t bytes = number_bytes(s, part);
+        float single;
+        if (bytes == sizeof single) {
+            memcpy(&single, from, sizeof single);
+            number->f = (double) single;
+        } else if (bytes > 0) {
+            memcpy(part < 2 ? (void *) number : &s->sum, from, bytes);
         }
+        from += bytes;
     }
 }
 

@@ -2,25 +2,24 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """kill -9 at the system calls of every operation on history: branches, merges, tags, clones, restorations, seals,
 de-duplication, compaction, recipes. Whatever the instant: what is there is what was there before or is there afterwards,
-all of it is sound, and the same command ends the work. README.md has figures."""
+all of it is sound, and the same command ends the work. README.md has figures.
+
+    test_kill_history.py [postgres] [TEST…]     with the catalogue in SQLite, or on a PostgreSQL server
+"""
 
 import json
 import os
-import pathlib
 import random
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
+import sys
 import time
 
+import postgres
 from esdmtest import SEED, Site, by_size, client, environment, expect, main, need_program, run, tool
 from faults import need_strace, shown, strace, sweep
-
-# Calls that change files, or who may do so.
-CALLS = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "fsync", "sync_file_range", "ftruncate",
-         "fallocate", "unlink", "unlinkat", "rename", "renameat2", "link", "linkat", "mkdir", "mkdirat", "fcntl"]
+from templates import CALLS, Postgres, Sqlite
 
 SETUP = """
 import netCDF4, numpy
@@ -46,24 +45,7 @@ def own_key(site):
     os.environ["XDG_CONFIG_HOME"] = str(site.file("config"))
 
 
-class Template:
-    """A site whose folder comes back as it was."""
-
-    def __init__(self, site):
-        self.folder = site.folder
-        self.kept = pathlib.Path(tempfile.mkdtemp(prefix="esdm-kept.", dir=os.environ.get("TMPDIR", "/tmp")))
-        shutil.copytree(self.folder, self.kept / "site")
-
-    def restore(self):
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        shutil.copytree(self.kept / "site", self.folder, dirs_exist_ok=True)
-
-    def remove(self):
-        shutil.rmtree(self.kept, ignore_errors=True)
+STORE = Sqlite()
 
 
 def digests_of(names):
@@ -95,7 +77,7 @@ def sealed():
 def count(command):
     """How often each call occurs in a run that is not disturbed."""
     log = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"strace.{os.getpid()}")
-    subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(CALLS), *command], check=True,
+    subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(STORE.calls), *command], check=True,
                    env=environment(), stdout=subprocess.DEVNULL)
     with open(log, encoding="utf-8", errors="replace") as lines:
         found = [re.match(r"\d+ +(\w+)\(", line) for line in lines]
@@ -116,6 +98,7 @@ def kill_at(command, call, number, alone):
     inject = f"inject={call}:signal=SIGKILL:when={number}"
     done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), *command], check=False, env=environment(),
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    STORE.settle()
     return done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL) or (not alone and done.returncode != 0)
 
 
@@ -145,10 +128,10 @@ def check_operation(prepare, command, more=None, renames=False, alone=True):
     need_strace()
     command = [tool(command[0]), *command[1:]]
     chance = random.Random(SEED)
-    with Site(history=9, engine={"pack": "32KiB"}) as site:
+    with Site(history=9, engine={"pack": "32KiB"}, **STORE.site) as site:
         own_key(site)
         script(MADE + prepare)
-        template = Template(site)
+        template = STORE.template(site)
         try:
             before = state(more)
             template.restore()
@@ -253,9 +236,28 @@ def test_kill_history__recipe_restored():
                     % tool("esdm-recipe"), ["esdm-recipe", "restore", "out.nc"], alone=False)
 
 
+TESTS = [test for name, test in list(globals().items()) if name.startswith("test_")]
+
+
+def on_postgres(tests, points=None):
+    """Runs them beside a server. @param points of each operation, at most."""
+    global STORE, POINTS
+    postgres.skip_without_postgres()
+    POINTS = min(POINTS, points or POINTS)
+    with postgres.Server() as server:
+        def beside(test):
+            def run_test():
+                global STORE
+                STORE = Postgres(server)
+                test()
+            run_test.__name__ = test.__name__
+            return run_test
+        main(*map(beside, tests))
+
+
 if __name__ == "__main__":
-    main(test_kill_history__branch, test_kill_history__branch_of_a_branch, test_kill_history__branch_removed,
-         test_kill_history__merge, test_kill_history__merge_past_a_branch, test_kill_history__merge_into_a_branch,
-         test_kill_history__merge_that_stores_anew, test_kill_history__rename_with_branches, test_kill_history__tag,
-         test_kill_history__clone, test_kill_history__restore, test_kill_history__seal, test_kill_history__dedup,
-         test_kill_history__compact, test_kill_history__recipe_dropped, test_kill_history__recipe_restored)
+    if sys.argv[1:2] == ["postgres"]:
+        del sys.argv[1]
+        on_postgres(TESTS)
+    else:
+        main(*TESTS)

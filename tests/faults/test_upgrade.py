@@ -14,6 +14,7 @@ import tarfile
 from esdmtest import SOURCE, Site, by_size, client, environment, expect, main, run, tool
 from faults import need_strace, shown, strace, sweep
 from postgres import Server, skip_without_postgres
+from templates import Postgres
 
 CP, LS, STAT, FSCK, GC, RM = (tool(f"esdm-{name}") for name in
                               ("cp", "ls", "stat", "fsck", "gc", "rm"))
@@ -160,6 +161,104 @@ def test_kill__at_system_calls_of_an_upgrade():
 
 # ---- PostgreSQL ----------------------------------------------------------------------------------
 
+# A store of format 1, and with the index that attributes had then.
+OLDER = """
+DROP TRIGGER IF EXISTS guard_prune ON esdm.snapshot;
+DROP TRIGGER IF EXISTS guard_move ON esdm.page;
+DROP TRIGGER IF EXISTS view_object ON esdm.object;
+DROP TRIGGER IF EXISTS view_object_gone ON esdm.object;
+DROP TRIGGER IF EXISTS view_named ON esdm.container;
+DROP TABLE IF EXISTS esdm.view_node, esdm.view_delta, esdm.view_member CASCADE;
+DROP TABLE esdm.shared, esdm.tag, esdm.extent;
+DROP FUNCTION esdm.clone;
+DROP FUNCTION IF EXISTS esdm.guard;
+DROP INDEX esdm.object_global, esdm.object_dataset;
+CREATE INDEX object_attributes ON esdm.object USING gin(attributes jsonb_path_ops) WITH (gin_pending_list_limit = 64);
+UPDATE esdm.store SET value = '1' WHERE key = 'format'
+"""
+MESSAGES = ["sendto", "recvfrom"]
+MKFS, FIND = tool("esdm-mkfs"), tool("esdm-find")
+
+
+def kill_command(command, call, number):
+    """Whether it was killed."""
+    done = subprocess.run([*strace("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"),
+                           *command], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False)
+    expect(done.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), shown(done))
+    return done.returncode != 0
+
+
+def count_messages(site, command):
+    log = site.file("calls")
+    run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(MESSAGES), *command])
+    text = log.read_text(errors="replace")
+    return {call: len(re.findall(rf"^\d+ +{call}\(", text, re.M)) for call in MESSAGES}
+
+
+def expect_newest(store):
+    found = store.server.sql("SELECT indexname FROM pg_indexes WHERE schemaname = 'esdm' ORDER BY 1", database="site")
+    expect({"object_global", "object_dataset", "extent_value", "shared_container", "tag_snapshot"} <= set(found) and
+           "object_attributes" not in found, f"indexes: {found}")
+    told = run([FIND, "max(v) > 3500"], check=False).stdout
+    expect(told.split() == ["c.nc"], f"by values: {told}")
+    told = run([FIND, "min(v) < 100"], check=False).stdout
+    expect(told.split() == ["a.nc"], f"by values: {told}")
+
+
+def check_upgraded(store, before, clone):
+    """The same command once more has ended the work."""
+    expect(store.server.sql("SELECT value FROM esdm.store WHERE key = 'format'", database="site") == ["2"], "format")
+    expect(digest("a.nc") == before, "the container has changed")
+    if clone:
+        expect(digest("b.nc") == before, "the clone differs")
+    else:
+        expect_newest(store)
+
+
+def kill_postgres_upgrades(site, store, template, command, most):
+    clone = command[0] == CP
+    template.restore()
+    before, listed = digest("a.nc"), names()
+    counts = count_messages(site, command)
+    check_upgraded(store, before, clone)
+    killed = 0
+    for call, count in counts.items():
+        for number in sweep(count, most):
+            template.restore()
+            was_killed = kill_command(command, call, number)
+            store.settle()
+            now = names()
+            expect(now in (listed, sorted([*listed, "b.nc"])), f"{call} {number}: {now}")
+            expect(digest("a.nc") == before, f"{call} {number}: the container has changed")
+            run([*command, "-f"] if clone else command)
+            check_upgraded(store, before, clone)
+            killed += was_killed
+    print(f"{killed} kill points of {sum(counts.values())} messages: {' '.join(map(str, command))}", flush=True)
+    return killed
+
+
+def test_kill__at_messages_of_an_upgrade_of_postgresql():
+    """By the first change, and by esdm-mkfs --reindex, which gives it all indexes."""
+    need_strace()
+    skip_without_postgres()
+    with Server() as server:
+        store = Postgres(server)
+        with Site(**store.site) as site:
+            make(site, "a.nc", 0)
+            make(site, "c.nc", 1000)
+            store.settle()
+            server.sql(OLDER, database="site")
+            expect(run([FIND, "max(v) > 3500"], check=False).returncode != 0, "an old store knows no values")
+            template = store.template(site)
+            try:
+                killed = sum(kill_postgres_upgrades(site, store, template, command, by_size(1, 3, 1000))
+                             for command in ([CP, "--reflink", "esdm://a.nc", "esdm://b.nc"], [MKFS, "--reindex"]))
+            finally:
+                template.remove()
+            expect(killed >= by_size(2, 6, 200), f"only {killed} were killed")
+
+
 def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
     """As format 1 was: without the tables that came later."""
     skip_without_postgres()
@@ -169,11 +268,7 @@ def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
         with Site(metadata=metadata) as site:
             make(site, "a.nc", 0)
             before = digest("a.nc")
-            server.sql("DROP TRIGGER guard_prune ON esdm.snapshot; "
-                       "DROP TRIGGER guard_move ON esdm.page; "
-                       "DROP TABLE esdm.shared, esdm.tag, esdm.extent; "
-                       "DROP FUNCTION esdm.clone; DROP FUNCTION esdm.guard; "
-                       "UPDATE esdm.store SET value = '1' WHERE key = 'format'")
+            server.sql(OLDER)
             server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
                        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA esdm TO guest; "
                        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA esdm TO guest")
@@ -203,5 +298,6 @@ def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
 main(
     test_kill__at_system_calls_of_a_clone,
     test_kill__at_system_calls_of_an_upgrade,
+    test_kill__at_messages_of_an_upgrade_of_postgresql,
     test_upgrade__of_postgresql_by_the_owner_of_the_tables,
 )
