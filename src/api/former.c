@@ -7,6 +7,7 @@
 
 #include "api/catalogue.h"
 #include "api/moment.h"
+#include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/session/former.h"
@@ -131,6 +132,42 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
 
 /* ---- for good ----------------------------------------------------------------------------- */
 
+typedef struct tagged {
+    char tag[ESDM_TAG_MAX + 1];
+    size_t more;
+} tagged;
+
+static bool
+note_tag(const esdm_tag_info *info, void *user)
+{
+    tagged *t = user;
+    if (t->tag[0] == '\0')
+        (void) snprintf(t->tag, sizeof t->tag, "%s", info->tag);
+    else
+        t->more++;
+    return true;
+}
+
+/* Who gave a tag counts on it: people, virtual containers with pinned members, dropped recipes. */
+static esdm_status
+check_untagged(esdm_session *session, const char *name, esdm_error *err)
+{
+    tagged t = {.more = 0};
+    char others[48] = "";
+    esdm_status status = esdm__tags_visit(session, name, note_tag, &t, err);
+    if (status == ESDM_ENOENT) /* who removes it says so */
+        return ESDM_OK;
+    if (status != ESDM_OK || t.tag[0] == '\0')
+        return status;
+    if (t.more > 0)
+        (void) snprintf(others, sizeof others, " and %zu more", t.more);
+    return esdm__error_set(
+        err, ESDM_EEXIST,
+        "container '%s' has the tag '%s'%s, which keeps a snapshot of it, or of a "
+        "former one: esdm-tag '%s' lists them, esdm-tag --remove lets them go",
+        name, t.tag, others, name);
+}
+
 esdm_status
 esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
 {
@@ -143,6 +180,8 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
+    if (status == ESDM_OK)
+        status = check_untagged(session, normal, err);
     if (status != ESDM_OK)
         return status;
     esdm_status living = esdm__named_remove(session, normal, &removed, &absent);

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/digest.h"
 #include "api/formers.h"
 #include "api/tags.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "io/read/coarse.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS    (86400 * SECOND_NS)
@@ -368,9 +370,27 @@ has_formers(esdm_session *session, const char *base)
     return has;
 }
 
+/* "?accuracy=…" and "?digest" say how a container is read: nobody would find one that is called so.
+ */
+static esdm_status
+check_not_asked(esdm_session *session, const char *name, esdm_error *err)
+{
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_meta_container record;
+    if (esdm__coarse_is_said(name, base) == NULL && !esdm__digest_is_asked(name, base))
+        return ESDM_OK;
+    if (session->meta->container_find(session->store, name, &record, NULL) == ESDM_OK)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EACCES, "'%s' is for reading: write to '%s' itself", name,
+                           base);
+}
+
 esdm_status
 esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err)
 {
+    esdm_status status = check_not_asked(session, name, err);
+    if (status != ESDM_OK)
+        return status;
     const char *text = suffix_of(name);
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     said wanted;

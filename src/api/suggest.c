@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/digest.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "io/read/coarse.h"
 #include "io/session/former.h"
 #include "model/container.h"
 
@@ -154,6 +156,16 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
     char below[ESDM__FORMER_NAME_BYTES];
     if (!begin(session, name, text, bytes, normal))
         return;
+    char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    const char *asked = strchr(normal, '?');
+    if (esdm__coarse_is_said(normal, plain) != NULL || esdm__digest_is_asked(normal, plain)) {
+        (void) snprintf(normal, sizeof normal, "%s", plain);
+    } else if (asked != NULL && strchr(asked, '=') != NULL && strpbrk(normal, "*[") == NULL) {
+        (void) snprintf(text, bytes,
+                        "behind a name may stand '?accuracy=1%%', to read less accurately, or "
+                        "'?digest'; a query begins with '?': esdm://?ATTRIBUTE=VALUE");
+        return;
+    }
     if (strpbrk(normal, "*?[") != NULL) {
         size_t folder = strcspn(normal, "*?[");
         while (folder > 0 && normal[folder] != '/')

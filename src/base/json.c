@@ -400,7 +400,8 @@ esdm__nearest_word(const char *word, const char *const *known)
     unsigned least = 0;
     for (size_t i = 0; known[i] != NULL; i++) {
         unsigned distance = edit_distance(word, known[i]);
-        bool begins_so = begins(word, known[i]);
+        /* One letter more or less is as good as a beginning. */
+        bool begins_so = begins(word, known[i]) || (distance == 1 && strlen(known[i]) > 3);
         /* Half of the letters must be right, or one is only guessing. */
         if (!begins_so && (begun || distance > strlen(known[i]) / 2))
             continue;

@@ -120,9 +120,37 @@ typedef struct telling {
 } telling;
 
 static bool
+note_any(const char *container, const char *dataset, void *user)
+{
+    (void) container;
+    (void) dataset;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Of "@max:tas": whether a variable is called so, though nobody knows its range. */
+static bool
+is_variable(const telling *t, const char *prefix)
+{
+    static const char *const usual[] = {"units", "long_name", "standard_name"};
+    char name[ESDM_META_EXTENT_NAME_MAX + 1];
+    bool any = false;
+    if (strncmp(prefix, "@max:", 5) != 0 && strncmp(prefix, "@min:", 5) != 0)
+        return false;
+    (void) snprintf(name, sizeof name, "%.*s", (int) strcspn(prefix + 5, "\t"), prefix + 5);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !any; i++) {
+        esdm_meta_condition has = {
+            .variable = name, .attribute = usual[i], .op = ESDM_META_GLOB, .text = "*"};
+        (void) !t->meta->find(t->store, &has, 1, note_any, &any, NULL);
+    }
+    return any;
+}
+
+static bool
 tell_extent(const telling *t, const char *prefix, size_t column)
 {
     char text[900], near[300];
+    bool unknown = is_variable(t, prefix);
     static const struct {
         const char *prefix, *what, *said;
     } kinds[] = {{"@max:", "no variable is called", "max(%s)"},
@@ -140,10 +168,13 @@ tell_extent(const telling *t, const char *prefix, size_t column)
             continue;
         bool named = kinds[i].prefix[skip - 1] == ':';
         size_t bytes = strcspn(prefix, "\t");
-        nearest_extent(t->meta, t->store, prefix, bytes, near, sizeof near);
+        near[0] = '\0';
+        if (!unknown)
+            nearest_extent(t->meta, t->store, prefix, bytes, near, sizeof near);
         int used = snprintf(text, sizeof text, "query, column %zu: %s %s%.*s%s", column,
-                            kinds[i].what, named ? "'" : kinds[i].said,
-                            named ? (int) (bytes - skip) : 0, prefix + skip, named ? "'" : "");
+                            unknown ? "nobody knows the range of" : kinds[i].what,
+                            named ? "'" : kinds[i].said, named ? (int) (bytes - skip) : 0,
+                            prefix + skip, named ? "'" : "");
         if (near[0] != '\0' && used > 0 && (size_t) used < sizeof text)
             (void) snprintf(text + used, sizeof text - (size_t) used, "; did you mean '%s'?", near);
         return t->visit(text, t->user);
@@ -170,15 +201,6 @@ tell_attribute(const telling *t, const esdm_meta_condition *condition, size_t co
                                                                 : "; did you mean '%s'?",
                         near);
     return t->visit(text, t->user);
-}
-
-static bool
-note_any(const char *container, const char *dataset, void *user)
-{
-    (void) container;
-    (void) dataset;
-    *(bool *) user = true;
-    return false;
 }
 
 static bool

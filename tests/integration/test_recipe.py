@@ -111,6 +111,32 @@ def test_inputs_that_change():
         expect(values("mean.nc") == before, "nothing was dropped")
 
 
+def test_inputs_of_dropped_values_are_kept():
+    need_program("ncra", "ncdump")
+    with site():
+        pattern("in.nc", 1, "time=3,lat=128,lon=256")       # the mean is one fragment
+        recipe("record", "--", *MEAN)
+        before = values("mean.nc")
+        size = stored("mean.nc")
+        dropped = recipe("drop", "mean.nc")
+        expect("note: values come back only as long as" in dropped.stderr and "ncra" in dropped.stderr, dropped.stderr)
+        expect(stored("mean.nc") < size // 4, f"small values are gone, too: {size}, {stored('mean.nc')}")
+        refused = run([tool("esdm-rm"), "--for-good", "in.nc"], check=False)
+        expect(refused.returncode == 4, f"refused: {refused.returncode}")
+        expect_error(refused, "'recipe-mean.nc-")
+        run([tool("esdm-rm"), "in.nc"])
+        run([tool("esdm-gc"), "--replaced-now", "--yes"])
+        pattern("in.nc", 2, "time=3,lat=128,lon=256")       # another one has its name and its number
+        recipe("restore", "mean.nc")
+        expect(values("mean.nc") == before, "all values are back")
+        recipe("drop", "mean.nc")
+        recipe("restore", "mean.nc")
+        tags = json.loads(run([tool("esdm-tag"), "--json", "in.nc"]).stdout)["tags"]
+        expect(len(tags) == 1 and tags[0]["former"], f"{tags}")
+        run([tool("esdm-tag"), "--remove", "in.nc", tags[0]["tag"]])
+        run([tool("esdm-rm"), "--for-good", "in.nc"])
+
+
 SCRIPT = """
 import netCDF4, sys
 with netCDF4.Dataset("esdm://in.nc") as d:
@@ -298,5 +324,6 @@ def test_values_that_differ_in_each_run_are_not_dropped():
         expect("280" in client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout, "values are there")
 
 
-main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_inputs_that_change, test_scripts_are_inputs,
+main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_inputs_that_change,
+     test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
      test_programs_that_append_and_rename, test_wrong_use)

@@ -281,6 +281,8 @@ def test_searches_tell_whose_ranges_nobody_knows():
                    str(folder / f"{name}.nc"), str(kelvin))
         told = run([REF, folder, "esdm://archive"]).stdout
         expect(told.startswith("2 referred to, 0 failed"), told)
+        none = run([tool("esdm-find"), "max(tas) > 310 K"], check=False).stderr
+        expect("nobody knows the range of 'tas'" in none and "is called" not in none and "did you mean" not in none, none)
         run([tool("esdm-cp"), folder / "hot.nc", "esdm://own.nc"])
         for options in ([], ["-c"], ["--columns", "units"]):
             done = run([tool("esdm-find"), *options, "max(tas) > 310 K"])

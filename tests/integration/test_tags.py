@@ -101,6 +101,11 @@ def test_a_tag_outlives_its_container():
             expect([t["former"] for t in tags("a.nc")] == [True], f"{tags('a.nc')}")
             left = json.loads(run([tool("esdm-ls"), "--replaced", "--json"]).stdout)
             expect("b.nc" not in json.dumps(left), f"what has no tag stays: {left}")
+            for options in ([], ["--recursive", "--yes"]):       # of a former container
+                refused = run([tool("esdm-rm"), "--for-good", *options, "a.nc"], check=False)
+                expect(refused.returncode == 4, f"{refused.returncode}")
+                expect_error(refused, "tag 'paper'")
+            expect(read("a.nc@tag:paper", "a.nc").stdout == "2 2.0\n0 0.0\n", "removed all the same")
             run([tool("esdm-rm"), "a.nc"])
             expect(read("a.nc@tag:paper").stdout == "2 2.0\n", "it is gone after esdm-rm")
             tag("--remove", "a.nc", "paper")

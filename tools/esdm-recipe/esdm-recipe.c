@@ -46,6 +46,10 @@ static const tool_help help = {
         "same data again, and no others: they could not be compared any more. drop runs a recipe\n"
         "twice whose values differ, as values that change with each run cannot be restored.\n"
         "\n"
+        "The snapshots of containers that dropped values are computed from are kept by tags\n"
+        "'recipe-…', also when these are removed; esdm-tag --remove lets them go when nobody\n"
+        "needs them. Files and queries cannot be kept: drop names them.\n"
+        "\n"
         "Reading dropped values is an error that says how to bring them back.\n"
         "\n"
         "cost compares, over --years, keeping the values for --storage-price with computing\n"
@@ -270,6 +274,8 @@ drop(esdm_session *session, const char *name, json_t *recipe)
     if (result == TOOL_OK && r.within)
         result = verify_again(session, name, recipe, &r);
     recipe_replay_clear(session, &r);
+    if (result == TOOL_OK)
+        result = recipe_hold_inputs(session, recipe);
     if (result == TOOL_OK)
         result = recipe_drop_values(session, name, &bytes);
     if (result == TOOL_OK && !tool.json) {

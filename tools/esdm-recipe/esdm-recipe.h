@@ -78,6 +78,9 @@ tool_exit recipe_digest(esdm_session *session, const char *name, char ret[ESDM_D
 /** Whether all inputs are what they were; tells those that are not.
  *  @param ret_pins receives lines for $ESDM_NC_REPLAY. */
 tool_exit recipe_check_inputs(esdm_session *session, const json_t *recipe, GString *ret_pins);
+/** Keeps the snapshots that values are computed from, by tags "recipe-…", which stay; tells what
+ * cannot be kept. */
+tool_exit recipe_hold_inputs(esdm_session *session, const json_t *recipe);
 
 /* ---- replay.c ------------------------------------------------------------------------------- */
 

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "esdm/digest.h"
+#include "esdm/history.h"
 
 #define PART_BYTES 65536
+/* Inputs that a message names. */
+#define NAMED_MOST 3u
 
 /* SHA-256 of a file in hexadecimal digits; owned; NULL: errno tells. */
 static char *
@@ -74,18 +77,56 @@ is_digest(esdm_session *session, const char *name, const char *wanted)
     return digest_of(session, name, digest, NULL) == ESDM_OK && g_str_equal(digest, wanted);
 }
 
-/* What stands for a container today: the snapshot that was read, else whatever is the same. */
-static tool_exit
-check_container(esdm_session *session, const json_t *input, GString *pins)
+/* A name of what is computed, for the snapshots that this needs: "recipe-NAME-DIGITS"; owned. Other
+ * contents of that name have another one, what was cloned or moved the same. */
+static char *
+tag_of(const json_t *recipe)
+{
+    const char *output = json_string_value(json_object_get(recipe, "output"));
+    const char *digest = json_string_value(json_object_get(recipe, "digest"));
+    const char *digits = digest != NULL ? strchr(digest, ':') : NULL;
+    char *tag = g_strdup_printf("recipe-%.200s-%.16s", output != NULL ? output : "",
+                                digits != NULL ? digits + 1 : "");
+    for (char *at = tag; *at != '\0'; at++) {
+        if ((guchar) *at <= ' ' || (guchar) *at >= 127 || strchr("/@?:", *at) != NULL)
+            *at = '_';
+    }
+    return tag;
+}
+
+/* What stands for a container today: the snapshot that is kept for the recipe, or that was read,
+ * else whatever is the same; owned; NULL: nothing. */
+static char *
+found_as(esdm_session *session, const json_t *input, const char *kept)
 {
     const char *name = json_string_value(json_object_get(input, "container"));
     const char *wanted = json_string_value(json_object_get(input, "digest"));
     const char *then = json_string_value(json_object_get(input, "as"));
-    const char *as = NULL;
-    if (then != NULL && is_digest(session, then, wanted))
-        as = then;
-    else if (is_digest(session, name, wanted))
-        as = name;
+    const char *const names[] = {kept, then, name};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (names[i] != NULL && is_digest(session, names[i], wanted))
+            return g_strdup(names[i]);
+    }
+    return NULL;
+}
+
+/* How the snapshot is called that is kept for a recipe; owned; NULL: of such an input none can be.
+ */
+static char *
+kept_as(const json_t *input, const json_t *recipe)
+{
+    const char *name = json_string_value(json_object_get(input, "container"));
+    g_autofree char *tag = tag_of(recipe);
+    return name[0] == '?' ? NULL : g_strdup_printf("%s@tag:%s", name, tag);
+}
+
+static tool_exit
+check_container(esdm_session *session, const json_t *input, const json_t *recipe, GString *pins)
+{
+    const char *name = json_string_value(json_object_get(input, "container"));
+    const char *wanted = json_string_value(json_object_get(input, "digest"));
+    g_autofree char *kept = kept_as(input, recipe);
+    g_autofree char *as = found_as(session, input, kept);
     if (as == NULL) {
         tool_error(
             "the input '%s' is not what it was: no snapshot of it that is kept has the digest "
@@ -122,12 +163,72 @@ recipe_check_inputs(esdm_session *session, const json_t *recipe, GString *ret_pi
         tool_exit one = TOOL_DAMAGED;
         if (json_is_string(json_object_get(input, "container")) &&
             json_is_string(json_object_get(input, "digest")))
-            one = check_container(session, input, ret_pins);
+            one = check_container(session, input, recipe, ret_pins);
         else if (json_is_string(json_object_get(input, "file")))
             one = check_file(input);
         else
             tool_error("the recipe has an input that is neither a container nor a file");
         result = result == TOOL_OK ? one : result;
     }
+    return result;
+}
+
+/* ---- what dropped values need --------------------------------------------------------------- */
+
+/* What cannot be kept, for one line. */
+typedef struct loose {
+    GString *text;
+    guint count;
+} loose;
+
+static void
+add_loose(loose *l, const char *what)
+{
+    if (l->count < NAMED_MOST)
+        g_string_append_printf(l->text, "%s%s", l->count > 0 ? ", " : "", what);
+    l->count++;
+}
+
+static tool_exit
+hold(esdm_session *session, const json_t *input, const json_t *recipe, loose *l)
+{
+    const char *name = json_string_value(json_object_get(input, "container"));
+    esdm_error err = {0};
+    g_autofree char *kept = kept_as(input, recipe);
+    g_autofree char *as = found_as(session, input, kept);
+    g_autofree char *tag = tag_of(recipe);
+    if (as == NULL || kept == NULL) {
+        add_loose(l, name);
+        return TOOL_OK;
+    }
+    if (g_str_equal(as, kept))
+        return TOOL_OK;
+    esdm_status st = esdm_container_tag(session, as, tag, true, NULL, &err);
+    if (st == ESDM_ENOTSUP)
+        add_loose(l, name);
+    return st == ESDM_OK || st == ESDM_ENOTSUP ? TOOL_OK : tool_fail(st, &err);
+}
+
+tool_exit
+recipe_hold_inputs(esdm_session *session, const json_t *recipe)
+{
+    size_t i;
+    const json_t *input;
+    tool_exit result = TOOL_OK;
+    loose l = {.text = g_string_new(NULL)};
+    json_array_foreach(json_object_get(recipe, "inputs"), i, input)
+    {
+        if (json_is_string(json_object_get(input, "file")))
+            add_loose(&l, json_string_value(json_object_get(input, "file")));
+        else if (result == TOOL_OK)
+            result = hold(session, input, recipe, &l);
+    }
+    if (result == TOOL_OK && l.count > NAMED_MOST)
+        g_string_append_printf(l.text, " and %u more (esdm-recipe show lists them)",
+                               l.count - NAMED_MOST);
+    if (result == TOOL_OK && l.count > 0)
+        tool_error("note: values come back only as long as these are what they are now: %s",
+                   l.text->str);
+    (void) g_string_free(l.text, TRUE);
     return result;
 }

@@ -93,7 +93,7 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_stat(esdm_session *session, 
  *  ("replaced" in the configuration), else its packs are freed when no reader has it open. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_remove(esdm_session *session, const char *name,
                                                            esdm_error *err);
-/** Removes it for good, with the former containers of its name. ESDM_ENOENT: there is neither. */
+/** Removes it and former ones for good. ESDM_ENOENT: there is none. ESDM_EEXIST: one has a tag. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_erase(esdm_session *session, const char *name,
                                                           esdm_error *err);
 /** @param replace whether an existing `to` is replaced (and kept, as above), else ESDM_EEXIST. */

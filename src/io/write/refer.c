@@ -73,6 +73,9 @@ refer_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__reference 
     esdm_status status = esdm__dataset_mark_dirty(dataset, io, err);
     if (status == ESDM_OK)
         status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
+    (void) pthread_mutex_lock(&io->lock);
+    esdm__index_free_little(io->index); /* what a reference stands for now is not kept beside it */
+    (void) pthread_mutex_unlock(&io->lock);
     for (size_t i = 0; i < n && status == ESDM_OK; i++) {
         (void) pthread_mutex_lock(&io->lock);
         status = enter(io, &references[i], err);

@@ -122,7 +122,14 @@ def test_units_variables_and_what_is_told():
                            ("ta:1%", "no such variable"), ("-1%", "greater than 0"), ("100%", "100 %"),
                            ("1%,", "a number"), ("nan%", "a number"), ("cesm_TS:1m", "units")):
             expect_error(run([tool("esdm-stat"), f"ts.nc?accuracy={text}"], check=False), word)
-        expect_error(run([tool("esdm-stat"), "no.nc?accuracy=1%"], check=False), "no container")
+        absent = run([tool("esdm-stat"), "t.nc?accuracy=1%"], check=False)
+        expect_error(absent, "did you mean 'ts.nc'?")
+        expect("nobody expands" not in absent.stderr, absent.stderr)
+        expect_error(run([tool("esdm-stat"), "ts.nc?acuracy=1%"], check=False), "'?accuracy=1%'")
+        for name in ("new.nc?accuracy=1%", "new.nc?digest"):      # nobody would find it
+            expect_error(client(["ncks", site.file("plain.nc"), f"esdm://{name}"], check=False))
+            expect_error(run([tool("esdm-cp"), "--reflink", "esdm://ts.nc", f"esdm://{name}"], check=False),
+                         "is for reading: write to 'new.nc' itself")
         expect_error(run([tool("esdm-stat"), "--digest", "ts.nc?accuracy=1%"], check=False),
                      "a digest is of what is stored")
 

@@ -185,7 +185,7 @@ static void
 test_json__unknown_key_names_the_nearest(void **state)
 {
     (void) state;
-    static const char *const keys[] = {"threads", "memory", NULL};
+    static const char *const keys[] = {"threads", "memory", "source", "source_id", NULL};
     struct {
         const char *text;
         const char *message;
@@ -195,7 +195,8 @@ test_json__unknown_key_names_the_nearest(void **state)
         {"{\"threads_per_core\": 1}",
          "unknown key \"threads_per_core\"; did you mean \"threads\"?"},
         {"{\"Memory\": 1}", "unknown key \"Memory\"; did you mean \"memory\"?"},
-        {"{\"zzz\": 1}", "unknown key \"zzz\"; known keys: threads, memory"},
+        {"{\"sourceid\": 1}", "unknown key \"sourceid\"; did you mean \"source_id\"?"},
+        {"{\"zzz\": 1}", "unknown key \"zzz\"; known keys: threads, memory, source, source_id"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         json_t *value = parse(cases[i].text);
