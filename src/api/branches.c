@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/line_tags.h"
 #include "api/lines.h"
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "io/commit/clone.h"
 #include "io/io.h"
 #include "io/session/journaling.h"
@@ -102,30 +104,53 @@ find_base(esdm_session *session, const char *normal, char ret_base[ESDM_CONTAINE
     return ESDM_OK;
 }
 
+static esdm_status
+make_prepared(esdm_container *source, const char *full, const char *branch, const char *uuid,
+              uint64_t snapshot, esdm_error *err)
+{
+    esdm_session *session = source->session;
+    char name[ESDM__BRANCH_TAG_BYTES];
+    uint64_t base, opened;
+    esdm_status status = esdm__io_clone_as(source, full, "branch", uuid, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_position(source, &base, &opened);
+    tag_of(branch, name);
+    const esdm_meta_tag began = {
+        .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
+    status = esdm__noted_tag(session, source->name, base, &began, true, err);
+    return status == ESDM_OK
+               ? esdm__line_begin(session, source->name, full, snapshot, err)
+               : esdm__error_prefix(err, status,
+                                    "'%s' is made, but with what it began is not noted", full);
+}
+
 /* The snapshot is kept on both sides. Its own container keeps it before the clone is there: what is
- * interrupted leaves a branch that can be merged, or one snapshot more than is needed. */
+ * interrupted leaves a branch that can be merged, or one snapshot more than is needed for a while.
+ */
 static esdm_status
 make(esdm_container *source, const char *full, const char *branch, uint64_t *ret_snapshot,
      esdm_error *err)
 {
     esdm_session *session = source->session;
-    char name[ESDM__BRANCH_TAG_BYTES];
-    uint64_t base, snapshot, made = 0;
+    uint64_t base, snapshot;
+    char uuid[ESDM__UUID_BYTES];
     esdm_meta_container there;
     esdm_error ignored;
     if (session->meta->container_find(session->store, full, &there, &ignored) == ESDM_OK)
         return esdm__error_set(err, ESDM_EEXIST, "container '%s' exists", full);
     esdm__container_position(source, &base, &snapshot);
-    tag_of(branch, name);
-    const esdm_meta_tag began = {
-        .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
-    esdm_status status = esdm__noted_tag(session, source->name, base, &began, true, err);
-    if (status == ESDM_OK)
-        status = esdm__io_clone_as(source, full, "branch", &made, err);
-    if (status == ESDM_OK)
-        status = esdm__line_begin(session, source->name, full, snapshot, err);
+    esdm__uuid_new(uuid);
+    esdm__line_sweep(session, source->name);
+    esdm_status status = esdm__line_prepare(session, source->name, uuid, snapshot, err);
+    if (status != ESDM_OK)
+        return status;
+    status = make_prepared(source, full, branch, uuid, snapshot, err);
     if (status == ESDM_OK && ret_snapshot != NULL)
         *ret_snapshot = snapshot;
+    /* It may have been made all the same, when the answer was lost. */
+    if (status == ESDM_OK || status == ESDM_EEXIST)
+        esdm__line_prepared(session, source->name, uuid);
     return status;
 }
 
@@ -177,6 +202,8 @@ esdm_branch_create(esdm_session *session, const char *name, const char *branch,
         status = esdm__branch_full_name(base, branch, full, err);
     if (status == ESDM_OK)
         status = esdm__nesting_check(session, full, err);
+    if (status == ESDM_OK)
+        status = esdm__line_settle(session, base, err);
     if (status == ESDM_OK)
         status = esdm__io_open(session, base, ESDM_OPEN_READ, snapshot, &source, err);
     if (status != ESDM_OK)
@@ -285,6 +312,9 @@ visit_branches(esdm_session *session, const char *name, const branches *all,
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < all->count && more && status == ESDM_OK; i++) {
         esdm_branch_info info;
+        esdm_error ignored;
+        if (!session->read_only)
+            (void) !esdm__line_settle(session, all->items[i].name, &ignored);
         status = tell(session, all->items[i].name, &all->items[i].record, parent, &info, err);
         if (status == ESDM_OK && (!is_branch || strcmp(parent, name) == 0))
             more = visit(&info, user);
@@ -345,7 +375,8 @@ esdm_branch_remove(esdm_session *session, const char *name, const char *branch, 
 static bool
 note_tag(const esdm_meta_tag *tag, void *user)
 {
-    bool own = strncmp(tag->name, ESDM__BRANCH_TAG, sizeof ESDM__BRANCH_TAG - 1) == 0;
+    bool own = strncmp(tag->name, ESDM__BRANCH_TAG, sizeof ESDM__BRANCH_TAG - 1) == 0 ||
+               strncmp(tag->name, ESDM__BEGIN_TAG, sizeof ESDM__BEGIN_TAG - 1) == 0;
     *(bool *) user = own;
     return !own;
 }

@@ -37,13 +37,14 @@ esdm__info_of(const char *name, const esdm_meta_container *record)
 typedef struct list_visitor {
     esdm_container_visitor visit;
     void *user;
+    bool all; /* of the site */
 } list_visitor;
 
 static bool
 visit_record(const char *name, const esdm_meta_container *record, void *user)
 {
     const list_visitor *v = user;
-    if (esdm__name_is_own(name))
+    if (esdm__name_is_own(name) || (v->all && esdm__name_is_scratch(name)))
         return true;
     const esdm_container_info info = esdm__info_of(name, record);
     return v->visit(&info, v->user);
@@ -62,7 +63,7 @@ esdm_container_list(esdm_session *session, const char *prefix, esdm_container_vi
             return status;
         prefix = normal;
     }
-    list_visitor v = {visit, user};
+    list_visitor v = {visit, user, prefix == NULL};
     return session->meta->container_list(session->store, prefix, visit_record, &v, err);
 }
 

@@ -68,7 +68,8 @@ note_text(const esdm_meta_tag *tag, void *user)
         return false;
     struct esdm__tag_pair *one = &t->items[t->count++];
     *one = (struct esdm__tag_pair){strdup(tag->name + bytes),
-                                   strdup(tag->author != NULL ? tag->author : ""), tag->snapshot};
+                                   strdup(tag->author != NULL ? tag->author : ""), tag->snapshot,
+                                   tag->created_ns};
     t->failed = one->rest == NULL || one->author == NULL;
     return !t->failed;
 }

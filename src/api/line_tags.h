@@ -10,6 +10,7 @@
 #define ESDM__PARENT_TAG "esdm:parent:"
 #define ESDM__BEHIND_TAG "esdm:behind"
 #define ESDM__GIVEN_TAG  "esdm:given:"
+#define ESDM__BEGIN_TAG  "esdm:begin:"
 
 /** "esdm:holds:BRANCH:IN" is the longest one; no branch has ':' in its name. */
 typedef char esdm__tag_name[sizeof ESDM__HOLDS_TAG + 2 * (ESDM_BRANCH_MAX + 1)];
@@ -39,6 +40,7 @@ typedef struct esdm__tag_texts {
         char *rest;   /* owned; of the tag's name */
         char *author; /* owned */
         uint64_t snapshot;
+        uint64_t created_ns;
     } * items; /* owned */
     size_t count;
     bool failed;

@@ -333,6 +333,20 @@ begin_with(const char *other, void *user, esdm_error *err)
                : begin_in(e->session, e->parent, e->name, e->l, other, e->from, err);
 }
 
+/* Unless a merge was faster. */
+static esdm_status
+note_begin(esdm_session *session, const esdm__line *l, const char *name, uint64_t snapshot,
+           esdm_error *err)
+{
+    esdm_error why = {0};
+    const esdm_meta_tag tag = {
+        .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
+    esdm_status status = esdm__noted_tag(session, l->stored, l->record, &tag, false, &why);
+    if (status == ESDM_OK || status == ESDM_EEXIST)
+        return ESDM_OK;
+    return esdm__error_set(err, status, "%s", why.message);
+}
+
 esdm_status
 esdm__line_begin(esdm_session *session, const char *parent, const char *name, uint64_t snapshot,
                  esdm_error *err)
@@ -344,10 +358,10 @@ esdm__line_begin(esdm_session *session, const char *parent, const char *name, ui
     esdm_status status = esdm__line_find(session, name, &l, err);
     (void) snprintf(tag, sizeof tag, ESDM__PARENT_TAG "%s", branch != NULL ? branch : "");
     if (status == ESDM_OK && branch != NULL)
-        status = esdm__line_tag_set(session, &l, tag, snapshot, NULL, err);
+        status = note_begin(session, &l, tag, snapshot, err);
     esdm__line_tag_in(ESDM__MERGED_TAG, parent, tag);
     if (status == ESDM_OK)
-        status = esdm__line_tag_set(session, &l, tag, snapshot, NULL, err);
+        status = note_begin(session, &l, tag, snapshot, err);
     if (status != ESDM_OK || branch == NULL)
         return status;
     /* All that the parent began with, also by way of branches that are gone. */

@@ -8,6 +8,7 @@
  * branches of a container have names beside each other; which began with which tags of the engine's
  * own tell. A line is called as its container.
  *
+ * Of what a branch is about to begin with: "esdm:begin:UUID", of the branch.
  * Of a branch: "esdm:parent:B", the branch that it began with (none: the container itself), at the
  * snapshot that both have in common. "esdm:merged", its newest snapshot that is in the container;
  * "esdm:merged:B", that is in the branch B. "esdm:behind", "esdm:behind:B": what of its line is
@@ -47,7 +48,24 @@ esdm_status esdm__line_parent(esdm_session *session, const char *line,
                               char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from,
                               uint64_t *ret_merged, esdm_error *err);
 
-/** Notes with what a new branch began, whose parent keeps the snapshot by its tag already. */
+/**
+ * Before a branch is made: its parent keeps the snapshot, by a tag "esdm:begin:UUID" of the record
+ * that is to be. Of several programs that make one branch at once one makes the record, and that
+ * one alone notes with what it began. Who is interrupted between leaves the tag, which tells the
+ * next one (esdm__line_settle()).
+ * @param uuid of the branch to be.
+ */
+esdm_status esdm__line_prepare(esdm_session *session, const char *parent, const char *uuid,
+                               uint64_t snapshot, esdm_error *err);
+/** No branch was made, or all is noted. Best effort. */
+void esdm__line_prepared(esdm_session *session, const char *parent, const char *uuid);
+/** Notes with what a branch began, if who made it was interrupted before. */
+esdm_status esdm__line_settle(esdm_session *session, const char *line, esdm_error *err);
+/** Takes the tags of those who were interrupted before they made a branch, an hour ago or more.
+ *  Best effort. */
+void esdm__line_sweep(esdm_session *session, const char *parent);
+
+/** Notes with what a new branch began, whose parent keeps the snapshot already. */
 esdm_status esdm__line_begin(esdm_session *session, const char *parent, const char *line,
                              uint64_t snapshot, esdm_error *err);
 

@@ -371,7 +371,11 @@ check(merging *all, esdm_error *err)
                                  "the metadata store of site '%s' cannot merge: its plug-in was "
                                  "built for an older ESDM",
                                  all->session->site->name);
-    return status == ESDM_OK ? esdm__branch_check_name(all->session, all->full, err) : status;
+    if (status == ESDM_OK)
+        status = esdm__branch_check_name(all->session, all->full, err);
+    if (status == ESDM_OK)
+        status = esdm__line_settle(all->session, all->full, err);
+    return status == ESDM_OK ? esdm__line_settle(all->session, all->name, err) : status;
 }
 
 esdm_status

@@ -4,10 +4,12 @@
 
 import json
 import shutil
+import subprocess
 import time
 
-from esdmtest import (BUILD, SANITIZE, SOURCE, Site, client, client_environment, expect, expect_error, main, run,
-                      tool)
+from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment, environment, expect, expect_error,
+                      main, run, tool)
+from postgres import Server, skip_without_postgres
 
 BRANCH, RM, GC, FSCK = (tool(name) for name in ("esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck"))
 
@@ -183,6 +185,44 @@ def test_queries_pass_them_by():
         run([tool("esdm-diff"), site.file("fix.nc"), "run/a.nc@branch:fix"])
 
 
+ROUNDS = by_size(4, 8, 60)
+
+
+def make_at_once(where):
+    """Of several programs that make a branch at once one does, and what it began with is what is noted."""
+    for i in range(1, ROUNDS + 1):
+        write("a.nc", i, "a" if i > 1 else "w")
+    for i in range(ROUNDS):
+        name = f"b{i}"
+        begun = [subprocess.Popen([BRANCH, "a.nc", name, "--from", f"@{snapshot}"], env=environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                 for snapshot in range(1, 5)]
+        said = [(one.communicate(timeout=300), one.returncode) for one in begun]
+        made = [snapshot for snapshot, (_, status) in enumerate(said, 1) if status == 0]
+        expect(len(made) == 1, f"{where}: made by {made}: {said}")
+        expect(all("exists" in err for (_, err), status in said if status != 0), f"{where}: {said}")
+        told = {b["branch"]: b["from"] for b in branches("a.nc")}
+        expect(told[name] == made[0], f"{where}: {name} began with {made}, and {told}")
+        expect(read(f"a.nc@branch:{name}").stdout.split()[0] == str(made[0]), f"{where}: {name} has other values")
+    log = run([tool("esdm-log"), "-b", "--json", "a.nc"]).stdout
+    expect("esdm:begin" not in log, log)
+    run([FSCK, "--data"])
+
+
+def test_several_make_one_at_once():
+    with Site(history=20) as _:
+        make_at_once("SQLite")
+
+
+def test_several_make_one_at_once_on_postgresql():
+    skip_without_postgres()
+    with Server() as server:
+        metadata = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres",
+                    "user": "esdm", "schema": "branches"}
+        with Site(history=20, metadata=metadata) as _:
+            make_at_once("PostgreSQL")
+
+
 def test_what_is_refused():
     with Site() as _:
         write("a.nc", 1, "w")
@@ -217,5 +257,6 @@ def test_catalogue_that_is_lost_and_moved():
 
 if __name__ == "__main__":
     main(test_a_branch_is_written_by_programs, test_python, test_each_side_may_go, test_removing_and_restoring,
-         test_beginning_with_older_snapshots, test_queries_pass_them_by, test_what_is_refused,
+         test_beginning_with_older_snapshots, test_several_make_one_at_once,
+         test_several_make_one_at_once_on_postgresql, test_queries_pass_them_by, test_what_is_refused,
          test_catalogue_that_is_lost_and_moved)

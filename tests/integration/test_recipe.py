@@ -89,6 +89,49 @@ def test_record_check_drop_restore():
         expect(names() == ["in.nc", "mean.nc"], f"nothing is left: {names()}")
 
 
+def scratch():
+    done = run([tool("esdm-ls"), ".esdm-recipe"], check=False)
+    return done.stdout.split()
+
+
+def end_a_run(where):
+    """A run that is killed when its program has made what it makes."""
+    running = subprocess.Popen([RECIPE, "check", "out.nc"], env=environment(), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while not scratch():
+        expect(running.poll() is None, "it ended before it could be killed")
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    (where / "go").write_text("")              # the program itself ends, too
+    expect(scratch(), "nothing is left")
+
+
+def test_a_run_that_was_ended_leaves_nothing_for_long():
+    need_program("nccopy")
+    with site() as place:
+        pattern("in.nc", 1)
+        program = place.folder / "wait.sh"     # a bounded wait for a file
+        program.write_text("#!/bin/sh\nnccopy esdm://in.nc esdm://out.nc\n[ -n \"$WAIT\" ] || exit 0\n"
+                           f"i=0; while [ ! -e {place.folder}/go ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done\n")
+        program.chmod(0o755)
+        recipe("record", "--", str(program))
+        os.environ["WAIT"] = "1"
+        try:
+            end_a_run(place.folder)
+            expect(names() == ["in.nc", "out.nc"], f"{names()}")
+            found = run([tool("esdm-find"), "exists history or not exists history"]).stdout
+            expect(".esdm-recipe" not in found, found)
+            expect("would remove 1 container" in run([tool("esdm-gc"), "--dry-run"]).stdout and scratch(), "dry run")
+            recipe("check", "out.nc")          # the next run
+            expect(not scratch(), f"{scratch()}")
+            (place.folder / "go").unlink()
+            end_a_run(place.folder)
+            out = run([tool("esdm-gc"), "--yes", "--age=0"]).stdout
+            expect("runs of esdm-recipe that were ended" in out and not scratch(), out)
+        finally:
+            os.environ.pop("WAIT")
+
+
 def test_inputs_that_change():
     need_program("ncra")
     with site(history=4):

@@ -64,6 +64,7 @@ static const GOptionEntry entries[] = {
 };
 
 static tool_watch watch;
+static guint scratch; /* containers that esdm-recipe has left when it was ended */
 
 static char *
 describe(const esdm_gc_result *result)
@@ -113,6 +114,7 @@ print_result(const esdm_gc_result *result, bool removed)
             tool_json_append(names, tool_json_text(g_ptr_array_index(stubless, i)));
         tool_json_set(root, "without_stub", names);
         tool_json_set(root, "without_stub_young", tool_json_u64(stubless_young));
+        tool_json_set(root, "scratch", tool_json_u64(scratch));
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "bytes", tool_json_u64(result->bytes));
         tool_json_set(root, "containers", tool_json_u64(result->containers));
@@ -134,6 +136,19 @@ print_result(const esdm_gc_result *result, bool removed)
                       "--age 0 removes the youngest, too\n",
                       stubless_young, stubless_young == 1 ? "" : "s",
                       age_text != NULL ? age_text : "one day");
+}
+
+static tool_exit
+remove_scratch(esdm_session *session)
+{
+    esdm_error err = {0};
+    esdm_status status = tool_scratch_sweep(session, !dry_run, &scratch, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    if (scratch > 0 && !tool.json)
+        (void) printf("%s %u container%s of runs of esdm-recipe that were ended\n",
+                      dry_run ? "would remove" : "removed", scratch, scratch == 1 ? "" : "s");
+    return TOOL_OK;
 }
 
 /* Tells the names, and removes the containers unless this is a dry run. */
@@ -265,6 +280,8 @@ main(int argc, char **argv)
         stubless = g_ptr_array_new();
     if (result == TOOL_OK && restoration_complete)
         result = end_restoration(session);
+    if (result == TOOL_OK)
+        result = remove_scratch(session);
     if (result == TOOL_OK)
         result = collect(session, &options);
     if (stubless != NULL)

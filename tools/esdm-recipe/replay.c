@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Runs a recipe again, apart from everything else, and compares what it makes. */
+#include "common/scratch.h"
 #include "esdm-recipe/esdm-recipe.h"
 
 #include <stdio.h>
@@ -253,7 +254,11 @@ recipe_run_again(esdm_session *session, const char *name, const json_t *recipe, 
     tool_exit result = recipe_check_inputs(session, recipe, pins);
     if (result != TOOL_OK)
         return result;
-    ret->prefix = g_strdup_printf("esdm-recipe.%d.%08x", (int) getpid(), g_random_int());
+    esdm_error err = {0};
+    guint left = 0;
+    if (tool_scratch_sweep(session, true, &left, &err) != ESDM_OK)
+        tool_error("what a recipe that was ended has left is not removed: %s", err.message);
+    ret->prefix = tool_scratch_folder();
     ret->made =
         g_strdup_printf("%s/%s", ret->prefix, json_string_value(json_object_get(recipe, "output")));
     result = execute(recipe, ret->prefix, pins->str, &ret->seconds);

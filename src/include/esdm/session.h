@@ -76,10 +76,15 @@ typedef struct esdm_container_info {
     uint32_t datasets;
 } esdm_container_info;
 
+/** Containers below it are of a tool that runs, or that was ended while it ran: esdm-gc and its
+ * next run remove them. Lists of the whole site and queries pass them by. */
+#define ESDM_SCRATCH_FOLDER ".esdm-recipe"
+
 /** Return false to stop. */
 typedef bool (*esdm_container_visitor)(const esdm_container_info *info, void *user);
 
-/** Visits containers in byte order of their names. @param prefix NULL: all; else those that equal
+/** Visits containers in byte order of their names. @param prefix NULL: all but those below
+ *  ESDM_SCRATCH_FOLDER; else those that equal
  *  the prefix or lie below `prefix/`. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_list(esdm_session *session, const char *prefix,
                                                          esdm_container_visitor visit, void *user,

@@ -12,8 +12,7 @@
 #include "meta/attribute_index.h"
 
 static esdm_status
-make_clone(esdm_session *session, const esdm_meta_clone *clone, uint64_t *ret_record,
-           esdm_error *err)
+make_clone(esdm_session *session, const esdm_meta_clone *clone, esdm_error *err)
 {
     esdm_meta_committed made = {0};
     esdm_status status = esdm__noted_clone(session, clone, &made, err);
@@ -21,8 +20,6 @@ make_clone(esdm_session *session, const esdm_meta_clone *clone, uint64_t *ret_re
         status = esdm__noted_clone(session, clone, &made, err);
     if (status == ESDM_OK && made.replaced != 0)
         esdm__session_replaced(session);
-    if (status == ESDM_OK)
-        *ret_record = made.container;
     return status;
 }
 
@@ -45,13 +42,12 @@ index_older(esdm_session *session, const esdm_container *source, const char *nam
 
 static esdm_status
 clone_named(esdm_container *source, const char *name, bool replace, const char *what,
-            uint64_t *ret_record, esdm_error *err)
+            const char *uuid, esdm_error *err)
 {
     esdm_session *session = source->session;
     esdm__attribute_index attributes = {0};
     uint64_t record = 0;
     uint64_t snapshot = 0;
-    char uuid[ESDM__UUID_BYTES];
     char former[ESDM__FORMER_NAME_BYTES];
     char message[ESDM_CONTAINER_NAME_MAX + 48];
     if (session->meta->clone == NULL)
@@ -62,7 +58,6 @@ clone_named(esdm_container *source, const char *name, bool replace, const char *
     esdm_status status = esdm__attribute_index_make(source, &attributes, err);
     if (status != ESDM_OK)
         return status;
-    esdm__uuid_new(uuid);
     char told[ESDM__FORMER_NAME_BYTES];
     esdm__former_tell(source->name, told, sizeof told);
     (void) snprintf(message, sizeof message, "%.16s of %.*s@%" PRIu64, what,
@@ -81,7 +76,7 @@ clone_named(esdm_container *source, const char *name, bool replace, const char *
         .attributes = attributes.entries,
         .nattributes = attributes.count,
     };
-    status = make_clone(session, &clone, ret_record, err);
+    status = make_clone(session, &clone, err);
     if (status == ESDM_OK)
         index_older(session, source, name, snapshot);
     esdm__attribute_index_clear(&attributes);
@@ -91,13 +86,14 @@ clone_named(esdm_container *source, const char *name, bool replace, const char *
 esdm_status
 esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_error *err)
 {
-    uint64_t record;
-    return clone_named(source, name, replace, "clone", &record, err);
+    char uuid[ESDM__UUID_BYTES];
+    esdm__uuid_new(uuid);
+    return clone_named(source, name, replace, "clone", uuid, err);
 }
 
 esdm_status
-esdm__io_clone_as(esdm_container *source, const char *name, const char *what, uint64_t *ret_record,
+esdm__io_clone_as(esdm_container *source, const char *name, const char *what, const char *uuid,
                   esdm_error *err)
 {
-    return clone_named(source, name, false, what, ret_record, err);
+    return clone_named(source, name, false, what, uuid, err);
 }

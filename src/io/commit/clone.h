@@ -12,9 +12,10 @@
  * @return ESDM_ECONFLICT: the source was removed or replaced, and is kept under no name.
  */
 esdm_status esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_error *err);
-/** The same for a new container. @param what it is called in its message: "branch". @param
- *  ret_record its number. */
+/** The same for a new container. @param what it is called in its message: "branch". @param uuid of
+ *  the new container. ESDM_EEXIST: another one has the name; of several that ask at once one gets
+ *  it. */
 esdm_status esdm__io_clone_as(esdm_container *source, const char *name, const char *what,
-                              uint64_t *ret_record, esdm_error *err);
+                              const char *uuid, esdm_error *err);
 
 #endif

@@ -34,12 +34,19 @@ esdm__name_is_own(const char *stored)
 {
     return stored[0] == '/';
 }
+/** Whether programs of ESDM keep it for the time of their run (ESDM_SCRATCH_FOLDER). */
+static inline bool
+esdm__name_is_scratch(const char *stored)
+{
+    return strncmp(stored, ESDM_SCRATCH_FOLDER "/", sizeof ESDM_SCRATCH_FOLDER) == 0;
+}
 /** Whether queries pass a name of the store by: the engine's own, and branches, which would be
  * found beside what they are branches of. */
 static inline bool
 esdm__name_is_hidden(const char *stored)
 {
-    return esdm__name_is_own(stored) || esdm__name_branch(stored, NULL) != NULL;
+    return esdm__name_is_own(stored) || esdm__name_branch(stored, NULL) != NULL ||
+           esdm__name_is_scratch(stored);
 }
 /** Takes a stored name apart. false: it is none of a former container. */
 bool esdm__former_parse(const char *stored, esdm__former *ret_former);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "common/scratch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* After that long a process elsewhere counts as gone: runs are bounded in time. */
+#define WEEK_US (7 * G_TIME_SPAN_DAY)
+
+/* Process numbers mean something on one node, until it is started again, and in one namespace. */
+static guint32
+where(void)
+{
+    g_autofree char *boot = NULL;
+    g_autofree char *space = g_file_read_link("/proc/self/ns/pid", NULL);
+    if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &boot, NULL, NULL))
+        boot = NULL;
+    g_autofree char *text = g_strdup_printf("%s %s %s", g_get_host_name(), boot != NULL ? boot : "",
+                                            space != NULL ? space : "");
+    return g_str_hash(text);
+}
+
+char *
+tool_scratch_folder(void)
+{
+    return g_strdup_printf(ESDM_SCRATCH_FOLDER "/%08x.%d.%08x", where(), (int) getpid(),
+                           g_random_int());
+}
+
+typedef struct sweep {
+    guint32 here;
+    GPtrArray *names; /* to be removed */
+} sweep;
+
+static bool
+is_gone(const sweep *s, const esdm_container_info *info)
+{
+    unsigned node, pid, number;
+    int end = 0;
+    if (sscanf(info->name, ESDM_SCRATCH_FOLDER "/%8x.%u.%8x/%n", &node, &pid, &number, &end) != 3 ||
+        end == 0 || pid == 0 || pid > G_MAXINT)
+        return false; /* somebody else's */
+    if (node == s->here)
+        return kill((pid_t) pid, 0) != 0 && errno == ESRCH;
+    return (gint64) (info->modified_ns / 1000) + WEEK_US < g_get_real_time();
+}
+
+static bool
+note(const esdm_container_info *info, void *user)
+{
+    const sweep *s = user;
+    if (is_gone(s, info))
+        g_ptr_array_add(s->names, g_strdup(info->name));
+    return true;
+}
+
+esdm_status
+tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count, esdm_error *err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    sweep s = {.here = where(), .names = names};
+    esdm_status status = esdm_container_list(session, ESDM_SCRATCH_FOLDER, note, &s, err);
+    for (guint i = 0; i < names->len && remove && status == ESDM_OK; i++) {
+        status = esdm_container_erase(session, g_ptr_array_index(names, i), err);
+        if (status == ESDM_ENOENT) /* another one sweeps, too */
+            status = ESDM_OK;
+    }
+    *ret_count = names->len;
+    return status;
+}
