@@ -3,9 +3,13 @@
 """esdm-recipe: containers that are recorded, made again bit for bit, and dropped only then."""
 
 import json
+import os
+import signal
+import subprocess
 
-from esdmtest import SOURCE, Site, client, expect, expect_error, main, need_program, run, tool
+from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, tool
 
+RECIPE = tool("esdm-recipe")
 MEAN = ["ncra", "-O", "esdm://in.nc", "esdm://mean.nc"]
 
 
@@ -111,25 +115,22 @@ def test_a_run_that_was_ended_leaves_nothing_for_long():
     with site() as place:
         pattern("in.nc", 1)
         program = place.folder / "wait.sh"     # a bounded wait for a file
-        program.write_text("#!/bin/sh\nnccopy esdm://in.nc esdm://out.nc\n[ -n \"$WAIT\" ] || exit 0\n"
+        program.write_text(f"#!/bin/sh\nnccopy esdm://in.nc esdm://out.nc\n[ -e {place.folder}/wait ] || exit 0\n"
                            f"i=0; while [ ! -e {place.folder}/go ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done\n")
         program.chmod(0o755)
         recipe("record", "--", str(program))
-        os.environ["WAIT"] = "1"
-        try:
-            end_a_run(place.folder)
-            expect(names() == ["in.nc", "out.nc"], f"{names()}")
-            found = run([tool("esdm-find"), "exists history or not exists history"]).stdout
-            expect(".esdm-recipe" not in found, found)
-            expect("would remove 1 container" in run([tool("esdm-gc"), "--dry-run"]).stdout and scratch(), "dry run")
-            recipe("check", "out.nc")          # the next run
-            expect(not scratch(), f"{scratch()}")
-            (place.folder / "go").unlink()
-            end_a_run(place.folder)
-            out = run([tool("esdm-gc"), "--yes", "--age=0"]).stdout
-            expect("runs of esdm-recipe that were ended" in out and not scratch(), out)
-        finally:
-            os.environ.pop("WAIT")
+        (place.folder / "wait").write_text("")
+        end_a_run(place.folder)
+        expect(names() == ["in.nc", "out.nc"], f"{names()}")
+        found = run([tool("esdm-find"), "exists units"], check=False).stdout
+        expect(".esdm-recipe" not in found, found)
+        expect("would remove 1 container" in run([tool("esdm-gc"), "--dry-run"]).stdout and scratch(), "dry run")
+        recipe("check", "out.nc")              # the next run
+        expect(not scratch(), f"{scratch()}")
+        (place.folder / "go").unlink()
+        end_a_run(place.folder)
+        out = run([tool("esdm-gc"), "--yes", "--age=0"]).stdout
+        expect("runs of esdm-recipe that were ended" in out and not scratch(), out)
 
 
 def test_inputs_that_change():
@@ -367,6 +368,7 @@ def test_values_that_differ_in_each_run_are_not_dropped():
         expect("280" in client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout, "values are there")
 
 
-main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_inputs_that_change,
+main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore,
+     test_a_run_that_was_ended_leaves_nothing_for_long, test_inputs_that_change,
      test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
      test_programs_that_append_and_rename, test_wrong_use)

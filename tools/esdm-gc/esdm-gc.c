@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/scratch.h"
 #include "esdm-gc/esdm-gc.h"
 
 static const tool_help help = {

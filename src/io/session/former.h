@@ -12,6 +12,8 @@
  * has a tag stay, even where the site keeps none.
  */
 
+#include <string.h>
+
 #include "io/session/session.h"
 #include "model/names.h"
 
