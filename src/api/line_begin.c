@@ -7,6 +7,7 @@
 
 #include "api/line_parts.h"
 #include "api/line_tags.h"
+#include "base/error.h"
 #include "base/ids.h"
 
 /* Who is that long between the two steps was interrupted. */
@@ -46,7 +47,10 @@ typedef struct settling {
     esdm_session *session;
     const char *name;
     esdm_meta_container record;
+    bool looks; /* and notes nothing */
     bool found;
+    uint64_t snapshot;
+    char *parent; /* room for a name */
 } settling;
 
 /* If the branch began with this one, and that is not noted yet. */
@@ -66,6 +70,11 @@ settle_with(const char *parent, void *user, esdm_error *err)
     if (status != ESDM_OK || w.snapshot == 0)
         return status;
     s->found = true;
+    s->snapshot = w.snapshot;
+    if (s->looks) {
+        (void) snprintf(s->parent, ESDM_CONTAINER_NAME_MAX + 1, "%s", parent);
+        return ESDM_OK;
+    }
     esdm__line_tag_began(s->name, began);
     status = esdm__line_tag_set(s->session, &l, began, w.snapshot, NULL, err);
     if (status == ESDM_OK)
@@ -99,6 +108,24 @@ esdm__line_settle(esdm_session *session, const char *name, esdm_error *err)
         return status;
     esdm__line_base(name, parent); /* nothing at all is noted */
     return esdm__branch_names(session, parent, settle_with, &s, err);
+}
+
+esdm_status
+esdm__line_begun(esdm_session *session, const char *name,
+                 char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from, esdm_error *err)
+{
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error why = {0};
+    settling s = {.session = session, .name = name, .looks = true, .parent = ret_parent};
+    esdm_status status = session->meta->container_find(session->store, name, &s.record, &why);
+    if (status != ESDM_OK)
+        return status == ESDM_ENOENT ? ESDM_OK : esdm__error_set(err, status, "%s", why.message);
+    esdm__line_base(name, base);
+    status = settle_with(base, &s, err);
+    if (status == ESDM_OK && !s.found)
+        status = esdm__branch_names(session, base, settle_with, &s, err);
+    *ret_from = s.snapshot;
+    return status;
 }
 
 /* ---- left over ------------------------------------------------------------------------------ */

@@ -75,6 +75,11 @@ esdm_status esdm__line_carry_up(esdm_session *session, const char *name, uint64_
  *  by merges of `between` into it is in both now. */
 esdm_status esdm__line_spread_given(esdm_session *session, const char *between, uint64_t snapshot,
                                     const char *name, const char *in, esdm_error *err);
+/** With what a branch began, if who made it was interrupted before it was noted; else nothing is
+ *  written. */
+esdm_status esdm__line_begun(esdm_session *session, const char *name,
+                             char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from,
+                             esdm_error *err);
 /** Takes what tells what a branch was given by a line. */
 void esdm__line_untag_given(esdm_session *session, const esdm__line *in, const char *name);
 

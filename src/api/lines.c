@@ -108,6 +108,8 @@ esdm__line_parent(esdm_session *session, const char *name,
     esdm_status status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
         status = parent_of(session, name, l.record, ret_parent, &from, err);
+    if (status == ESDM_OK && from == 0)
+        status = esdm__line_begun(session, name, ret_parent, &from, err);
     if (status == ESDM_OK && ret_from != NULL)
         *ret_from = from;
     if (status != ESDM_OK || ret_merged == NULL)

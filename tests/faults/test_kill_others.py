@@ -37,7 +37,7 @@ def counts_of(python, kind, folder):
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             match = re.match(r"\d+ +(\w+)\(", line)
-            if match and (kind != "netcdf" or "counting" in line):  # its file is known by its path
+            if match and "counting" in line:
                 counts[match[1]] = counts.get(match[1], 0) + 1
     return counts
 
@@ -48,15 +48,10 @@ def last_state(text):
     return told[-1] if told else None
 
 
-def kill_at(python, kind, folder, call, number):
-    """What is there: "committed", "older", "mixed", "unreadable"; None: it was not killed after a commit."""
-    path = os.path.join(folder, f"{call}-{number}")
-    only = ["-P", path] if kind == "netcdf" else []
-    prefix = strace("-e", f"trace={call}", *only, "-e", f"inject={call}:signal=SIGKILL:when={number}")
-    done = subprocess.run([*prefix, python, PROGRAM, kind, "write", path, str(STATES)], env=plain(), check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    told = int(last_state(done.stdout) or 0)
-    if done.returncode not in (-signal.SIGKILL, 128 + signal.SIGKILL) or told == 0:
+def what_is_there(python, kind, path, said):
+    """"committed", "older", "mixed", "unreadable"; None: it was killed before its first commit."""
+    told = int(last_state(said) or 0)
+    if told == 0:
         return None
     seen = subprocess.run([python, PROGRAM, kind, "check", path], env=plain(), check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True)
@@ -68,22 +63,52 @@ def kill_at(python, kind, folder, call, number):
     return "committed" if int(text) in (told, told + 1) else "older"
 
 
+def kill_at(python, kind, folder, call, number):
+    """At a call that changes the file. None: there was no such call."""
+    path = os.path.join(folder, f"{call}-{number}")
+    prefix = strace("-e", f"trace={call}", "-P", path, "-e", f"inject={call}:signal=SIGKILL:when={number}")
+    done = subprocess.run([*prefix, python, PROGRAM, kind, "write", path, str(STATES)], env=plain(), check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    killed = done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    return what_is_there(python, kind, path, done.stdout) if killed else None
+
+
+def kill_some_time(python, kind, folder, number, chance):
+    """At a random time after its first commit: its threads make the calls, in no order."""
+    path = os.path.join(folder, f"time-{number}")
+    with subprocess.Popen([python, PROGRAM, kind, "write", path, "1000"], env=plain(), stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as program:
+        said = ""
+        while last_state(said) is None:
+            line = program.stdout.readline()
+            expect(line, f"{kind}: it ended by itself: {said}")
+            said += line
+        time.sleep(chance.random() * 0.3)
+        program.kill()
+        said += program.stdout.read()
+    return what_is_there(python, kind, path, said)
+
+
 def check(python, kind):
     need_strace()
     found = {}
     with tempfile.TemporaryDirectory(prefix="esdm-others.", dir=os.environ.get("TMPDIR", "/tmp")) as folder:
-        counts = counts_of(python, kind, folder)
-        most = by_size(6, 12, 100)
-        points = [(call, number) for call, count in counts.items()
-                  for number in sorted({1 + i * count // most for i in range(most)})]
-        random.Random(1).shuffle(points)
+        chance = random.Random(1)
+        if kind == "netcdf":
+            counts, most = counts_of(python, kind, folder), by_size(6, 12, 100)
+            kills = [(kill_at, call, number) for call, count in counts.items()
+                     for number in sorted({1 + i * count // most for i in range(most)})]
+        else:
+            kills = [(kill_some_time, number, chance) for number in range(by_size(5, 20, 100))]
+        chance.shuffle(kills)
         until = time.monotonic() + by_size(15, 40, 600)
-        while points and (time.monotonic() < until or not found):
-            outcome = kill_at(python, kind, folder, *points.pop())
+        while kills and (time.monotonic() < until or not found):
+            kill, *where = kills.pop()
+            outcome = kill(python, kind, folder, *where)
             if outcome is not None:
                 found[outcome] = found.get(outcome, 0) + 1
     print(f"{kind}: of {sum(found.values())} kills after a commit: {found}")
-    expect(found, f"none was killed: {counts}")
+    expect(found, "none was killed")
 
 
 def test_stock_netcdf():

@@ -261,6 +261,35 @@ def test_other_site_and_what_is_noted():
 READ = 'import netCDF4, sys\nprint(getattr(netCDF4.Dataset("esdm://" + sys.argv[1]), "esdm_snapshot", None))'
 
 
+def test_what_is_stored_otherwise():
+    """Moved, compacted, shared and in another catalogue: the values are read anew, and have the digest that they had."""
+    disks = [{"name": name, "plugin": "posix", "directory": f"packs-{name}"} for name in ("disk", "spare")]
+    with Site(targets=disks, history=9, engine={"pack": "64KiB"}) as site:
+        for name in "a.nc", "b.nc":
+            through_plugin(name, 5, order=0, chunk=0, steps=20)
+        expected = digest("a.nc")
+        run([tool("esdm-tag"), "a.nc", "cited"])
+
+        def check(what):
+            told = {name: digest(name, "--exact") for name in ("a.nc", "a.nc@tag:cited", "b.nc")}
+            expect(set(told.values()) == {expected}, f"{what}: {told}, expected {expected}")
+
+        check("as it was written")
+        for what, *command in (("drained", "esdm-drain", "--age", "0s", "--from", "disk"), ("de-duplicated", "esdm-dedup"),
+                               ("compacted", "esdm-compact", "a.nc"),
+                               ("cloned", "esdm-cp", "-f", "--reflink", "esdm://a.nc", "esdm://b.nc"),
+                               ("collected", "esdm-gc", "--yes", "--age=0")):
+            run([tool(command[0]), *command[1:]])
+            check(what)
+        configuration = json.loads(site.config.read_text())
+        configuration["metadata"] = {"plugin": "sqlite", "directory": str(site.file("other"))}
+        moved = site.file("moved.json")
+        moved.write_text(json.dumps(configuration))
+        run([tool("esdm-mkfs"), "--migrate", site.config, moved])
+        told = json.loads(run([tool("esdm-stat"), "--config", moved, "--json", "--digest", "--exact", "a.nc"]).stdout)
+        expect(told["containers"][0]["digest"] == expected, f"migrated: {told}")
+
+
 def test_programs_are_told():
     with Site(history=9) as site:
         through_plugin("a.nc", 3, order=0, chunk=0, steps=9)
@@ -292,4 +321,5 @@ def test_programs_are_told():
 
 if __name__ == "__main__":
     main(test_equal_contents, test_every_change_tells, test_user_defined_types,
-         test_other_site_and_what_is_noted, test_programs_are_told)
+         test_other_site_and_what_is_noted, test_what_is_stored_otherwise,
+         test_programs_are_told)

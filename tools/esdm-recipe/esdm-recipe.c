@@ -213,6 +213,8 @@ check(esdm_session *session, const char *name, json_t *recipe)
     recipe_replay r;
     tool_exit result = recipe_run_again(session, name, recipe, force, &r);
     bool other = result == TOOL_OK && !recipe_is_right(&r);
+    if (other && keep)
+        result = recipe_replay_keep(session, &r);
     if (result == TOOL_OK) {
         tell_check(name, recipe, &r);
         result = other ? TOOL_FAILED : TOOL_OK;

@@ -109,6 +109,8 @@ json_t *recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit);
 /** Runs it again below a prefix. @param force also when it would write plain files. */
 tool_exit recipe_run_again(esdm_session *session, const char *name, const json_t *recipe,
                            bool force, recipe_replay *ret);
+/** Names what was made so that it is listed and stays: without the '.' before it. */
+tool_exit recipe_replay_keep(esdm_session *session, recipe_replay *replay);
 /** Removes what was made. */
 void recipe_replay_clear(esdm_session *session, recipe_replay *replay);
 /** Gives a container its recipe. */

@@ -274,6 +274,23 @@ take_name(const esdm_container_info *info, void *user)
     return true;
 }
 
+tool_exit
+recipe_replay_keep(esdm_session *session, recipe_replay *r)
+{
+    esdm_error err = {0};
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    esdm_status st = esdm_container_list(session, r->prefix, take_name, names, &err);
+    for (guint i = 0; i < names->len && st == ESDM_OK; i++) {
+        const char *name = names->pdata[i];
+        st = esdm_container_move(session, name, name + 1, false, &err);
+    }
+    if (st != ESDM_OK)
+        return tool_fail(st, &err);
+    memmove(r->prefix, r->prefix + 1, strlen(r->prefix));
+    memmove(r->made, r->made + 1, strlen(r->made));
+    return TOOL_OK;
+}
+
 void
 recipe_replay_clear(esdm_session *session, recipe_replay *r)
 {
