@@ -101,7 +101,7 @@ def check(python, kind):
         else:
             kills = [(kill_some_time, number, chance) for number in range(by_size(5, 20, 100))]
         chance.shuffle(kills)
-        until = time.monotonic() + by_size(15, 40, 600)
+        until = time.monotonic() + by_size(5, 10, 600)
         while kills and (time.monotonic() < until or not found):
             kill, *where = kills.pop()
             outcome = kill(python, kind, folder, *where)

@@ -256,7 +256,7 @@ def test_kill__at_messages_of_an_upgrade_of_postgresql():
                              for command in ([CP, "--reflink", "esdm://a.nc", "esdm://b.nc"], [MKFS, "--reindex"]))
             finally:
                 template.remove()
-            expect(killed >= by_size(2, 6, 200), f"only {killed} were killed")
+            expect(killed >= by_size(2, 6, 80), f"only {killed} were killed")
 
 
 def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
