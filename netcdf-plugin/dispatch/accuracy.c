@@ -244,6 +244,27 @@ esdmnc_accuracy_tell_regions(const esdmnc_file *file)
     }
 }
 
+void
+esdmnc_accuracy_tell_units(const esdmnc_file *file)
+{
+    static atomic_bool told;
+    const esdm_comm *comm = esdmnc_comm(file);
+    if (comm != NULL && comm->rank != 0)
+        return;
+    for (size_t g = 0; g < file->group_count; g++) {
+        for (size_t v = 0; v < file->groups[g]->count; v++) {
+            const esdm_dataset *dataset = file->groups[g]->vars[v]->dataset;
+            const char *units = esdm_dataset_accuracy_units(dataset);
+            if (units == NULL || atomic_exchange(&told, true))
+                continue;
+            esdmnc_say("the units of variable '%s' in '%s' have changed: its accuracy was stated "
+                       "in '%s', and does not hold any more; what is written from now on is "
+                       "stored without loss (state it anew: attribute esdm_absolute_tolerance)",
+                       esdm_dataset_name(dataset), file->name, units);
+        }
+    }
+}
+
 int
 esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level)
 {

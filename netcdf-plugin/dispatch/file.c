@@ -43,6 +43,7 @@ commit(esdmnc_file *file, const char *what)
         esdmnc_replaced_note(file);
     tell_settled(file);
     esdmnc_accuracy_tell_regions(file);
+    esdmnc_accuracy_tell_units(file);
     esdm_container_mark(file->container);
     file->published = true;
     return NC_NOERR;

@@ -105,6 +105,8 @@ int esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var);
 /** Tells once where numbers are more accurate than was stated, as it was not known where the
  * regions of an accuracy lie. After a commit. */
 void esdmnc_accuracy_tell_regions(const esdmnc_file *file);
+/** Says it, once, when what was stated of a variable is in other units than those that it has. */
+void esdmnc_accuracy_tell_units(const esdmnc_file *file);
 /** A variable whose compression was asked for with that level of deflate. */
 int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
 

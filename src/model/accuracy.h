@@ -31,4 +31,7 @@ void esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *re
 esdm_status esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                                        bool *ret_changed, esdm_error *err);
 
+/** Before the attribute `units` becomes another one: what is stated holds in those of now. */
+esdm_status esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err);
+
 #endif

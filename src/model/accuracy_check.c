@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/accuracy.h"
 #include "model/accuracy_quantities.h"
+#include "model/accuracy_units.h"
 #include "model/container.h"
 
 /* ---- checks ------------------------------------------------------------------------------- */
@@ -164,7 +165,8 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                            esdm_error *err)
 {
     bool none = accuracy == NULL || accuracy->stated == 0;
-    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->stated->accuracy);
+    bool same = dataset->stated->units == NULL &&
+                esdm__accuracy_equal(none ? NULL : accuracy, dataset->stated->accuracy);
     esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
     esdm_accuracy *copy = NULL;
     if (!same && stated == NULL)
@@ -178,10 +180,61 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
     if (!same) {
         free(stated->accuracy);
         stated->accuracy = copy;
+        free(stated->units);
+        stated->units = NULL;
     }
     if (ret_changed != NULL)
         *ret_changed = !same;
     return ESDM_OK;
+}
+
+/* ---- units that change -------------------------------------------------------------------- */
+
+/* Thresholds are no differences: kelvin and degrees Celsius are not the same for them. */
+#define THRESHOLDS                                                                                 \
+    ((uint32_t) ESDM_ACCURACY_LOSSLESS_UP_TO | (uint32_t) ESDM_ACCURACY_LOSSLESS_FROM |            \
+     (uint32_t) ESDM_ACCURACY_EXACT_VALUES)
+#define IN_UNITS                                                                                   \
+    (THRESHOLDS | (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE |                                    \
+     (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST | (uint32_t) ESDM_ACCURACY_REGIONS |                 \
+     (uint32_t) ESDM_ACCURACY_GRADIENT_TOLERANCE | (uint32_t) ESDM_ACCURACY_VECTOR_TOLERANCE |     \
+     (uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE)
+#define LOSES_NOTHING                                                                              \
+    ((uint32_t) ESDM_ACCURACY_MODE | (uint32_t) ESDM_ACCURACY_COMPRESSION_SPEED |                  \
+     (uint32_t) ESDM_ACCURACY_DECOMPRESSION_SPEED)
+#define UNITS_BYTES 256
+
+esdm_status
+esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err)
+{
+    char units[UNITS_BYTES];
+    const esdm_accuracy *accuracy = dataset->stated->accuracy;
+    if (accuracy == NULL || (accuracy->stated & IN_UNITS) == 0 || dataset->stated->units != NULL)
+        return ESDM_OK;
+    esdm__attribute_text(dataset, "units", units, sizeof units);
+    if (units[0] == '\0') /* they are only now told */
+        return ESDM_OK;
+    esdm__stated *stated = esdm__dataset_stated(dataset, err);
+    if (stated == NULL)
+        return ESDM_ENOMEM;
+    stated->units = strdup(units);
+    return stated->units != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof units, "units");
+}
+
+const char *
+esdm_dataset_accuracy_units(const esdm_dataset *dataset)
+{
+    char now[UNITS_BYTES], why[UNITS_BYTES];
+    double factor = 0;
+    if (dataset == NULL || dataset->stated->units == NULL || dataset->stated->accuracy == NULL)
+        return NULL;
+    esdm__attribute_text(dataset, "units", now, sizeof now);
+    bool difference = (dataset->stated->accuracy->stated & THRESHOLDS) == 0;
+    if (now[0] != '\0' &&
+        esdm__units_factor(dataset->stated->units, now, difference, &factor, why, sizeof why) &&
+        factor == 1)
+        return NULL;
+    return dataset->stated->units;
 }
 
 bool
@@ -191,6 +244,11 @@ esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
         return false;
     if (dataset->stated->accuracy == NULL)
         return false;
-    *ret_accuracy = *dataset->stated->accuracy;
+    esdm_accuracy accuracy = *dataset->stated->accuracy;
+    if (esdm_dataset_accuracy_units(dataset) != NULL)
+        accuracy.stated &= LOSES_NOTHING;
+    if (accuracy.stated == 0)
+        return false;
+    *ret_accuracy = accuracy;
     return true;
 }

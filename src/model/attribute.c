@@ -2,6 +2,7 @@
 #include "model/attribute.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/arguments.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "model/accuracy.h"
 #include "model/undo.h"
 #include "model/values.h"
 
@@ -283,6 +285,17 @@ esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *to, esdm_err
     return st;
 }
 
+/* Before a public function changes or removes an attribute. */
+static esdm_status
+before_change(esdm_attributes *list, const char *name, esdm_error *err)
+{
+    esdm_status st = esdm__undo_keep_attributes(list, err);
+    if (st == ESDM_OK && list->of_dataset && strcmp(name, "units") == 0)
+        st = esdm__accuracy_note_units(
+            (esdm_dataset *) ((char *) list - offsetof(esdm_dataset, attributes)), err);
+    return st;
+}
+
 esdm_status
 esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
                    const void *values, esdm_error *err)
@@ -292,7 +305,7 @@ esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint
     bool changed = false;
     esdm_status st = esdm__container_check_writable(list->container, err);
     if (st == ESDM_OK)
-        st = esdm__undo_keep_attributes(list, err);
+        st = before_change(list, name, err);
     if (st == ESDM_OK)
         st = esdm__attribute_put(list, name, type, count, values, &changed, err);
     if (changed)
@@ -328,7 +341,7 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
     if (find_entry(list, new_name, hash) != NULL)
         return esdm__error_set(err, ESDM_EEXIST, "there is already an attribute named '%s'",
                                new_name);
-    st = esdm__undo_keep_attributes(list, err);
+    st = before_change(list, name, err);
     if (st != ESDM_OK)
         return st;
     const char *word = word_of(list->container, new_name, hash);
@@ -378,7 +391,7 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
         name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
     if (entry == NULL)
         return not_found(name, err);
-    st = esdm__undo_keep_attributes(list, err);
+    st = before_change(list, name, err);
     if (st != ESDM_OK)
         return st;
     take_out(list, entry);

@@ -59,7 +59,8 @@ struct esdm_attributes {
     struct esdm__attribute_entry *items; /* owned; in order; see attribute.c */
     esdm__names *names;                  /* owned; to positions in items; NULL: they are few */
     uint32_t kept;                       /* the mark since which changes can be undone */
-    uint32_t count;
+    uint32_t count : 31;
+    uint32_t of_dataset : 1;
 };
 
 struct esdm_group {
@@ -103,6 +104,7 @@ typedef struct esdm__stated {
     uint64_t *chunk;         /* owned; NULL when not stated */
     char *codec;             /* owned; NULL when not stated */
     esdm_accuracy *accuracy; /* owned; NULL when not stated */
+    char *units;             /* owned; those in which it was stated, when they were changed since */
     void *fill;              /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm__coarse coarse; /* of reads of this handle; set when it is opened */

@@ -30,6 +30,7 @@ free_stated(esdm_dataset *dataset)
     esdm__hints_clear(&stated->hints);
     free(stated->codec);
     free(stated->accuracy);
+    free(stated->units);
     free(stated->chunk);
     free(stated);
 }
@@ -108,6 +109,7 @@ allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *con
         dataset->dimensions[i] = dimensions[i];
     dataset->group = group;
     dataset->attributes.container = group->container;
+    dataset->attributes.of_dataset = true;
     dataset->rank = rank;
     atomic_init(&dataset->has_data, false);
     return dataset;
@@ -485,8 +487,9 @@ esdm__dataset_copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_e
         status = esdm_dataset_set_chunk(to, from->stated->chunk, err);
     if (status == ESDM_OK)
         status = esdm__dataset_set_codec_text(to, from->stated->codec, err);
-    if (status == ESDM_OK && from->stated->accuracy != NULL)
-        status = esdm__dataset_put_accuracy(to, from->stated->accuracy, NULL, err);
+    esdm_accuracy accuracy;
+    if (status == ESDM_OK && esdm_dataset_accuracy(from, &accuracy))
+        status = esdm__dataset_put_accuracy(to, &accuracy, NULL, err);
     for (size_t i = 0; i < from->stated->hints.count && status == ESDM_OK; i++)
         status = esdm__dataset_put_hint(to, from->stated->hints.items[i].key,
                                         from->stated->hints.items[i].value, &changed, err);

@@ -252,9 +252,10 @@ put_dataset(esdm__buffer *out, const void *item)
         esdm__put_text(out, ",\"codec\":");
         esdm__put_string(out, dataset->stated->codec, strlen(dataset->stated->codec));
     }
-    if (dataset->stated->accuracy != NULL) {
+    esdm_accuracy accuracy;
+    if (esdm_dataset_accuracy(dataset, &accuracy)) {
         esdm__put_text(out, ",\"accuracy\":\"");
-        esdm__accuracy_put(out, dataset->stated->accuracy);
+        esdm__accuracy_put(out, &accuracy);
         esdm__put_text(out, "\"");
     }
     if (dataset->stated->fill != NULL) {

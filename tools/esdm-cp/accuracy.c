@@ -145,6 +145,18 @@ was_rounded(const cp_dataset *dataset, bool is_container)
             esdm_accuracy_is_lossy(&accuracy));
 }
 
+/* Of NAME?accuracy=1%: its attribute says what was asked for, and what is stored. */
+static bool
+is_read_coarsely(const cp_dataset *dataset)
+{
+    const cp_attribute *said =
+        cp_attribute_find(dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE);
+    g_autofree char *text = said != NULL && said->type == cp_type_atomic(ESDM_TYPE_CHAR)
+                                ? g_strndup(said->values, said->count)
+                                : NULL;
+    return text != NULL && strstr(text, " asked for; stored ") != NULL;
+}
+
 /* Numbers that were rounded are not rounded again, by a rule of the target's site neither: twice is
  * more than what is stated. */
 static esdm_status
@@ -152,7 +164,8 @@ keep(cp_dataset *dataset, bool is_container, esdm_error *err)
 {
     esdm_accuracy exact;
     esdm_accuracy_init(&dataset->accuracy);
-    if (is_container)
+    /* Numbers that were read less accurately are not what is stated of those that are stored. */
+    if (is_container && !is_read_coarsely(dataset))
         (void) esdm_dataset_accuracy(dataset->from.dataset, &dataset->accuracy);
     if (!is_number(dataset) || !was_rounded(dataset, is_container))
         return ESDM_OK;
@@ -181,7 +194,7 @@ state_attributes(cp_dataset *dataset, esdm_error *err)
         status = esdm_accuracy_check(&accuracy, err);
     if (status == ESDM_OK)
         status = set_accuracy(dataset, &accuracy, err);
-    dataset->by_attribute = status == ESDM_OK;
+    dataset->doubted = status == ESDM_OK;
     if (status == ESDM_OK)
         return esdm_dataset_remove_accuracy_attributes(to, err);
     g_autofree char *why = g_strdup(err->message);
@@ -225,7 +238,7 @@ cp_accuracy_restate(const cp_model *model, esdm_error *err)
 
 /* The strictest of it and of what was stated before counts. */
 static esdm_status
-state(cp_dataset *dataset, const char *text, esdm_error *err)
+state(cp_dataset *dataset, const wish *w, esdm_error *err)
 {
     esdm_accuracy accuracy;
     g_autofree char *units = units_of(dataset);
@@ -235,8 +248,9 @@ state(cp_dataset *dataset, const char *text, esdm_error *err)
     else
         (void) esdm_dataset_accuracy(dataset->to.dataset, &accuracy);
     dataset->as_it_is = false;
-    dataset->by_attribute = false; /* whoever says it here means it */
-    esdm_status status = esdm_accuracy_parse(&accuracy, text, units, err);
+    /* Who names a variable means it; '*' may be about others. */
+    dataset->doubted = !esdm_accuracy_pattern_is_literal(w->pattern);
+    esdm_status status = esdm_accuracy_parse(&accuracy, w->text, units, err);
     if (status == ESDM_OK)
         status = set_accuracy(dataset, &accuracy, err);
     if (status == ESDM_OK)
@@ -334,7 +348,7 @@ state_option(const cp_model *model, const wish *w, GString *spared, bool *ret_an
         if (spares(w, dataset))
             g_string_append_printf(spared, "%s%s", spared->len > 0 ? ", " : "", dataset->name);
         else
-            status = state(dataset, w->text, err);
+            status = state(dataset, w, err);
     }
     return status;
 }

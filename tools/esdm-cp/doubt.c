@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/* Statements of accuracy that came with a file, and belong to other numbers. */
+/* Statements of accuracy that came with a file, or with a pattern, and belong to other numbers. */
 
 #include "esdm-cp/esdm-cp.h"
 
@@ -51,8 +51,8 @@ doubt(cp_dataset *dataset, const cp_end *source, esdm_error *err)
     esdm_status status = spans_enough(dataset, source, least, &enough, err);
     if (status != ESDM_OK || enough)
         return status;
-    tool_error("%s: what attributes of '%s' state is not taken, its numbers differ by less than 16 "
-               "times the tolerance: was it copied from another variable? They are stored without "
+    tool_error("%s: the accuracy stated of '%s' is not taken, its numbers differ by less than 16 "
+               "times the tolerance: was it meant for another variable? They are stored without "
                "loss; --accuracy '%s: …' states it of them",
                source->name, dataset->path, dataset->name);
     return esdm_dataset_set_accuracy(dataset->to.dataset, NULL, err);
@@ -64,7 +64,7 @@ cp_accuracy_doubt(const cp_model *model, const cp_end *source, esdm_error *err)
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
         cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
-        if (dataset->by_attribute)
+        if (dataset->doubted)
             status = doubt(dataset, source, err);
     }
     return status;

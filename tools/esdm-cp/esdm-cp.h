@@ -99,7 +99,7 @@ typedef struct cp_dataset {
     char *filters;
     char *codec;
     bool nofill;
-    bool by_attribute;      /* attributes of a file state its accuracy */
+    bool doubted;           /* attributes of a file, or a pattern, state its accuracy */
     bool auxiliary;         /* esdm_dataset_is_auxiliary(); of esdm-advise alone */
     bool as_it_is;          /* its numbers are rounded already: they are copied bit for bit */
     esdm_accuracy accuracy; /* what is stated of them, then */

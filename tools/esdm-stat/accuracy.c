@@ -198,6 +198,22 @@ append_regions(GString *text, esdm_dataset *dataset, const char *indent, esdm_er
     return ESDM_OK;
 }
 
+/* What a copy, or a result, has inherited: its numbers were off before they came here. */
+static void
+append_source(GString *text, esdm_dataset *dataset, const char *indent)
+{
+    esdm_accuracy accuracy;
+    esdm_attribute a;
+    if ((esdm_dataset_accuracy(dataset, &accuracy) && esdm_accuracy_is_lossy(&accuracy)) ||
+        !esdm_attribute_find(esdm_dataset_attributes(dataset), ESDM_ACCURACY_STORED_ATTRIBUTE, &a,
+                             NULL) ||
+        a.type != ESDM_TYPE_CHAR || a.count == 0)
+        return;
+    g_autofree char *said = g_strndup(a.values, a.count);
+    g_autofree char *printable = tool_printable(said);
+    g_string_append_printf(text, "%s    what it was made of: %s\n", indent, printable);
+}
+
 esdm_status
 stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text, esdm_error *err)
 {
@@ -219,6 +235,7 @@ stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text,
     } else if (r.fragments > 0) {
         g_string_append_printf(text, "%s    nothing is lost: all numbers have their bits\n",
                                indent);
+        append_source(text, dataset, indent);
     }
     if (status != ESDM_OK) {
         (void) g_string_free(text, TRUE);

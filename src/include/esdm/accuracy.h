@@ -238,6 +238,15 @@ ESDM_API bool esdm_accuracy_is_lossy(const esdm_accuracy *accuracy);
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_accuracy(esdm_dataset *dataset,
                                                                const esdm_accuracy *accuracy,
                                                                esdm_error *err);
+/**
+ * The units in which the accuracy was stated, when the attribute `units` has become another one
+ * since: absolute tolerances, and all that is stated with them, do not hold any more, nothing is
+ * lost of what is written, and the next commit drops the statement. Units that are written
+ * otherwise (K, kelvin) or differ by an offset alone (K, degC) are the same. NULL: it holds. What
+ * was rounded by the old statement and is not committed makes the commit fail with ESDM_EINVAL.
+ * Borrowed, until accuracy or units are set again; one thread at a time, as attributes.
+ */
+ESDM_API const char *esdm_dataset_accuracy_units(const esdm_dataset *dataset);
 /** What is stated; false, and *ret_accuracy untouched, when nothing is. */
 ESDM_API bool esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy);
 

@@ -116,8 +116,10 @@ esdm__commit_clean(work *w)
         io->dirty = NULL;
         io->dirty_capacity = 0;
     }
-    for (size_t i = 0; i < w->ndatasets; i++)
+    for (size_t i = 0; i < w->ndatasets; i++) {
         atomic_store(&esdm__commit_io_of(w, i)->listed, false);
+        atomic_store(&esdm__commit_io_of(w, i)->rounded, false);
+    }
     (void) pthread_mutex_unlock(&io->lock);
 }
 

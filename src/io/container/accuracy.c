@@ -22,6 +22,11 @@
  * less, so that chance does not make most blocks miss it. */
 #define NOISE_REACH 1.69
 
+/* A rule of the site is about variables of a name, and what is computed from them has the same one:
+ * trends, variances. So its tolerance holds for numbers that span so many of it at least, as
+ * TOLERANCES_IN_SPAN of api/accuracy_span.c. */
+#define RULE_SPANS 16
+
 /* ---- what is in force --------------------------------------------------------------------- */
 
 /* Whether an attribute is that text. */
@@ -129,16 +134,18 @@ rule_accuracy(const esdm__site *site, size_t number, const esdm_dataset *dataset
 
 static esdm_status
 in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy, bool *ret_stated,
-         esdm_error *err)
+         bool *ret_by_rule, esdm_error *err)
 {
+    *ret_by_rule = false;
     const esdm__site *site = dataset->group->container->session->site;
-    const esdm_accuracy *stated = dataset->stated->accuracy;
+    esdm_accuracy own;
+    const esdm_accuracy *stated = esdm_dataset_accuracy(dataset, &own) ? &own : NULL;
     bool alone = stated == NULL || stated->stated == ESDM_ACCURACY_MODE;
     for (size_t i = 0; alone && esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
         if (!rule_fits(&site->rules[i], dataset))
             continue;
         esdm_status status = rule_accuracy(site, i, dataset, ret_accuracy, err);
-        *ret_stated = status == ESDM_OK;
+        *ret_stated = *ret_by_rule = status == ESDM_OK;
         if (status != ESDM_OK)
             return status;
         if (stated != NULL && (ret_accuracy->stated & ESDM_ACCURACY_MODE) == 0) {
@@ -158,7 +165,8 @@ esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy
 {
     esdm_accuracy found;
     bool stated = false;
-    if (in_force(dataset, &found, &stated, NULL) != ESDM_OK || !stated)
+    bool by_rule;
+    if (in_force(dataset, &found, &stated, &by_rule, NULL) != ESDM_OK || !stated)
         return false;
     *ret_accuracy = found;
     return true;
@@ -394,11 +402,13 @@ esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret, esdm_er
 {
     esdm_accuracy accuracy;
     bool stated = false;
-    esdm_status status = in_force(dataset, &accuracy, &stated, err);
-    if (status != ESDM_OK)
+    bool by_rule;
+    esdm_status status = in_force(dataset, &accuracy, &stated, &by_rule, err);
+    if (status == ESDM_OK && stated)
+        status = compile(dataset, &accuracy, ret, err);
+    ret->by_rule = by_rule;
+    if (status != ESDM_OK || stated)
         return status;
-    if (stated)
-        return compile(dataset, &accuracy, ret, err);
     ret->stated = false;
     ret->lossy = false;
     return ESDM_OK;
@@ -490,6 +500,14 @@ esdm__accuracy_where(const esdm__accuracy *a, const esdm__region_map *map, const
 
 /* ---- values ------------------------------------------------------------------------------- */
 
+/* Whether numbers of that span can be those that a rule with these bounds is about. */
+static bool
+rule_is_of(const esdm_codec_accuracy *c, double low, double high)
+{
+    double tolerance = c->absolute < (double) INFINITY ? c->absolute : c->finest;
+    return high - low >= tolerance * RULE_SPANS;
+}
+
 bool
 esdm__accuracy_of_values(const esdm__accuracy *a, const esdm__whereabouts *where, esdm_type type,
                          const void *values, uint64_t count, esdm_codec_accuracy *ret,
@@ -514,6 +532,11 @@ esdm__accuracy_of_values(const esdm__accuracy *a, const esdm__whereabouts *where
     double noise = (double) INFINITY;
     if (!b.lossy)
         return false;
+    if (a->by_rule && (c.absolute < (double) INFINITY || c.finest > 0)) {
+        esdm__accuracy_spread s = esdm__accuracy_spread_of(&c, type, values, (size_t) count, false);
+        if (!(s.low <= s.high) || !rule_is_of(&c, s.low, s.high))
+            return false;
+    }
     if (by_range || by_deviation || by_noise) {
         esdm__accuracy_spread s =
             esdm__accuracy_spread_of(&c, type, values, (size_t) count, by_deviation);

@@ -16,8 +16,9 @@
 #define ESDM__EXACT_MAX 64u
 
 typedef struct esdm__accuracy {
-    bool stated; /* something is: the engine chooses codecs */
-    bool lossy;  /* `codec` holds; else nothing may be lost */
+    bool stated;  /* something is: the engine chooses codecs */
+    bool lossy;   /* `codec` holds; else nothing may be lost */
+    bool by_rule; /* the site states it: of numbers that it has not seen */
     esdm_codec_accuracy codec;
     double conserved; /* see codec/blob.h */
     double range;     /* share of the range of a fragment; INFINITY: not asked */

@@ -186,7 +186,7 @@ def test_esdm_cp():
         run([tool("esdm-cp"), file, "esdm://plain.nc"])
         shown = run([tool("esdm-stat"), "--accuracy", "plain.nc"]).stdout
         expect("nothing is lost: all numbers have their bits" in shown, shown)
-        run([tool("esdm-cp"), "--accuracy", "*: abs=3", file, "esdm://all.nc"])
+        run([tool("esdm-cp"), "--accuracy", "*: abs=0.1", file, "esdm://all.nc"])
         expect(accuracy_of("all.nc")["lossy_fragments"] == 1, "a pattern")
         expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 0, "of integers")
         # of several the strictest

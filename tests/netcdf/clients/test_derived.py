@@ -156,6 +156,11 @@ def test_results_in_plain_files__are_not_rounded_to_nothing():
             client([python, FIELDS, "compare", *pairs], env={"FIELDS_ONLY": "tas"})
         run([tool("esdm-cp"), "-f", "--accuracy", "tas: abs=0.01", site.file("result.nc"), "esdm://meant"])
         expect(stated_in("meant")["tas"] == STATED, "who says it means it")
+        done = run([tool("esdm-cp"), "-f", "--accuracy", "*: abs=0.01", plain["A"], "esdm://all"])
+        expect("'/flux' is not taken" in done.stderr and "16 times" in done.stderr, done.stderr)
+        expect("flux" not in stated_in("all") or "absolute" not in stated_in("all")["flux"], stated_in("all"))
+        header = client(["ncdump", "-h", "esdm://all"]).stdout
+        expect("flux:quantization_maximum_absolute" not in header, header)
 
 
 def test_appended_records__keep_the_containers_accuracy():
@@ -222,7 +227,85 @@ def test_programs_that_fail__leave_what_was_there():
         expect(stated_in("new") == {"low": "absolute_tolerance=5"}, stated_in("new"))
 
 
+CHANGES = """
+import netCDF4, sys
+with netCDF4.Dataset(sys.argv[1], "a") as nc:
+    v = nc["tas"]
+    values = v[:] / 1000
+    if sys.argv[2] == "values first":
+        v[:] = values
+    elif sys.argv[2] == "in between":
+        del v.units
+    v.units = sys.argv[3]
+    v[:] = values
+"""
+
+
+def test_units_that_change__end_the_statement():
+    """A variable that is brought to other units in place: the tolerance was of the old ones."""
+    need_program("ncks", "ncatted", "ncap2")
+    python = python_of("debian")
+    with Site() as site:
+        _, rounded, stored = series(site, python)
+        site.file("change.py").write_text(CHANGES, encoding="ascii")
+        change = [python, site.file("change.py")]
+        expected = site.file("expected.nc")
+        run(["cp", rounded["A"], expected])
+        run([*change, expected, "at once", "kW"])
+        # few numbers wait in memory until the units are known
+        for number, how in enumerate(("at once", "in between", "values first")):
+            url = f"esdm://changed/{number}"
+            run([tool("esdm-cp"), stored["A"], url])
+            done = client([*change, url, how, "kW"])
+            expect("accuracy was stated in 'K'" in done.stderr, done.stderr)
+            client([python, FIELDS, "compare", expected, url], env={"FIELDS_ONLY": "tas"})
+            expect("tas" not in stated_in(url), "it holds still")
+        # numbers that were rounded before the units changed
+        run([tool("esdm-pattern"), "-q", "-s", "time=30,lat=60,lon=80", "-u", "-v", "tas", site.file("large.nc")])
+        run(["ncatted", "-h", "-a", "units,tas,o,c,K", site.file("large.nc")])
+        run([tool("esdm-cp"), "--accuracy", "tas: abs=0.01 K", site.file("large.nc"), "esdm://late"])
+        before = client(["ncdump", "esdm://late"]).stdout
+        expect_error(client([*change, "esdm://late", "values first", "kW"], check=False),
+                     "'/tas'", "units", "'K'")
+        expect_error(client(["ncap2", "-h", "-A", "-s", 'tas=tas/1000;tas@units="kW"', "esdm://late",
+                             "esdm://late"], check=False), "units", "'K'")
+        expect(client(["ncdump", "esdm://late"]).stdout == before, "something was committed")
+        # the same unit by another name, and what only has another zero
+        for units in ("kelvin", "degC"):
+            client(["ncatted", "-h", "-a", f"units,tas,o,c,{units}", "esdm://late"])
+            expect(stated_in("late")["tas"] == STATED, units)
+        # through another door
+        run([tool("esdm-attr"), "-V", "tas", "--set", "units=hPa", "late"])
+        expect("tas" not in stated_in("late"), "esdm-attr")
+
+
+def test_rules_of_a_site__leave_results_of_other_magnitudes():
+    """Trends and variances have the names and attributes of what they were computed from."""
+    need_program("cdo", "ncks", "ncap2")
+    python = python_of("debian")
+    with Site() as site:
+        run([python, FIELDS, "make", site.folder])
+        site.config.write_text(site.config.read_text().replace(
+            '"metadata"', '"accuracy": [{"variable": "tas", "quantities": "abs=0.01 K"}], "metadata"', 1))
+        run([tool("esdm-cp"), site.file("A.nc"), "esdm://A"])
+        expect(accuracy_of("A")["changed_fragments"] > 0, "nothing is rounded")
+        run([tool("esdm-cp"), "esdm://A", site.file("rounded.nc")])
+        pairs = []
+        for number, words in enumerate((["cdo", "-s", "-O", "regres"], ["cdo", "-s", "-O", "timvar"],
+                                        ["ncap2", "-h", "-O", "-v", "-s", "tas=tas/100000"])):
+            expected = site.file(f"r{number}.nc")
+            run([*words, site.file("rounded.nc"), expected])
+            client([*words, "esdm://A", f"esdm://r/{number}"])
+            run([tool("esdm-cp"), expected, f"esdm://cp/{number}"])
+            pairs += [expected, f"esdm://r/{number}", expected, f"esdm://cp/{number}"]
+        run([python, FIELDS, "xarray", site.file("rounded.nc"), site.file("x")])
+        client([python, FIELDS, "xarray", "esdm://A", "esdm://x"])
+        pairs += [site.file("x-var"), "esdm://x-var"]
+        client([python, FIELDS, "compare", *pairs], env={"FIELDS_ONLY": "tas"})
+
+
 main(test_operators__derive_the_same_numbers, test_xarray__derives_the_same_numbers,
      test_results_of_plain_files__are_told,
      test_results_in_plain_files__are_not_rounded_to_nothing, test_appended_records__keep_the_containers_accuracy,
-     test_statements__are_judged_when_definitions_end, test_programs_that_fail__leave_what_was_there)
+     test_statements__are_judged_when_definitions_end, test_programs_that_fail__leave_what_was_there,
+     test_units_that_change__end_the_statement, test_rules_of_a_site__leave_results_of_other_magnitudes)

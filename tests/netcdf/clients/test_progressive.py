@@ -102,6 +102,22 @@ def test_parts_and_both_in_one_process():
         expect(exact == 0 == again and 0.05 < coarse == last and 0 < half <= 1.5, lines)
 
 
+def test_copies_say_what_they_were_made_of():
+    """What was read less accurately must not pass for what is stated of the source."""
+    need_program("ncks")
+    with Site():
+        file = field("cesm_TS")
+        copy(file, "ts.nc", "cesm_TS: abs=0.01 K; mode=progressive")
+        run([tool("esdm-cp"), "esdm://ts.nc?accuracy=1K", "esdm://cp.nc"])
+        client(["ncks", "-h", "esdm://ts.nc?accuracy=1K", "esdm://ncks.nc"])
+        for name in "cp.nc", "ncks.nc":
+            expect(largest(file, name, "cesm_TS", 1) > 0.001, "it is not coarse")
+            told = stat(name, "cesm_TS")["accuracy"]
+            expect("tolerance" not in told.get("stated", ""), told)
+            shown = run([tool("esdm-stat"), "--accuracy", name]).stdout
+            expect("made of: absolute_tolerance=1 asked for; stored with" in shown, shown)
+
+
 def test_units_variables_and_what_is_told():
     need_program("ncdump", "ncks")
     with Site() as site:
@@ -286,4 +302,5 @@ def numbers(path):
 
 
 main(test_real_fields_in_a_quarter_of_the_bytes, test_parts_and_both_in_one_process,
-     test_units_variables_and_what_is_told, test_queries_and_saved_ones, test_what_earlier_statements_left, test_mounted_and_over_http, test_xarray_keeps_them_apart)
+     test_copies_say_what_they_were_made_of, test_units_variables_and_what_is_told, test_queries_and_saved_ones,
+     test_what_earlier_statements_left, test_mounted_and_over_http, test_xarray_keeps_them_apart)
