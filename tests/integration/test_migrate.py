@@ -257,6 +257,8 @@ def test_migrate__clones_go_on_sharing():
         for here, there, gone in ((old, new, "grown/0.nc"), (new, back, "b.nc")):
             expect_success(migrate(here, there))
             expect_same(before, picture(there))
+            if gone == "b.nc":
+                in_site(there, [tool("esdm-tag"), "--remove", "esdm://b.nc", "cited"])
             in_site(there, [tool("esdm-rm"), "--yes", "--for-good", gone])
             in_site(there, [tool("esdm-gc"), "--yes", "--age=0"])
             names = [name for name in before["names"] if name != gone]
