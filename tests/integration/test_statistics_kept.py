@@ -131,5 +131,23 @@ def test_reduce__is_what_cdo_and_numpy_find():
         expect_error(run([tool("esdm-reduce"), "mean", "f.nc", "none"], check=False), "none")
 
 
-main(test_reduce__is_what_cdo_and_numpy_find, test_statistics__of_real_fields_are_those_of_numpy,
+def test_reduce__unpacks():
+    for scale in (0.5, -0.5):
+        with Site() as _:
+            client(["/usr/bin/python3", "-c", "import netCDF4, sys\n"
+                    "with netCDF4.Dataset('esdm://p.nc', 'w') as d:\n"
+                    "    d.createDimension('x', 5)\n"
+                    "    v = d.createVariable('tas', 'i2', ('x',), fill_value=-9)\n"
+                    "    v.scale_factor = float(sys.argv[1]); v.add_offset = 273.0\n"
+                    "    v.set_auto_maskandscale(False); v[:] = [1, 2, 3, 6, -9]\n", str(scale)])
+            numbers = [273 + scale * n for n in (1, 2, 3, 6)]
+            mean = sum(numbers) / 4
+            wanted = {"sum": sum(numbers), "mean": mean, "min": min(numbers), "max": max(numbers), "count": 4,
+                      "variance": sum((n - mean) ** 2 for n in numbers) / 4}
+            for operation, number in wanted.items():
+                told = json.loads(run([tool("esdm-reduce"), operation, "p.nc", "tas", "--json"]).stdout)["values"]
+                expect(len(told) == 1 and abs(told[0] - number) < 1e-9, f"{operation}: {told}, {number}")
+
+
+main(test_reduce__unpacks, test_reduce__is_what_cdo_and_numpy_find, test_statistics__of_real_fields_are_those_of_numpy,
      test_statistics__and_constants_survive_moving_and_restoring)

@@ -18,8 +18,8 @@ static const tool_help help = {
         "over the grid for each time step of a model's output mostly reads no data.\n"
         "\n"
         "Missing values (NaN, the fill value, missing_value) do not count; \"count\" tells\n"
-        "how many others there are. Values are not weighted, and as stored: scale_factor and\n"
-        "add_offset are not applied. The variance is divided by the count.\n"
+        "how many others there are. Values are not weighted, and unpacked (scale_factor and\n"
+        "add_offset). The variance is divided by the count.\n"
         "\n"
         "One number is printed for each element along the dimensions that stay, behind its\n"
         "indices along these, from 0 on; \"-\" where all values are missing.",
@@ -106,6 +106,58 @@ choose_axes(reduction *r)
     return true;
 }
 
+/* ---- packed numbers ------------------------------------------------------------------------ */
+
+/* A number that an attribute states; `none` where it states none. */
+static double
+stated_number(const esdm_dataset *dataset, const char *name, double none)
+{
+    esdm_attribute a;
+    if (!esdm_attribute_find(esdm_dataset_attributes((esdm_dataset *) dataset), name, &a, NULL) ||
+        a.count != 1)
+        return none;
+    if (a.type == ESDM_TYPE_FLOAT64)
+        return *(const double *) a.values;
+    return a.type == ESDM_TYPE_FLOAT32 ? (double) *(const float *) a.values : none;
+}
+
+/* What is made of stored numbers, for the numbers that they stand for. */
+static double
+unpacked(esdm_reduction what, double value, uint64_t valid, double scale, double offset)
+{
+    switch (what) {
+    case ESDM_REDUCE_COUNT:
+        return value;
+    case ESDM_REDUCE_VARIANCE:
+        return value * scale * scale;
+    case ESDM_REDUCE_SUM:
+        return value * scale + offset * (double) valid;
+    default:
+        return value * scale + offset;
+    }
+}
+
+static esdm_status
+reduce_unpacked(const reduction *r, double *values, esdm_error *err)
+{
+    double scale = stated_number(r->dataset, "scale_factor", 1);
+    double offset = stated_number(r->dataset, "add_offset", 0);
+    bool packed = scale != 1 || offset != 0;
+    esdm_reduction what = r->what;
+    if (scale < 0 && (what == ESDM_REDUCE_MIN || what == ESDM_REDUCE_MAX))
+        what = what == ESDM_REDUCE_MIN ? ESDM_REDUCE_MAX : ESDM_REDUCE_MIN;
+    uint64_t *valid = packed ? g_try_malloc0(((gsize) r->count + 1) * sizeof *valid) : NULL;
+    if (packed && valid == NULL) {
+        tool_error("%" G_GUINT64_FORMAT " results do not fit into memory", (guint64) r->count);
+        return ESDM_ENOMEM;
+    }
+    esdm_status status = esdm_reduce(r->dataset, NULL, r->over, what, values, valid, err);
+    for (uint64_t i = 0; packed && i < r->count && status == ESDM_OK; i++)
+        values[i] = unpacked(r->what, values[i], valid[i], scale, offset);
+    g_free(valid);
+    return status;
+}
+
 /* ---- results ------------------------------------------------------------------------------- */
 
 static void
@@ -167,7 +219,7 @@ reduce(reduction *r, esdm_container *container, const char *name, const char *va
         tool_error("%" G_GUINT64_FORMAT " results do not fit into memory", (guint64) r->count);
         return TOOL_FAILED;
     }
-    esdm_status status = esdm_reduce(r->dataset, NULL, r->over, r->what, values, NULL, &err);
+    esdm_status status = reduce_unpacked(r, values, &err);
     if (status == ESDM_OK && tool.json)
         print_json(r, name, variable, values);
     else if (status == ESDM_OK)
