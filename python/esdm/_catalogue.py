@@ -396,6 +396,13 @@ def split_asked(name):
     return (name[:asked.start()], asked.group()) if asked and not name.startswith("?") else (name, "")
 
 
+def asked_of(name):
+    """How a name, or the one container that a query finds, is to be read: "?accuracy=1%", "?digest", or ""."""
+    if not name.startswith("?"):
+        return split_asked(name)[1]
+    return next((f"?{part}" for part in name[1:].split("&") if part.startswith("accuracy=")), "")
+
+
 def _url(name, snapshot):
     plain = name.removeprefix("esdm://")
     if snapshot is None:

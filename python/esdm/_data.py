@@ -109,7 +109,7 @@ class Handle:
         # A former container, which NAME@TIME finds, is called so, and opens by that alone.
         self.stored = _stored_name(container)
         # How it is read belongs to the name: the same snapshot has other numbers, or attributes, without it.
-        self.asked = _catalogue.split_asked(name)[1] if not _catalogue.split_asked(self.stored)[1] else ""
+        self.asked = "" if _catalogue.asked_of(self.stored) else _catalogue.asked_of(name)
         self.name = self.stored + self.asked
         self.snapshot = api().esdm_container_snapshot(container)
         # Numbers of snapshots begin anew when a container is replaced: they alone name no data.

@@ -253,6 +253,7 @@ def test_xarray_keeps_them_apart():
     with Site() as site:
         file = field("cesm_TS")
         copy(file, "ts.nc", "cesm_TS: mode=progressive")
+        run([tool("esdm-attr"), "--set", "who=me", "ts.nc"])
         told = python(site, "debian", f"""
 import pickle
 import esdm, xarray
@@ -267,6 +268,10 @@ assert 0.05 < off(coarse) == off(again), (off(coarse), off(again))
 assert "asked for" in coarse.cesm_TS.esdm_stored_accuracy
 sent = pickle.loads(pickle.dumps(opened("ts.nc?accuracy=1%")))
 assert off(sent) == off(coarse), off(sent)
+for query in ("?who=me&accuracy=1%", "?accuracy=1%&who=me"):
+    found = opened(query)
+    assert off(found) == off(coarse) == off(pickle.loads(pickle.dumps(found))), (query, off(found))
+assert off(opened("?who=me")) == 0
 assert coarse.cesm_TS.esdm_stored_accuracy == opened("ts.nc@-0?accuracy=1%").cesm_TS.esdm_stored_accuracy
 assert off(opened("ts.nc@-0?accuracy=1%")) == off(coarse)
 assert opened("ts.nc?digest").esdm_snapshot.startswith("esdm1:") and "esdm_snapshot" not in opened("ts.nc").attrs
