@@ -47,6 +47,65 @@ def test_store_of_another_user__is_readable():
         expect(not after, f"the reader left files: {after}; before: {before}")
 
 
+GROUP, ADA, BOB, EVE = 65521, 65522, 65523, 65524
+
+
+def test_members_of_a_group__share_a_site():
+    """As site-config/README.md makes it. Whatever the umask of who writes: the rights of the directories
+    say who reads, also of the journals, from which any member may restore."""
+    need_nobody()
+    with Site() as site:
+        if not site.packs.exists():
+            skip("data lie elsewhere")
+        site.folder.chmod(0o755)
+        site.config.chmod(0o644)
+        home = site.file("home")
+        home.mkdir()
+        home.chmod(0o777)
+
+        def rights(mode):
+            for folder in site.packs, site.folder / "metadata":
+                for path in folder, *folder.rglob("*"):
+                    os.chown(path, ADA, GROUP)
+                    path.chmod(mode if path.is_dir() else 0o660 | (mode & 0o004))
+
+        def member(who, *command, check=True):
+            groups = ["--clear-groups"] if who == EVE else [f"--groups={GROUP}"]
+            return run(["setpriv", f"--reuid={who}", f"--regid={who}", *groups, "--", *command], umask=0o077,
+                       check=check, env=environment({"HOME": str(home), "XDG_CACHE_HOME": str(home / str(who))}))
+
+        for mode in 0o2775, 0o2770:
+            rights(mode)
+            made = f"of-ada-{mode:o}"
+            # a shard folder that is lost is made by whoever needs it
+            for shard in site.packs.iterdir():
+                if shard.is_dir() and not any(shard.iterdir()):
+                    shard.rmdir()
+            member(ADA, tool("esdm-pattern"), "-q", "-s", "64x64", f"esdm://{made}")
+            member(BOB, tool("esdm-cp"), f"esdm://{made}", home / f"{made}.nc")
+            member(BOB, tool("esdm-cp"), home / f"{made}.nc", f"esdm://of-bob-{mode:o}")
+            member(ADA, tool("esdm-cp"), "-f", f"esdm://of-bob-{mode:o}", home / "back.nc")
+            for who in ADA, BOB:
+                member(who, tool("esdm-fsck"), "--data")
+            packs = [p for p in site.packs.rglob("*") if p.is_file() and p.name != "esdm-mark.json"]
+            expect(len(packs) >= 4, f"packs and journals: {packs}")
+            for path in packs:
+                expect(path.stat().st_mode & 0o444 == mode & 0o444, f"{path}: {path.stat().st_mode:o}")
+            got = member(EVE, tool("esdm-cp"), "-f", f"esdm://{made}", home / "eve.nc", check=False)
+            if mode & 0o004:
+                expect(got.returncode == 0, shown(got))
+                expect_error(member(EVE, tool("esdm-rm"), made, check=False), "read-only")
+            else:
+                expect_error(got, "denied")
+        # anybody of the group restores the site from what lies on the targets
+        (site.folder / "metadata" / "catalogue.sqlite").unlink()
+        for name in "-wal", "-shm":
+            (site.folder / "metadata" / f"catalogue.sqlite{name}").unlink(missing_ok=True)
+        member(BOB, tool("esdm-mkfs"), "--restore", site.config)
+        expect(len(member(BOB, tool("esdm-ls")).stdout.split()) == 4, "containers of others are missing")
+        member(BOB, tool("esdm-fsck"), "--data")
+
+
 def test_unreadable_store__is_told():
     need_nobody()
     with Site() as site:
@@ -82,5 +141,5 @@ def test_read_only_media__are_readable():
         expect("read-only" in done.stderr.lower() or "denied" in done.stderr.lower(), shown(done))
 
 
-main(test_store_of_another_user__is_readable, test_unreadable_store__is_told,
+main(test_store_of_another_user__is_readable, test_members_of_a_group__share_a_site, test_unreadable_store__is_told,
      test_read_only_media__are_readable)

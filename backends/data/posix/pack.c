@@ -28,18 +28,43 @@ typedef struct pack {
     char file[POSIX__FILE_BYTES];
 } pack;
 
+/* Who may read is what the rights of the directory say, whatever the umask of who writes: the
+ * others of a group must not see containers whose data they cannot read. SQLite makes its files
+ * likewise. */
+static void
+let_read(const posix__target *target, int fd)
+{
+    struct stat folder, file;
+    if (fstat(target->fd, &folder) != 0 || fstat(fd, &file) != 0)
+        return;
+    mode_t wanted = (file.st_mode | (folder.st_mode & 0444)) & 0777;
+    if (wanted != (file.st_mode & 0777))
+        (void) !fchmod(fd, wanted);
+}
+
+/* A maker was killed, or is still at work: makes the folder, with the rights of the others. */
+static int
+make_shard(const posix__target *target, const char *file)
+{
+    struct stat folder;
+    char shard[3] = {file[0], file[1], '\0'};
+    if (mkdirat(target->fd, shard, 0777) != 0)
+        return errno == EEXIST ? 0 : -1;
+    if (fstat(target->fd, &folder) == 0)
+        (void) !fchmodat(target->fd, shard, folder.st_mode & 07777, 0);
+    return 0;
+}
+
 static int
 create_file(const posix__target *target, const char *file)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     int fd = openat(target->fd, file, flags, 0666);
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    /* A maker was killed, or is still at work: make the folder ourselves. */
-    char shard[3] = {file[0], file[1], '\0'};
-    if (mkdirat(target->fd, shard, 0777) != 0 && errno != EEXIST)
-        return -1;
-    return openat(target->fd, file, flags, 0666);
+    if (fd < 0 && errno == ENOENT && make_shard(target, file) == 0)
+        fd = openat(target->fd, file, flags, 0666);
+    if (fd >= 0)
+        let_read(target, fd);
+    return fd;
 }
 
 esdm_status
