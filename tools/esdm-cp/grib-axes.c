@@ -153,7 +153,8 @@ begins_of(const gribs_index *index, const GArray *times)
 static double
 since(int64_t time_s, int64_t first, int64_t unit)
 {
-    return (double) ((time_s - first) / unit);
+    int64_t units = (time_s - first) / unit; /* the unit divides all times */
+    return (double) units;
 }
 
 cp_dimension *
