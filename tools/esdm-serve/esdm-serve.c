@@ -23,7 +23,7 @@ static const tool_help help = {
         "\n"
         "  /                          the page\n"
         "  /files/NAME                a container as a NetCDF file, with ranges and ETag;\n"
-        "                             ?snapshot=NUMBER, ?format=classic\n"
+        "                             ?snapshot=NUMBER, ?format=classic, ?accuracy=1%25\n"
         "  /zarr/NAME                 a container as a store of Zarr 3; a path for programs\n"
         "                             that read Zarr over HTTP\n"
         "  /dap/NAME                  a container for clients of OPeNDAP (DAP 2): the netCDF\n"

@@ -180,17 +180,18 @@ serve_page(serve_request *request, const serve_page_part *part)
 static const struct {
     const char *prefix;
     serve_result (*handle)(serve_request *request);
-} routes[] = {{"/api/list", serve_list},
-              {"/api/find", serve_find},
-              {"/api/facets", serve_facets},
-              {"/api/views/", serve_views},
-              {"/api/container/", serve_container},
-              {"/api/snapshots/", serve_snapshots},
-              {"/api/fragments/", serve_fragments},
-              {"/api/values/", serve_values},
-              {"/files/", serve_file},
-              {"/zarr/", serve_zarr},
-              {"/dap/", serve_dap}};
+    bool reads; /* the container behind it, as accurately as ?accuracy= says */
+} routes[] = {{"/api/list", serve_list, false},
+              {"/api/find", serve_find, false},
+              {"/api/facets", serve_facets, false},
+              {"/api/views/", serve_views, false},
+              {"/api/container/", serve_container, true},
+              {"/api/snapshots/", serve_snapshots, false},
+              {"/api/fragments/", serve_fragments, false},
+              {"/api/values/", serve_values, true},
+              {"/files/", serve_file, true},
+              {"/zarr/", serve_zarr, false},
+              {"/dap/", serve_dap, false}};
 
 static serve_result
 answer(serve_request *request, const char *url)
@@ -211,7 +212,12 @@ answer(serve_request *request, const char *url)
         size_t length = strlen(routes[i].prefix);
         bool whole = routes[i].prefix[length - 1] != '/';
         if (strncmp(url, routes[i].prefix, length) == 0 && (!whole || url[length] == '\0')) {
-            request->rest = url + length;
+            const char *accuracy = routes[i].reads ? serve_parameter(request, "accuracy") : NULL;
+            g_autofree char *name = accuracy != NULL
+                                        ? g_strdup_printf("%s%caccuracy=%s", url + length,
+                                                          url[length] == '?' ? '&' : '?', accuracy)
+                                        : NULL;
+            request->rest = name != NULL ? name : url + length;
             return routes[i].handle(request);
         }
     }
