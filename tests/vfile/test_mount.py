@@ -167,6 +167,28 @@ def test_written_files__become_containers():
             expect_error(run(["sh", "-c", f"echo x >> {mnt}/moved.nc"], check=False), "not supported")
             run(["rm", mnt / "moved.nc.failed"])
             expect_error(run(["mkdir", mnt / "@snapshots/x"], check=False), "denied")
+            # A snapshot stays as it was, whoever writes to it.
+            expect_error(run(["cp", made["all_types.nc"], mnt / "@snapshots/moved.nc/1"], check=False), "denied")
+            expect(dump(mnt / "moved.nc") == before == dump(mnt / "@snapshots/moved.nc/1"), "it was replaced")
+
+
+def test_programs_that_overwrite__replace_containers():
+    """HDF5 opens what is there, cuts it, and looks at its size."""
+    need_fuse()
+    with Site() as site:
+        made = fill(site)
+        with mounted(site, "--write", "--staging", site.file("staged")) as (mnt, _):
+            run(["cp", made["all_types.nc"], mnt / "out.nc"])
+            run(["nccopy", "-k", "nc4", made["user_types.nc"], mnt / "out.nc"])
+            expect(dump(mnt / "out.nc") == dump(made["user_types.nc"]), "nccopy")
+            run(["/usr/bin/python3", "-c", "import netCDF4, sys\n"
+                 "with netCDF4.Dataset(sys.argv[1], 'w') as d:\n"
+                 "    d.createDimension('x', 3)\n"
+                 "    d.createVariable('v', 'f4', ('x',))[:] = [1, 2, 3]\n"
+                 "assert netCDF4.Dataset(sys.argv[1])['v'][:].tolist() == [1, 2, 3]\n", mnt / "out.nc"])
+            run(["ncgen", "-k", "classic", "-o", mnt / "out.nc", SOURCE / "tests/netcdf/clients/classic.cdl"])
+            former = run([tool("esdm-ls"), "--replaced"]).stdout.splitlines()
+            expect(sum(line.endswith(" out.nc") for line in former) >= 3, f"{former}")
 
 
 def test_several_writers__lose_nothing():
@@ -222,5 +244,5 @@ def test_folder__wrong_ones_are_told():
 
 main(test_stock_programs__see_files, test_views__are_folders, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
-     test_written_files__become_containers, test_several_writers__lose_nothing,
+     test_written_files__become_containers, test_programs_that_overwrite__replace_containers, test_several_writers__lose_nothing,
      test_queries__are_files_of_now, test_folder__wrong_ones_are_told)

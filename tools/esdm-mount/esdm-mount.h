@@ -32,7 +32,7 @@ typedef struct mount_node {
     char *path; /* of the container or the folder: "" or "a/b" */
     uint64_t snapshot, created_ns, time_ns;
     uint64_t size, stored_bytes;
-    bool in_view;     /* a place of a view: it cannot be written to */
+    bool fixed;       /* a place of a view, or a snapshot: it cannot be written to */
     uint64_t lookups; /* of the kernel; under the lock of nodes */
 } mount_node;
 
@@ -101,6 +101,9 @@ int mount_views_list(const mount_state *state, const char *place, GPtrArray *ent
 char *mount_staged(const mount_state *state, const char *path);
 /** Whether there is such a file or folder. */
 bool mount_staged_find(const mount_state *state, const char *path, struct stat *ret);
+/** What is there of a file that replaces a container, as long as somebody writes it; false: nobody
+ *  does. */
+bool mount_staged_is_written(const mount_state *state, const char *path, struct stat *ret);
 /** @param flags of open(2). @param ret_open owned: mount_staged_close(). */
 int mount_staged_open(const mount_state *state, const char *path, int flags, mount_open **ret_open);
 /** Makes a container of what was written, when nobody else writes to it. */

@@ -130,6 +130,7 @@ find_snapshot(mount_state *state, const mount_node *folder, const esdm_container
         return ENOENT;
     ret->path = g_strdup(folder->path);
     mount_become_file(state, info, number, s.time_ns, ret);
+    ret->fixed = true;
     return 0;
 }
 

@@ -52,8 +52,9 @@ mount_node_get(fuse_ino_t number)
 const mount_node *
 mount_node_enter(mount_node *like)
 {
-    char *key = g_strdup_printf("%d %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %s", like->kind,
-                                (guint64) like->created_ns, (guint64) like->snapshot, like->path);
+    char *key = g_strdup_printf("%d %d %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %s", like->kind,
+                                like->fixed, (guint64) like->created_ns, (guint64) like->snapshot,
+                                like->path);
     (void) pthread_mutex_lock(&lock);
     mount_node *node = g_hash_table_lookup(by_key, key);
     if (node != NULL) {

@@ -61,13 +61,21 @@ int
 mount_attributes(const mount_state *state, const mount_node *node, struct stat *ret)
 {
     struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid}, staged;
-    bool fixed = node->kind == MOUNT_HISTORY || node->kind == MOUNT_VIEWS || node->in_view;
+    bool fixed = node->kind == MOUNT_HISTORY || node->kind == MOUNT_VIEWS || node->fixed;
     mode_t write = state->staging != NULL && !fixed ? 0200 : 0;
     st.st_blksize = LARGEST_READ;
     become_time(&st, node->time_ns);
     if (node->kind == MOUNT_STAGED) {
         if (!mount_staged_find(state, node->path, &staged))
             return ESTALE; /* it has become a container */
+        st.st_mode = S_IFREG | 0444 | write;
+        st.st_nlink = 1;
+        st.st_size = staged.st_size;
+        st.st_blocks = staged.st_blocks;
+        st.st_atim = st.st_ctim = st.st_mtim = staged.st_mtim;
+    } else if (node->kind == MOUNT_FILE && !node->fixed &&
+               mount_staged_is_written(state, node->path, &staged)) {
+        /* Who has opened it with O_TRUNC looks at the size next: HDF5. */
         st.st_mode = S_IFREG | 0444 | write;
         st.st_nlink = 1;
         st.st_size = staged.st_size;
@@ -89,9 +97,13 @@ mount_attributes(const mount_state *state, const mount_node *node, struct stat *
 }
 
 static double
-kept_s(const mount_node *node)
+kept_s(const mount_state *state, const mount_node *node)
 {
-    return node->kind == MOUNT_FILE ? FILES_KEPT_S : node->kind == MOUNT_STAGED ? 0 : NAMES_KEPT_S;
+    struct stat staged;
+    if (node->kind == MOUNT_FILE)
+        return !node->fixed && mount_staged_is_written(state, node->path, &staged) ? 0
+                                                                                   : FILES_KEPT_S;
+    return node->kind == MOUNT_STAGED ? 0 : NAMES_KEPT_S;
 }
 
 struct fuse_entry_param
@@ -102,7 +114,7 @@ mount_entry_of(const mount_state *state, const mount_node *node)
         node->kind == MOUNT_STAGED || (node->kind == MOUNT_FILE && state->staging != NULL);
     struct fuse_entry_param entry = {.ino = node->number,
                                      .generation = 1,
-                                     .attr_timeout = kept_s(node),
+                                     .attr_timeout = kept_s(state, node),
                                      .entry_timeout = changes ? 0 : NAMES_KEPT_S};
     (void) mount_attributes(state, node, &entry.attr);
     return entry;
@@ -146,12 +158,13 @@ do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     (void) fi;
     struct stat st;
+    const mount_state *state = state_of(request);
     const mount_node *node = mount_node_get(number);
-    int wrong = node == NULL ? ESTALE : mount_attributes(state_of(request), node, &st);
+    int wrong = node == NULL ? ESTALE : mount_attributes(state, node, &st);
     if (wrong != 0)
         (void) fuse_reply_err(request, wrong);
     else
-        (void) fuse_reply_attr(request, &st, kept_s(node));
+        (void) fuse_reply_attr(request, &st, kept_s(state, node));
 }
 
 /* ---- folders ------------------------------------------------------------------------------ */
@@ -271,7 +284,7 @@ open_node(const mount_state *state, const mount_node *node, int flags, mount_ope
         return EROFS;
     if (node->kind == MOUNT_STAGED)
         return mount_staged_open(state, node->path, flags, ret_open);
-    if (!reads && node->in_view)
+    if (!reads && node->fixed)
         return EACCES;
     if (reads)
         return open_snapshot(state, node, ret_open);

@@ -168,6 +168,13 @@ mount_staged_find(const mount_state *state, const char *path, struct stat *ret)
            (S_ISREG(ret->st_mode) || S_ISDIR(ret->st_mode));
 }
 
+bool
+mount_staged_is_written(const mount_state *state, const char *path, struct stat *ret)
+{
+    return state->staging != NULL && count_writer(path, 0) > 0 &&
+           mount_staged_find(state, path, ret) && S_ISREG(ret->st_mode);
+}
+
 int
 mount_staged_rename(const mount_state *state, const char *from, const char *to)
 {

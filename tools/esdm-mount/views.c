@@ -47,7 +47,7 @@ mount_views_find(mount_state *state, const mount_node *folder, const char *name,
         return wrong != 0 ? wrong : ENOENT;
     g_autofree char *place = folder->path[0] == '\0' ? g_strconcat(name, ":", NULL)
                                                      : g_strconcat(folder->path, "/", name, NULL);
-    ret->in_view = true;
+    ret->fixed = true;
     ret->kind = MOUNT_VIEWS;
     if (found->is_file) {
         esdm_status status = esdm_container_stat(state->session, place, &info, &err);
