@@ -134,11 +134,11 @@ def test_reduce__is_what_cdo_and_numpy_find():
 def test_reduce__unpacks():
     for scale in (0.5, -0.5):
         with Site() as _:
-            client(["/usr/bin/python3", "-c", "import netCDF4, sys\n"
+            client(["/usr/bin/python3", "-c", "import netCDF4, numpy, sys\n"
                     "with netCDF4.Dataset('esdm://p.nc', 'w') as d:\n"
                     "    d.createDimension('x', 5)\n"
                     "    v = d.createVariable('tas', 'i2', ('x',), fill_value=-9)\n"
-                    "    v.scale_factor = float(sys.argv[1]); v.add_offset = 273.0\n"
+                    "    v.scale_factor = float(sys.argv[1]); v.add_offset = numpy.int16(273)\n"
                     "    v.set_auto_maskandscale(False); v[:] = [1, 2, 3, 6, -9]\n", str(scale)])
             numbers = [273 + scale * n for n in (1, 2, 3, 6)]
             mean = sum(numbers) / 4

@@ -64,9 +64,11 @@ tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count, esdm_er
     sweep s = {.here = where(), .names = names};
     esdm_status status = esdm_container_list(session, ESDM_SCRATCH_FOLDER, note, &s, err);
     for (guint i = 0; i < names->len && remove && status == ESDM_OK; i++) {
-        status = esdm_container_erase(session, g_ptr_array_index(names, i), err);
-        if (status == ESDM_ENOENT) /* another one sweeps, too */
-            status = ESDM_OK;
+        /* One of another user, or one that has a tag, stays, and stops nothing. */
+        esdm_error why = {0};
+        esdm_status one = esdm_container_erase(session, g_ptr_array_index(names, i), &why);
+        if (one != ESDM_OK && one != ESDM_ENOENT) /* another one sweeps, too */
+            tool_error("%s", why.message);
     }
     *ret_count = names->len;
     return status;

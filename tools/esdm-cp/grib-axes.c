@@ -150,6 +150,12 @@ begins_of(const gribs_index *index, const GArray *times)
     return NULL;
 }
 
+const char *
+cp_grib_unit(int64_t unit_s)
+{
+    return unit_s == 3600 ? "hours" : unit_s == 60 ? "minutes" : "seconds";
+}
+
 static double
 since(int64_t time_s, int64_t first, int64_t unit)
 {
@@ -162,19 +168,19 @@ cp_grib_time_axis(cp_grib *g, cp_model *model, const GArray *times, int64_t firs
 {
     g_autofree int64_t *begins = begins_of(g->index, times);
     const int64_t *all = (const int64_t *) (const void *) times->data;
-    bool hours = true;
-    for (guint i = 0; i < times->len; i++)
-        hours &=
-            (all[i] - first) % 3600 == 0 && (begins == NULL || (begins[i] - first) % 3600 == 0);
-    int64_t unit = hours ? 3600 : 60;
+    int64_t unit = 3600;
+    for (guint i = 0; i < times->len; i++) {
+        while ((all[i] - first) % unit != 0 || (begins != NULL && (begins[i] - first) % unit != 0))
+            unit = unit == 3600 ? 60 : 1;
+    }
     double *values = g_new(double, times->len);
     for (guint i = 0; i < times->len; i++)
         values[i] = since(all[i], first, unit);
     cp_dimension *time = cp_dimension_add(model->root, "time", times->len, true);
     cp_dataset *dataset = cp_grib_coordinate(g, model, "time", 1, &time, values);
     g_autoptr(GDateTime) epoch = g_date_time_new_from_unix_utc(first);
-    g_autofree char *date = g_date_time_format(epoch, "%Y-%m-%d %H:%M:00");
-    g_autofree char *units = g_strdup_printf("%s since %s", hours ? "hours" : "minutes", date);
+    g_autofree char *date = g_date_time_format(epoch, "%Y-%m-%d %H:%M:%S");
+    g_autofree char *units = g_strdup_printf("%s since %s", cp_grib_unit(unit), date);
     cp_grib_put_text(dataset->attributes, "standard_name", "time");
     cp_grib_put_text(dataset->attributes, "units", units);
     cp_grib_put_text(dataset->attributes, "calendar", "proleptic_gregorian");

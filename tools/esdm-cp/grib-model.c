@@ -162,10 +162,9 @@ put_methods(cp_dataset *dataset, const cp_grib_variable *v, bool bounds)
         cp_grib_put_text(dataset->attributes, "cell_methods", method);
         return;
     }
-    bool hours = period % 3600 == 0;
-    g_autofree char *text =
-        g_strdup_printf("%s (comment: over the %" G_GINT64_FORMAT " %s before)", method,
-                        (gint64) (period / (hours ? 3600 : 60)), hours ? "hours" : "minutes");
+    int64_t unit = period % 3600 == 0 ? 3600 : period % 60 == 0 ? 60 : 1;
+    g_autofree char *text = g_strdup_printf("%s (comment: over the %" G_GINT64_FORMAT " %s before)",
+                                            method, (gint64) (period / unit), cp_grib_unit(unit));
     cp_grib_put_text(dataset->attributes, "cell_methods", text);
 }
 

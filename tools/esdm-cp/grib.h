@@ -57,6 +57,8 @@ cp_dataset *cp_grib_coordinate(cp_grib *g, cp_model *model, const char *name, ui
 /** All valid times, in order: int64_t. @param ret_first the earliest time of all. */
 GArray *cp_grib_times(const gribs_index *index, int64_t *ret_first);
 uint32_t cp_grib_time_number(const GArray *times, int64_t time_s);
+/** "hours", "minutes" or "seconds", of 3600, 60 or 1. */
+const char *cp_grib_unit(int64_t unit_s);
 /** @param ret_bounds whether it has the periods that values are of; not where two of them end at
  *  one time. */
 cp_dimension *cp_grib_time_axis(cp_grib *g, cp_model *model, const GArray *times, int64_t first,

@@ -80,13 +80,18 @@ is_digest(esdm_session *session, const char *name, const char *wanted)
 /* A name of what is computed, for the snapshots that this needs: "recipe-NAME-DIGITS"; owned. Other
  * contents of that name have another one, what was cloned or moved the same. */
 static char *
-tag_of(const json_t *recipe)
+tag_of(const json_t *input, const json_t *recipe)
 {
+    /* Several snapshots of one container need a tag each. */
+    const char *name = json_string_value(json_object_get(input, "container"));
+    const char *of = json_string_value(json_object_get(input, "digest"));
+    const char *own = strchr(name, '@') != NULL && of != NULL ? strchr(of, ':') : NULL;
     const char *output = json_string_value(json_object_get(recipe, "output"));
     const char *digest = json_string_value(json_object_get(recipe, "digest"));
     const char *digits = digest != NULL ? strchr(digest, ':') : NULL;
-    char *tag = g_strdup_printf("recipe-%.200s-%.16s", output != NULL ? output : "",
-                                digits != NULL ? digits + 1 : "");
+    char *tag = g_strdup_printf("recipe-%.200s-%.16s%s%.16s", output != NULL ? output : "",
+                                digits != NULL ? digits + 1 : "", own != NULL ? "-" : "",
+                                own != NULL ? own + 1 : "");
     for (char *at = tag; *at != '\0'; at++) {
         if ((guchar) *at <= ' ' || (guchar) *at >= 127 || strchr("/@?:", *at) != NULL)
             *at = '_';
@@ -116,8 +121,11 @@ static char *
 kept_as(const json_t *input, const json_t *recipe)
 {
     const char *name = json_string_value(json_object_get(input, "container"));
-    g_autofree char *tag = tag_of(recipe);
-    return name[0] == '?' ? NULL : g_strdup_printf("%s@tag:%s", name, tag);
+    g_autofree char *tag = tag_of(input, recipe);
+    const char *at = strchr(name, '@');
+    int length = (int) (at != NULL && !g_str_has_prefix(at, "@branch:") ? (size_t) (at - name)
+                                                                        : strlen(name));
+    return name[0] == '?' ? NULL : g_strdup_printf("%.*s@tag:%s", length, name, tag);
 }
 
 static tool_exit
@@ -196,7 +204,7 @@ hold(esdm_session *session, const json_t *input, const json_t *recipe, loose *l)
     esdm_error err = {0};
     g_autofree char *kept = kept_as(input, recipe);
     g_autofree char *as = found_as(session, input, kept);
-    g_autofree char *tag = tag_of(recipe);
+    g_autofree char *tag = tag_of(input, recipe);
     if (as == NULL || kept == NULL) {
         add_loose(l, name);
         return TOOL_OK;

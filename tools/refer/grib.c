@@ -95,6 +95,14 @@ identity_of(codes_handle *h)
                                        "parameterNumber",
                                        "productDefinitionTemplateNumber",
                                        "typeOfStatisticalProcessing",
+                                       "indicatorOfUnitForTimeRange",
+                                       "lengthOfTimeRange",
+                                       "typeOfGeneratingProcess",
+                                       "aerosolType",
+                                       "typeOfSizeInterval",
+                                       "sourceSinkChemicalPhysicalProcess",
+                                       "scaledValueOfFirstWavelength",
+                                       "probabilityType",
                                        "typeOfFirstFixedSurface",
                                        "typeOfSecondFixedSurface",
                                        "scaleFactorOfFirstFixedSurface",
@@ -174,6 +182,8 @@ unit_of(const gribs_parameter *p, codes_handle *h)
     long type = number(h, "indicatorOfTypeOfLevel", -1);
     if (type == 100 || type == 101) /* hPa; layers of it: kPa */
         return type == 100 ? 100 : 1000;
+    if (type == 104 || type == 106) /* layers, in hm */
+        return 100;
     if (type == 111 || type == 112) /* cm */
         return 0.01;
     return g_strcmp0(p->level_type, "isobaricInhPa") == 0 ? 100 : 1;
@@ -239,18 +249,18 @@ hybrid_of(looking *l, codes_handle *h, const gribs_parameter *p)
 
 /* ---- times ---------------------------------------------------------------------------------- */
 
-/* Where the period of a sum, a mean, … begins. @param end_s the valid time. */
+/* Steps beyond a century are none. */
+#define STEP_MOST_S 3600000000
+
+/* Where the period of a sum, a mean, … begins. Steps are told in seconds.
+ * @param end_s the valid time. */
 static int64_t
 begin_of(codes_handle *h, int64_t end_s)
 {
-    static const long seconds[] = {
-        [0] = 60, [1] = 3600, [2] = 86400, [10] = 10800, [11] = 21600, [12] = 43200, [13] = 1};
-    long first = number(h, "startStep", 0), last = number(h, "endStep", 0);
-    long unit = number(h, "stepUnits", 1);
-    long each = unit >= 0 && unit < (long) G_N_ELEMENTS(seconds) ? seconds[unit] : 0;
-    if (last <= first || last > 1000000 || first < -1000000)
+    long first = number(h, "startStep", G_MAXLONG), last = number(h, "endStep", G_MINLONG);
+    if (last <= first || last > STEP_MOST_S || first < -STEP_MOST_S)
         return end_s;
-    return end_s - (int64_t) (last - first) * each;
+    return end_s - (int64_t) (last - first);
 }
 
 static bool
@@ -373,7 +383,16 @@ describe(looking *l, codes_handle *h, gribs_message *m)
     if (!instant(number(h, "validityDate", 0), number(h, "validityTime", 0), &m->time_s) ||
         !instant(number(h, "dataDate", 0), number(h, "dataTime", 0), &m->reference_s))
         return wrong(l, m->place.position, ESDM_ENOTSUP, "its time is no date of this calendar");
-    m->begin_s = begin_of(h, m->time_s);
+    /* ecCodes tells times by the minute, and steps in hours, which fails where they are none. */
+    long second = number(h, "second", 0) % 60;
+    long end = number(h, "secondOfEndOfOverallTimeInterval", -1);
+    if (codes_set_long(h, "stepUnits", 13) == CODES_SUCCESS) {
+        m->time_s += end >= 0 ? end % 60 : second + number(h, "endStep", 0) % 60;
+        m->reference_s += second;
+        m->begin_s = begin_of(h, m->time_s);
+    } else {
+        m->begin_s = m->time_s;
+    }
     if (l->index->centre == NULL)
         l->index->centre = text(h, "centreDescription");
     return ESDM_OK;

@@ -19,8 +19,9 @@ describe(const esdm_dataset *dataset, esdm__monitor *monitor, uint32_t object)
         dimensions[i] = (esdm__dimension_facts){
             d->id, d->name, atomic_load_explicit(&d->length, memory_order_relaxed), d->unlimited};
     }
-    if (dataset->stated->accuracy != NULL &&
-        esdm_accuracy_print(dataset->stated->accuracy, &accuracy, NULL) != ESDM_OK)
+    esdm_accuracy own;
+    if (esdm_dataset_accuracy(dataset, &own) &&
+        esdm_accuracy_print(&own, &accuracy, NULL) != ESDM_OK)
         accuracy = NULL;
     esdm__monitor_dataset(monitor,
                           &(esdm__dataset_facts){.handle = esdm__io_of(container)->observed,

@@ -45,7 +45,7 @@ find(const uint8_t *message, size_t bytes, uint32_t field, section *found)
         /* 254: the bitmap before, which may be that of another field. */
         if (number == 6 && length >= 6 && s->data[5] == 254)
             *s = bitmap;
-        else if (number == 6)
+        else if (number == 6 && length >= 6 && s->data[5] != 255) /* 255 says that there is none */
             bitmap = *s;
         if (number == 7 && fields++ == field)
             return true;

@@ -575,7 +575,7 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
     esdm_status status = esdm__accuracy_compile(t->dataset, &accuracy, err);
     if (status != ESDM_OK)
         return status;
-    if (accuracy.lossy)
+    if (accuracy.lossy && !accuracy.by_rule) /* what the dataset itself states */
         atomic_store(&t->io->rounded, true);
     round r = {.transfer = t,
                .dataset = t->dataset,
