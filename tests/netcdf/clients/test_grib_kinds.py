@@ -325,6 +325,12 @@ def test_periods_have_bounds():
                                                                        for t in (3, 12)])
         expect(got["time_bnds"]["values"] == [3, 3, 0, 6, 0, 12], got["time_bnds"])
         expect(got["sp"]["cell_methods"] == "time: point", got["sp"])
+        # Sums since the start of the run, every quarter of an hour, and of half a minute.
+        sums = [field("regular_ll_sfc_grib2", productDefinitionTemplateNumber=8, typeOfStatisticalProcessing=1, **rain,
+                      stepUnits=unit, startStep=0, endStep=n) for unit, n in ((0, 15), (0, 30), (0, 60), (13, 5430))]
+        got = as_cdo(site, "minutes", sums)
+        unit = {"minutes": 60, "seconds": 1}[got["time"]["units"].split()[0]]
+        expect([v * unit for v in got["time_bnds"]["values"]] == [0, 900, 0, 1800, 0, 3600, 0, 5430], got["time_bnds"])
         # Periods of two lengths that end together have no common bounds.
         got = as_cdo(site, "both", periods(("0-12", "12-24"), **rain) + periods(("6-12", "18-24"), kind=2, parameterCategory=2,
                                                                                 parameterNumber=22))
