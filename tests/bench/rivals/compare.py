@@ -43,7 +43,7 @@ def arguments():
     parser.add_argument("--patterns", default="", help="those with these names")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="1: 128 MB of values a pattern")
-    parser.add_argument("--short", action="store_true", help="about five minutes: 0.15, 3 times")
+    parser.add_argument("--short", action="store_true", help="about five minutes: 0.1, once in turn")
     parser.add_argument("--folder", default="/dev/shm", help="where the stores are")
     parser.add_argument("--data", default=os.environ.get("ESDM_TEST_DATA", str(SOURCE.parent / "shared/data")),
                         help="folder of real fields; noise where it is absent")
@@ -53,7 +53,7 @@ def arguments():
     options = parser.parse_args()
     options.build = options.build.resolve()
     if options.short:
-        options.repeat, options.scale = min(options.repeat, 3), min(options.scale, 0.15)
+        options.repeat, options.scale = 1, min(options.scale, 0.1)
     return options
 
 
