@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # Installs what is missing, builds ESDM and runs its tests. One command for a fresh Debian 12.
 #
-#   tests/run.sh                       everything, in less than 12 minutes on 2 cores
+#   tests/run.sh                       everything, in about 15 minutes on 2 cores
 #   tests/run.sh --quick               smaller inputs
 #   tests/run.sh --long                larger inputs, longer sweeps, more sites and versions
 #   tests/run.sh --sanitize address,undefined    built with sanitizers, without the tests "plain"
