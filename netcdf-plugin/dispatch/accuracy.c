@@ -219,48 +219,46 @@ esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var)
     return rc;
 }
 
-void
-esdmnc_accuracy_tell_regions(const esdmnc_file *file)
+static void
+tell_regions(const esdmnc_file *file, const esdm_dataset *dataset)
 {
     static atomic_bool told;
-    const esdm_comm *comm = esdmnc_comm(file);
-    if (comm != NULL && comm->rank != 0)
+    const char *why = esdm_dataset_region_doubt(dataset);
+    if (why == NULL)
         return;
-    for (size_t g = 0; g < file->group_count; g++) {
-        for (size_t v = 0; v < file->groups[g]->count; v++) {
-            const esdm_dataset *dataset = file->groups[g]->vars[v]->dataset;
-            const char *why = esdm_dataset_region_doubt(dataset);
-            if (why == NULL)
-                continue;
-            if (atomic_exchange(&told, true))
-                esdmnc_debug("all of '%s' in '%s' keeps the accuracy of its regions, as %s",
-                             esdm_dataset_name(dataset), file->name, why);
-            else
-                esdmnc_say("numbers of variable '%s' in '%s' keep the strictest accuracy of all "
-                           "its regions wherever they lie, as %s (less is stored where coordinates "
-                           "tell when data are written)",
-                           esdm_dataset_name(dataset), file->name, why);
-        }
-    }
+    if (atomic_exchange(&told, true))
+        esdmnc_debug("all of '%s' in '%s' keeps the accuracy of its regions, as %s",
+                     esdm_dataset_name(dataset), file->name, why);
+    else
+        esdmnc_say("numbers of variable '%s' in '%s' keep the strictest accuracy of all "
+                   "its regions wherever they lie, as %s (less is stored where coordinates "
+                   "tell when data are written)",
+                   esdm_dataset_name(dataset), file->name, why);
+}
+
+static void
+tell_units(const esdmnc_file *file, const esdm_dataset *dataset)
+{
+    static atomic_bool told;
+    const char *units = esdm_dataset_accuracy_units(dataset);
+    if (units != NULL && !atomic_exchange(&told, true))
+        esdmnc_say("the units of variable '%s' in '%s' have changed: its accuracy was stated "
+                   "in '%s', and does not hold any more; what is written from now on is "
+                   "stored without loss (state it anew: attribute esdm_absolute_tolerance)",
+                   esdm_dataset_name(dataset), file->name, units);
 }
 
 void
-esdmnc_accuracy_tell_units(const esdmnc_file *file)
+esdmnc_accuracy_tell(const esdmnc_file *file)
 {
-    static atomic_bool told;
     const esdm_comm *comm = esdmnc_comm(file);
     if (comm != NULL && comm->rank != 0)
         return;
     for (size_t g = 0; g < file->group_count; g++) {
         for (size_t v = 0; v < file->groups[g]->count; v++) {
             const esdm_dataset *dataset = file->groups[g]->vars[v]->dataset;
-            const char *units = esdm_dataset_accuracy_units(dataset);
-            if (units == NULL || atomic_exchange(&told, true))
-                continue;
-            esdmnc_say("the units of variable '%s' in '%s' have changed: its accuracy was stated "
-                       "in '%s', and does not hold any more; what is written from now on is "
-                       "stored without loss (state it anew: attribute esdm_absolute_tolerance)",
-                       esdm_dataset_name(dataset), file->name, units);
+            tell_regions(file, dataset);
+            tell_units(file, dataset);
         }
     }
 }

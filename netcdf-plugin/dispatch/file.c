@@ -42,8 +42,7 @@ commit(esdmnc_file *file, const char *what)
     if (first)
         esdmnc_replaced_note(file);
     tell_settled(file);
-    esdmnc_accuracy_tell_regions(file);
-    esdmnc_accuracy_tell_units(file);
+    esdmnc_accuracy_tell(file);
     esdm_container_mark(file->container);
     file->published = true;
     return NC_NOERR;

@@ -102,11 +102,10 @@ void esdmnc_accuracy_removed(esdmnc_var *var, const char *attribute);
 /** Makes what the attributes of a variable state its accuracy, and removes them. What makes no
  *  sense is told on stderr, naming attribute and variable: NC_EINVAL. */
 int esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var);
-/** Tells once where numbers are more accurate than was stated, as it was not known where the
- * regions of an accuracy lie. After a commit. */
-void esdmnc_accuracy_tell_regions(const esdmnc_file *file);
-/** Says it, once, when what was stated of a variable is in other units than those that it has. */
-void esdmnc_accuracy_tell_units(const esdmnc_file *file);
+/** Tells once, after a commit, where numbers are more accurate than was stated, as it was not known
+ * where the regions of an accuracy lie; and once, when what was stated of a variable is in other
+ * units than those that it has. */
+void esdmnc_accuracy_tell(const esdmnc_file *file);
 /** A variable whose compression was asked for with that level of deflate. */
 int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
 
