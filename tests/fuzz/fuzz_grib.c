@@ -60,6 +60,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (gribs_head(copy, &place)) {
         if (place.bytes < GRIB_HEAD_BYTES)
             abort();
+        if (place.is_long && !gribs_long(&place, read_input, &in)) {
+            free(copy);
+            return 0;
+        }
         gribs_walk walk = {.place = &place, .read = read_input, .message = &in};
         while (gribs_next(&walk) == GRIBS_FIELD)
             check_field(&walk, place.bytes);

@@ -13,8 +13,6 @@
 #include "common/common.h"
 #include "refer/remote.h"
 
-/* Between messages there may be heads of telegrams, zeros and the like. */
-#define GAP_BYTES_MAX     65536u
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 33)
 #define POINTS_MAX        (UINT64_C(1) << 31)
 
@@ -485,22 +483,48 @@ look_at(looking *l, const gribs_place *place)
     return status;
 }
 
-/* Where the next message begins; false: there is none. */
-static bool
-find_next(const looking *l, uint64_t *position, gribs_place *ret)
+/* Adds to the error where messages begin again. */
+static esdm_status
+damaged(const looking *l, uint64_t position)
 {
-    uint8_t head[GRIB_HEAD_BYTES];
-    for (uint64_t gap = 0; gap <= GAP_BYTES_MAX && *position + sizeof head <= l->file->bytes;
-         gap++) {
-        if (!gribs_file_read(l->file, *position, head, sizeof head, false))
-            return false;
-        if (gribs_head(head, ret)) {
-            ret->position = *position;
-            return true;
-        }
-        ++*position;
+    gribs_place next = {0};
+    g_autofree char *what = g_strdup(l->err->message);
+    if (l->file->remote != NULL)
+        return l->err->status;
+    if (!gribs_find_behind(l->file, position + 1, &next))
+        return tool_error_set(l->err, ESDM_ECORRUPT,
+                              "%s; no whole message is behind it. Get the file again, or refer to "
+                              "what is whole: head -c %" G_GUINT64_FORMAT,
+                              what, (guint64) position);
+    return tool_error_set(l->err, ESDM_ECORRUPT,
+                          "%s; the next whole message is at byte %" G_GUINT64_FORMAT
+                          ". Get the file again, or refer to what is whole: head -c "
+                          "%" G_GUINT64_FORMAT ", tail -c +%" G_GUINT64_FORMAT,
+                          what, (guint64) next.position, (guint64) position,
+                          (guint64) next.position + 1);
+}
+
+static esdm_status
+look_at_all(looking *l)
+{
+    gribs_place place = {0};
+    gribs_found found = GRIBS_NO_MORE;
+    uint64_t position = 0;
+    while ((found = gribs_find(l->file, &position, &place)) == GRIBS_MESSAGE) {
+        esdm_status status = look_at(l, &place);
+        if (status != ESDM_OK)
+            return status == ESDM_ECORRUPT ? damaged(l, position) : status;
+        position += place.bytes;
     }
-    return false;
+    if (found == GRIBS_FAILED)
+        return unread(l, position);
+    if (found == GRIBS_NO_MORE)
+        return ESDM_OK;
+    (void) tool_error_set(l->err, ESDM_ECORRUPT,
+                          "%s: at byte %" G_GUINT64_FORMAT " begins what is no message, and more "
+                          "than padding",
+                          l->file->path, (guint64) position);
+    return damaged(l, position);
 }
 
 esdm_status
@@ -515,15 +539,7 @@ gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
                  .index = index,
                  .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  .err = err};
-    esdm_status status = ESDM_OK;
-    gribs_place place = {0};
-    uint64_t position = 0;
-    while (status == ESDM_OK && find_next(&l, &position, &place)) {
-        status = look_at(&l, &place);
-        position += place.bytes;
-    }
-    if (status == ESDM_OK && file->remote != NULL && remote_failure() != NULL)
-        status = unread(&l, position);
+    esdm_status status = look_at_all(&l);
     if (status == ESDM_OK && index->messages->len == 0)
         status = tool_error_set(err, ESDM_EINVAL, "%s: there is no message of GRIB", file->path);
     g_hash_table_unref(l.known);

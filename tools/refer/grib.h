@@ -16,6 +16,7 @@ typedef struct gribs_place {
     uint64_t position; /* in the file */
     uint64_t bytes;
     unsigned edition;
+    bool is_long; /* of edition 1 and 8 MiB or more: gribs_long() knows its bytes */
 } gribs_place;
 
 /** Bytes of a message that its head tells. */
@@ -26,6 +27,12 @@ bool gribs_head(const uint8_t head[GRIB_HEAD_BYTES], gribs_place *ret);
 
 /** Reads bytes of a message, counted from its first one. false: it cannot. */
 typedef bool (*gribs_reader)(void *message, uint64_t position, void *to, size_t bytes);
+
+/** The length of a message of edition 1 whose head has the sign of long ones. Where its section of
+ *  data says that it has less than 120 bytes, the head counts in units of 120 bytes, and the
+ *  section tells what is too much (ECMWF's convention; ecCodes has it, too).
+ *  @param place->bytes as gribs_head() left it. @return false: not read, or damaged. */
+bool gribs_long(gribs_place *place, gribs_reader read, void *message);
 
 /** Sections are numbered as in edition 2; of edition 1 there are 1 and 3. */
 #define GRIB_SECTIONS 8u
@@ -61,7 +68,7 @@ gribs_step gribs_next(gribs_walk *walk);
  *  data, which may be long. @param ret owned, g_free(). false: not read, or too long. */
 bool gribs_empty_message(const gribs_walk *walk, uint8_t **ret, size_t *ret_bytes);
 
-/** Whether a file begins with a message. */
+/** Whether a file begins with a message, maybe a damaged one. */
 bool gribs_is_file(const char *path);
 
 /* ---- files and objects (refer/grib_file.c) --------------------------------------------------- */
@@ -85,6 +92,23 @@ bool gribs_file_read(gribs_file *file, uint64_t position, void *to, size_t bytes
 /** Tells how far away the next message is: whether to read on or to ask again. */
 void gribs_file_expect(gribs_file *file, uint64_t message_bytes);
 void gribs_file_clear(gribs_file *file);
+
+/* ---- one after the other (refer/grib_find.c) ------------------------------------------------- */
+
+typedef enum gribs_found {
+    GRIBS_MESSAGE,
+    GRIBS_NO_MORE,
+    GRIBS_LOST,  /* what is there is no message, and more than padding */
+    GRIBS_FAILED /* the file cannot be read */
+} gribs_found;
+
+/** The next message. Padding, heads of telegrams and marks of Fortran's records may lie before it,
+ *  and behind the last one.
+ *  @param position where the one before ends; moved to the message, or to what is none. */
+gribs_found gribs_find(gribs_file *file, uint64_t *position, gribs_place *ret);
+/** The first whole message behind a place that is damaged, wherever it is; of files alone.
+ *  @return false: there is none, or it was not looked for. */
+bool gribs_find_behind(gribs_file *file, uint64_t position, gribs_place *ret);
 
 /* ---- what they are (refer/grib.c) ----------------------------------------------------------- */
 
@@ -139,7 +163,8 @@ typedef struct gribs_index {
 /** Looks at all messages. Those of a file are read and summed up, of those of an object on a server
  *  no more than their heads are.
  *  @param file borrowed. @return ESDM_ENOTSUP: without ecCodes, or of a kind that is not known; the
- *  message is named. */
+ *  message is named. ESDM_ECORRUPT: a part of the file is no message: its bytes are named, and
+ * where messages begin again. */
 esdm_status gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err);
 void gribs_index_free(gribs_index *index); /* NULL is accepted */
 

@@ -16,8 +16,9 @@ big(const uint8_t *at, size_t bytes)
     return value;
 }
 
-/* Messages of GRIB 1 with more than 8 MiB count in units of 120 bytes (ECMWF's convention). */
+/* Of lengths in edition 1, which have 24 bits. */
 #define LONG_FLAG UINT64_C(0x800000)
+#define LONG_UNIT 120u
 
 bool
 gribs_head(const uint8_t head[GRIB_HEAD_BYTES], gribs_place *ret)
@@ -26,36 +27,81 @@ gribs_head(const uint8_t head[GRIB_HEAD_BYTES], gribs_place *ret)
         return false;
     ret->edition = head[7];
     ret->bytes = head[7] == 1 ? big(head + 4, 3) : big(head + 8, 8);
-    return ret->bytes >= 20 && ret->bytes <= INT64_MAX &&
-           (head[7] == 2 || (ret->bytes & LONG_FLAG) == 0);
+    ret->is_long = head[7] == 1 && (ret->bytes & LONG_FLAG) != 0;
+    return ret->bytes >= 20 && ret->bytes <= INT64_MAX;
+}
+
+/* ---- edition 1 ------------------------------------------------------------------------------ */
+
+/* Sections of edition 1. */
+typedef struct sections1 {
+    uint64_t at[5]; /* 0: it has none */
+    uint64_t bytes[5];
+} sections1;
+
+/* Section 1 says which of 2 and 3 there are. GRIBS_FIELD: all is read. */
+static gribs_step
+read_sections1(gribs_reader read, void *message, uint64_t bytes, sections1 *ret)
+{
+    static const unsigned least[5] = {0, 28, 6, 6, 4};
+    uint8_t head[8], flags = 0;
+    uint64_t at = 8;
+    for (unsigned i = 1; i <= 4; i++) {
+        size_t n = i == 1 ? 8 : 3;
+        if ((i == 2 && (flags & 0x80) == 0) || (i == 3 && (flags & 0x40) == 0))
+            continue;
+        if (at > bytes || bytes - at < n + 4)
+            return GRIBS_DAMAGED;
+        if (!read(message, at, head, n))
+            return GRIBS_UNREAD;
+        ret->at[i] = at;
+        ret->bytes[i] = big(head, 3);
+        flags = i == 1 ? head[7] : flags;
+        if (ret->bytes[i] < least[i] && i != 4)
+            return GRIBS_DAMAGED;
+        at += ret->bytes[i];
+    }
+    return GRIBS_FIELD;
+}
+
+bool
+gribs_long(gribs_place *place, gribs_reader read, void *message)
+{
+    sections1 s = {{0}, {0}};
+    uint64_t bytes = place->bytes & (LONG_FLAG - 1);
+    if (read_sections1(read, message, INT64_MAX, &s) != GRIBS_FIELD)
+        return false;
+    place->is_long = s.bytes[4] < LONG_UNIT;
+    if (place->is_long)
+        place->bytes = bytes * LONG_UNIT + 4 - MIN(s.bytes[4], bytes * LONG_UNIT);
+    return place->bytes >= s.at[4] + 4 + 4;
 }
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
+/* What may lie between the data and the end: lengths were rounded up to 120 bytes. */
+#define ROUNDED_BYTES 240u
+
 static gribs_step
 next1(gribs_walk *w)
 {
-    uint8_t head[8];
-    uint64_t bytes = w->place->bytes;
+    sections1 s = {{0}, {0}};
     if (w->at != 0)
         return GRIBS_END;
-    if (bytes < 8 + 28 + 4)
+    gribs_step step = read_sections1(w->read, w->message, w->place->bytes, &s);
+    if (step != GRIBS_FIELD)
+        return step;
+    uint64_t end = w->place->bytes - 4; /* which all sections begin before */
+    bool good = s.at[2] != 0 && s.bytes[2] <= end - s.at[2];
+    if (good && !w->place->is_long)
+        good = s.bytes[4] <= end - s.at[4] && end - s.at[4] - s.bytes[4] < ROUNDED_BYTES;
+    if (!good)
         return GRIBS_DAMAGED;
-    if (!w->read(w->message, 8, head, sizeof head))
-        return GRIBS_UNREAD;
-    uint64_t first = big(head, 3);
-    if (first < 28 || first > bytes - 8 - 4 - 3 || (head[7] & 0x80) == 0)
-        return GRIBS_DAMAGED;
-    w->at = 8 + first;
-    if (!w->read(w->message, w->at, head, 3))
-        return GRIBS_UNREAD;
-    uint64_t length = big(head, 3);
-    if (length < 6 || length > bytes - 4 - w->at)
-        return GRIBS_DAMAGED;
-    w->field.at[1] = 8;
-    w->field.bytes[1] = first;
-    w->field.at[3] = w->at;
-    w->field.bytes[3] = length;
+    w->at = s.at[2];
+    w->field.at[1] = s.at[1];
+    w->field.bytes[1] = s.bytes[1];
+    w->field.at[3] = s.at[2];
+    w->field.bytes[3] = s.bytes[2];
     w->fields = 1;
     return GRIBS_FIELD;
 }
@@ -188,10 +234,10 @@ gribs_empty_message(const gribs_walk *w, uint8_t **ret, size_t *ret_bytes)
 bool
 gribs_is_file(const char *path)
 {
-    uint8_t head[GRIB_HEAD_BYTES];
-    gribs_place place;
+    char head[4];
     FILE *file = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? fopen(path, "rbe") : NULL;
-    bool is = file != NULL && fread(head, sizeof head, 1, file) == 1 && gribs_head(head, &place);
+    bool is = file != NULL && fread(head, sizeof head, 1, file) == 1 &&
+              memcmp(head, "GRIB", sizeof head) == 0;
     if (file != NULL)
         (void) fclose(file);
     return is;
