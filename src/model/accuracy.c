@@ -113,6 +113,17 @@ read_number(const value *v, const char *text, double *ret_number, const char **r
     return ESDM_OK;
 }
 
+/* "1.1 hPa" is 110 Pa, not the next number to that: it is compared with what others state. */
+static double
+converted(double number, double factor)
+{
+    char text[32];
+    if (factor == 1 || !isfinite(number * factor))
+        return number * factor;
+    (void) snprintf(text, sizeof text, "%.15g", number * factor);
+    return strtod(text, NULL);
+}
+
 /* A number in the units of the dataset. */
 static esdm_status
 read_in_units(const value *v, bool negative, double *ret_number)
@@ -126,7 +137,7 @@ read_in_units(const value *v, bool negative, double *ret_number)
         return st;
     if (!esdm__units_factor(rest, v->units, !negative, &factor, why, sizeof why))
         return wrong(v, why);
-    number *= factor;
+    number = converted(number, factor);
     if (!isfinite(number))
         return wrong(v, "the number must be finite");
     if (number < 0 && !negative)
@@ -144,7 +155,7 @@ read_share(const value *v, double *ret_number)
     if (st != ESDM_OK)
         return st;
     if (strcmp(rest, "%") == 0)
-        number /= 100;
+        number = converted(number, 0.01);
     else if (*rest != '\0')
         return wrong(v, "a relative quantity has no units but %");
     if (number < 0)

@@ -31,6 +31,23 @@ void esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *re
 esdm_status esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                                        bool *ret_changed, esdm_error *err);
 
+/* Thresholds are no differences: kelvin and degrees Celsius are not the same for them. */
+#define ESDM__THRESHOLDS                                                                           \
+    ((uint32_t) ESDM_ACCURACY_LOSSLESS_UP_TO | (uint32_t) ESDM_ACCURACY_LOSSLESS_FROM |            \
+     (uint32_t) ESDM_ACCURACY_EXACT_VALUES)
+/** What is stated in the units of the dataset. */
+#define ESDM__IN_UNITS                                                                             \
+    (ESDM__THRESHOLDS | (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE |                              \
+     (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST | (uint32_t) ESDM_ACCURACY_REGIONS |                 \
+     (uint32_t) ESDM_ACCURACY_GRADIENT_TOLERANCE | (uint32_t) ESDM_ACCURACY_VECTOR_TOLERANCE |     \
+     (uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE)
+#define ESDM__LOSES_NOTHING                                                                        \
+    ((uint32_t) ESDM_ACCURACY_MODE | (uint32_t) ESDM_ACCURACY_COMPRESSION_SPEED |                  \
+     (uint32_t) ESDM_ACCURACY_DECOMPRESSION_SPEED)
+
+/** Whether numbers in these units are the same; `before` is not "". @param thresholds are stated.
+ */
+bool esdm__accuracy_same_units(const char *before, const char *now, bool thresholds);
 /** Before the attribute `units` becomes another one: what is stated holds in those of now. */
 esdm_status esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err);
 

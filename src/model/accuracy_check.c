@@ -128,6 +128,21 @@ esdm__accuracy_has_type(esdm_type type)
     return type >= ESDM_TYPE_INT8 && type <= ESDM_TYPE_UINT64 && type != ESDM_TYPE_CHAR;
 }
 
+static int
+by_value(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+/* The same values are the same statement, in whichever order they were told. */
+static void
+sort_exact(esdm_accuracy *a)
+{
+    if ((a->stated & ESDM_ACCURACY_EXACT_VALUES) != 0)
+        qsort(a->exact_values, a->exact_count, sizeof *a->exact_values, by_value);
+}
+
 /* Members that are not stated do not matter. */
 bool
 esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
@@ -152,8 +167,7 @@ esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
             same = a->exact_count == b->exact_count &&
                    memcmp(left, right, a->exact_count * sizeof *a->exact_values) == 0;
         else if (q->kind == ESDM__REGIONS)
-            same = a->region_count == b->region_count &&
-                   memcmp(left, right, a->region_count * sizeof *a->regions) == 0;
+            same = esdm__regions_equal(a, b);
         else
             same = *(const double *) left == *(const double *) right;
     }
@@ -165,8 +179,13 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                            esdm_error *err)
 {
     bool none = accuracy == NULL || accuracy->stated == 0;
+    esdm_accuracy wanted;
+    if (!none) {
+        wanted = *accuracy;
+        sort_exact(&wanted);
+    }
     bool same = dataset->stated->units == NULL &&
-                esdm__accuracy_equal(none ? NULL : accuracy, dataset->stated->accuracy);
+                esdm__accuracy_equal(none ? NULL : &wanted, dataset->stated->accuracy);
     esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
     esdm_accuracy *copy = NULL;
     if (!same && stated == NULL)
@@ -175,7 +194,7 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
         copy = malloc(sizeof *copy);
         if (copy == NULL)
             return esdm__error_nomem(err, sizeof *copy, "an accuracy");
-        *copy = *accuracy;
+        *copy = wanted;
     }
     if (!same) {
         free(stated->accuracy);
@@ -190,18 +209,6 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
 
 /* ---- units that change -------------------------------------------------------------------- */
 
-/* Thresholds are no differences: kelvin and degrees Celsius are not the same for them. */
-#define THRESHOLDS                                                                                 \
-    ((uint32_t) ESDM_ACCURACY_LOSSLESS_UP_TO | (uint32_t) ESDM_ACCURACY_LOSSLESS_FROM |            \
-     (uint32_t) ESDM_ACCURACY_EXACT_VALUES)
-#define IN_UNITS                                                                                   \
-    (THRESHOLDS | (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE |                                    \
-     (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST | (uint32_t) ESDM_ACCURACY_REGIONS |                 \
-     (uint32_t) ESDM_ACCURACY_GRADIENT_TOLERANCE | (uint32_t) ESDM_ACCURACY_VECTOR_TOLERANCE |     \
-     (uint32_t) ESDM_ACCURACY_MEAN_TOLERANCE)
-#define LOSES_NOTHING                                                                              \
-    ((uint32_t) ESDM_ACCURACY_MODE | (uint32_t) ESDM_ACCURACY_COMPRESSION_SPEED |                  \
-     (uint32_t) ESDM_ACCURACY_DECOMPRESSION_SPEED)
 #define UNITS_BYTES 256
 
 esdm_status
@@ -209,7 +216,8 @@ esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err)
 {
     char units[UNITS_BYTES];
     const esdm_accuracy *accuracy = dataset->stated->accuracy;
-    if (accuracy == NULL || (accuracy->stated & IN_UNITS) == 0 || dataset->stated->units != NULL)
+    if (accuracy == NULL || (accuracy->stated & ESDM__IN_UNITS) == 0 ||
+        dataset->stated->units != NULL)
         return ESDM_OK;
     esdm__attribute_text(dataset, "units", units, sizeof units);
     if (units[0] == '\0') /* they are only now told */
@@ -221,18 +229,24 @@ esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err)
     return stated->units != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof units, "units");
 }
 
+bool
+esdm__accuracy_same_units(const char *before, const char *now, bool thresholds)
+{
+    char why[UNITS_BYTES];
+    double factor = 0;
+    return now[0] != '\0' &&
+           esdm__units_factor(before, now, !thresholds, &factor, why, sizeof why) && factor == 1;
+}
+
 const char *
 esdm_dataset_accuracy_units(const esdm_dataset *dataset)
 {
-    char now[UNITS_BYTES], why[UNITS_BYTES];
-    double factor = 0;
+    char now[UNITS_BYTES];
     if (dataset == NULL || dataset->stated->units == NULL || dataset->stated->accuracy == NULL)
         return NULL;
     esdm__attribute_text(dataset, "units", now, sizeof now);
-    bool difference = (dataset->stated->accuracy->stated & THRESHOLDS) == 0;
-    if (now[0] != '\0' &&
-        esdm__units_factor(dataset->stated->units, now, difference, &factor, why, sizeof why) &&
-        factor == 1)
+    bool thresholds = (dataset->stated->accuracy->stated & ESDM__THRESHOLDS) != 0;
+    if (esdm__accuracy_same_units(dataset->stated->units, now, thresholds))
         return NULL;
     return dataset->stated->units;
 }
@@ -246,7 +260,7 @@ esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
         return false;
     esdm_accuracy accuracy = *dataset->stated->accuracy;
     if (esdm_dataset_accuracy_units(dataset) != NULL)
-        accuracy.stated &= LOSES_NOTHING;
+        accuracy.stated &= ESDM__LOSES_NOTHING;
     if (accuracy.stated == 0)
         return false;
     *ret_accuracy = accuracy;

@@ -72,6 +72,8 @@ esdm_status esdm__regions_read(esdm_accuracy *accuracy, const char *text,
 esdm_status esdm__regions_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error *err);
 /** Appends "; "-separated texts. */
 void esdm__regions_put(esdm__buffer *out, const esdm_accuracy *accuracy);
+/** Whether both state the same of the same regions, in the same order. */
+bool esdm__regions_equal(const esdm_accuracy *a, const esdm_accuracy *b);
 /** Whether each of them is right, by itself and beside what is stated for all. */
 esdm_status esdm__regions_check(const esdm_accuracy *accuracy, bool stored, esdm_error *err);
 /** One that is looser than what is stated for all states nothing: ESDM_EINVAL. */

@@ -46,6 +46,21 @@ esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret)
     COPY_TOLERANCES(ret, region);
 }
 
+bool
+esdm__regions_equal(const esdm_accuracy *a, const esdm_accuracy *b)
+{
+    esdm__buffer left, right;
+    esdm__buffer_init(&left);
+    esdm__buffer_init(&right);
+    esdm__regions_put(&left, a);
+    esdm__regions_put(&right, b);
+    bool same = !left.failed && !right.failed && left.bytes == right.bytes &&
+                (left.bytes == 0 || memcmp(left.data, right.data, left.bytes) == 0);
+    esdm__buffer_clear(&left);
+    esdm__buffer_clear(&right);
+    return same;
+}
+
 /* Whether both are of the same points. */
 static bool
 same_place(const esdm_accuracy_region *a, const esdm_accuracy_region *b)

@@ -225,7 +225,9 @@ storage_differs(const comparison *c, const char *where, const esdm_dataset *a,
     }
     if (texts_differ(c, "the codec", where, a->stated->codec, b->stated->codec))
         return true;
-    if (!esdm__accuracy_equal(a->stated->accuracy, b->stated->accuracy))
+    esdm_accuracy x, y; /* without what ended with its units */
+    bool has_x = esdm_dataset_accuracy(a, &x), has_y = esdm_dataset_accuracy(b, &y);
+    if (!esdm__accuracy_equal(has_x ? &x : NULL, has_y ? &y : NULL))
         return differs(c, "the accuracy of '%s' is another one on %s than on %s", where, c->one,
                        c->other);
     if ((a->stated->fill == NULL) != (b->stated->fill == NULL) ||

@@ -243,7 +243,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_accuracy(esdm_dataset *dat
  * since: absolute tolerances, and all that is stated with them, do not hold any more, nothing is
  * lost of what is written, and the next commit drops the statement. Units that are written
  * otherwise (K, kelvin) or differ by an offset alone (K, degC) are the same. NULL: it holds. What
- * was rounded by the old statement and is not committed makes the commit fail with ESDM_EINVAL.
+ * was rounded in other units and is not committed makes the commit fail with ESDM_EINVAL, unless
+ * what is stated anew allows numbers to lose the same.
  * Borrowed, until accuracy or units are set again; one thread at a time, as attributes.
  */
 ESDM_API const char *esdm_dataset_accuracy_units(const esdm_dataset *dataset);

@@ -6,6 +6,7 @@
 
 #include "io/commit/commit.h"
 #include "io/container/lengths.h"
+#include "io/container/rounded.h"
 
 typedef esdm__commit_work work;
 
@@ -118,7 +119,7 @@ esdm__commit_clean(work *w)
     }
     for (size_t i = 0; i < w->ndatasets; i++) {
         atomic_store(&esdm__commit_io_of(w, i)->listed, false);
-        atomic_store(&esdm__commit_io_of(w, i)->rounded, false);
+        esdm__rounded_clear(esdm__commit_io_of(w, i));
     }
     (void) pthread_mutex_unlock(&io->lock);
 }

@@ -7,6 +7,7 @@
 #include "io/commit/commit.h"
 #include "io/commit/overlap.h"
 #include "io/container/lengths.h"
+#include "io/container/rounded.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 
@@ -53,19 +54,6 @@ esdm__commit_end(work *w)
     free(w->datasets);
 }
 
-/* What was rounded by a statement in other units than those of now may have lost what it was. */
-static esdm_status
-check_rounded(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
-{
-    const char *units = esdm_dataset_accuracy_units(dataset);
-    if (units == NULL || !atomic_load(&io->rounded))
-        return ESDM_OK;
-    return esdm__error_set(err, ESDM_EINVAL,
-                           "its attribute 'units' was changed after numbers had been written with "
-                           "an accuracy that was stated in '%s': change it before",
-                           units);
-}
-
 static esdm_status
 settle_writes(work *w, esdm_error *err)
 {
@@ -79,7 +67,7 @@ settle_writes(work *w, esdm_error *err)
         if (why.status == ESDM_OK)
             why.status = esdm__dataset_flush(w->datasets[i], io, &why);
         if (why.status == ESDM_OK)
-            why.status = check_rounded(w->datasets[i], io, &why);
+            why.status = esdm__rounded_check(w->datasets[i], io, &why);
         if (why.status == ESDM_OK)
             continue;
         if (err != NULL)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "codec/verify.h"
+#include "io/container/rounded.h"
 #include "io/encode/choose.h"
 #include "model/accuracy.h"
 #include "model/convert.h"
@@ -453,6 +454,8 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
         return esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
     (void) pthread_mutex_lock(&io->write_lock);
     status = esdm__dataset_flush(dataset, io, err); /* written under the old one */
+    if (status == ESDM_OK)
+        status = esdm__rounded_restate(dataset, io, err);
     if (status == ESDM_OK)
         status = esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
     if (status == ESDM_OK)

@@ -242,6 +242,7 @@ free_io(esdm__dataset_io *io)
     esdm__failed_clear(&io->failed);
     esdm__dataset_fail(io, NULL);
     free(io->territory);
+    free(io->rounded);
     free(io->choice);
     free(io->choice_in_regions);
     esdm__region_map_free(io->regions.map);

@@ -109,9 +109,9 @@ typedef struct esdm__dataset_io {
                               container's commit_lock */
     struct esdm__steps *steps; /* how it is read: io/read/ahead.c; one piece of memory, or NULL */
     atomic_bool gathered;      /* the gather holds something */
-    atomic_bool rounded;       /* numbers may be off that are not committed yet */
     atomic_bool listed;        /* in the container's dirty list */
     esdm__chain chain;
+    struct esdm__rounded *rounded;   /* guarded by write_lock; owned; NULL: no numbers were */
     esdm__choice *choice;            /* guarded by write_lock; owned; NULL: none was needed yet */
     esdm__choice *choice_in_regions; /* the same, of fragments that touch a region */
     esdm__regions regions;

@@ -7,6 +7,7 @@
 #include "io/container/access.h"
 #include "io/container/accuracy.h"
 #include "io/container/missing.h"
+#include "io/container/rounded.h"
 #include "io/encode/strings.h"
 #include "io/write/append.h"
 #include "io/write/region_cutter.h"
@@ -573,10 +574,10 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
 {
     esdm__accuracy accuracy;
     esdm_status status = esdm__accuracy_compile(t->dataset, &accuracy, err);
+    if (status == ESDM_OK && accuracy.lossy && !accuracy.by_rule)
+        status = esdm__rounded_note(t->dataset, t->io, err);
     if (status != ESDM_OK)
         return status;
-    if (accuracy.lossy && !accuracy.by_rule) /* what the dataset itself states */
-        atomic_store(&t->io->rounded, true);
     round r = {.transfer = t,
                .dataset = t->dataset,
                .io = t->io,

@@ -92,6 +92,42 @@ definitions_that_differ_are_told(rank_state *r)
 }
 
 static void
+state(esdm_dataset *dataset, const char *text, const char *units)
+{
+    esdm_accuracy accuracy;
+    esdm_accuracy_init(&accuracy);
+    ok(esdm_accuracy_parse(&accuracy, text, units, ERR));
+    ok(esdm_dataset_set_accuracy(dataset, &accuracy, ERR));
+}
+
+/* The same accuracy in other words is the same; one that ended with its units is none. */
+static void
+accuracies_are_compared(rank_state *r)
+{
+    static const char *const words[][2] = {
+        {"abs=1.1 hPa; exact=1 0", "abs=110 Pa; exact=0 1"},
+        {"rel=1.1 %", "rel=0.011"},
+        {"abs=3; box=0,0,9,9: rel=1%", "regions=box=0,0, 9,9: rel=0.01; abs=3"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        esdm_container *c = create(r, "words", ESDM_CREATE_REPLACE);
+        state(find(c, "v"), words[i][is_odd(r) ? 1 : 0], "Pa");
+        ok(esdm_container_commit(c, NULL, ERR));
+        ok(esdm_container_close(c, ERR));
+    }
+    esdm_container *c = create(r, "differ", ESDM_CREATE_REPLACE);
+    state(find(c, "v"), is_odd(r) ? "abs=2" : "abs=3", NULL);
+    must_differ(r, c, "the accuracy of '/v' is another one");
+    c = create(r, "differ", ESDM_CREATE_REPLACE);
+    esdm_attributes *list = esdm_dataset_attributes(find(c, "v"));
+    ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 1, "K", ERR));
+    state(find(c, "v"), "abs=2", "K");
+    ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 2, "kW", ERR));
+    ok(esdm_dataset_set_hint(find(c, "v"), "netcdf.deflate", is_odd(r) ? "1 5" : "1 1", ERR));
+    must_differ(r, c, "netcdf.deflate of '/v' is '1 1' on rank 0 and '1 5' on rank");
+}
+
+static void
 must_be(esdm_attributes *list, const char *name, const char *text)
 {
     esdm_attribute a;
@@ -342,6 +378,7 @@ layers_are_read_coarsely(rank_state *r)
 const named_scenario difference_scenarios[] = {
     {"differ.layers_are_read_coarsely", layers_are_read_coarsely},
     {"differ.definitions_that_differ_are_told", definitions_that_differ_are_told},
+    {"differ.accuracies_are_compared", accuracies_are_compared},
     {"differ.attributes_with_other_values_follow_rank_0",
      attributes_with_other_values_follow_rank_0},
     {"differ.later_definitions_are_compared", later_definitions_are_compared},

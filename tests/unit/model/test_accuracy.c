@@ -42,6 +42,8 @@ test_accuracy__texts_round_trip(void **state)
         {"abs=1 hPa", "Pa", "absolute_tolerance=100"},
         {"abs=1 Pa", "hPa", "absolute_tolerance=0.01"},
         {"abs=1 Pa", "kPa", "absolute_tolerance=0.001"},
+        {"abs=1.1 hPa", "Pa", "absolute_tolerance=110"}, /* 1.1 * 100 is not */
+        {"rel=1.1%", NULL, "relative_tolerance=0.011"},
         {"abs=1 m/s", "m s-1", "absolute_tolerance=1"},
         {"abs=1 kg m-2", "kg m-2", "absolute_tolerance=1"},
         {"rel=1%", NULL, "relative_tolerance=0.01"},
