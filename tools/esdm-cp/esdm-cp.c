@@ -75,6 +75,9 @@ static const GOptionEntry entries[] = {
      "WHEN"},
     {"reference", 0, 0, G_OPTION_ARG_NONE, &cp_wants.reference,
      "Containers refer to the NetCDF files, whose values stay where they are (see esdm-ref)", NULL},
+    {"members", 0, 0, G_OPTION_ARG_NONE, &cp_wants.members,
+     "Members of an ensemble in GRIB files are a dimension, 'realization', in place of variables",
+     NULL},
 #ifdef ESDM_REF
     {"pin", 0, 0, G_OPTION_ARG_NONE, &cp_wants.pin,
      "Keep what the files have: their values are copied into ESDM", NULL},

@@ -354,6 +354,7 @@ typedef struct cp_options {
     gboolean reference; /**< values stay in the NetCDF files */
     cp_reflink reflink;
     gboolean recursive;
+    gboolean members;     /**< those of an ensemble in GRIB files are a dimension */
     gboolean keep_codecs; /**< NetCDF files have the codecs of their containers */
     gboolean pin;         /**< containers keep what the files have */
     gboolean update;      /**< what is as it was is left alone, what changed is replaced */

@@ -197,6 +197,49 @@ cp_grib_time_axis(cp_grib *g, cp_model *model, const GArray *times, int64_t firs
     return time;
 }
 
+/* ---- members of an ensemble ----------------------------------------------------------------- */
+
+GArray *
+cp_grib_members(const gribs_index *index)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(long));
+    for (guint i = 0; i < index->messages->len; i++) {
+        const gribs_message *m = &g_array_index(index->messages, gribs_message, i);
+        guint at = m->member >= 0 ? cp_grib_member_number(all, m->member) : 0;
+        if (m->member >= 0 && (at == all->len || g_array_index(all, long, at) != m->member))
+            g_array_insert_val(all, at, m->member);
+    }
+    return all;
+}
+
+uint32_t
+cp_grib_member_number(const GArray *members, long member)
+{
+    guint lo = 0, hi = members->len;
+    while (lo < hi) {
+        guint middle = lo + (hi - lo) / 2;
+        if (g_array_index(members, long, middle) < member)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+cp_dimension *
+cp_grib_member_axis(cp_grib *g, cp_model *model, const GArray *members)
+{
+    double *values = g_new(double, members->len);
+    for (guint i = 0; i < members->len; i++)
+        values[i] = (double) g_array_index(members, long, i);
+    cp_dimension *dimension = cp_dimension_add(model->root, "realization", members->len, false);
+    cp_dataset *dataset = cp_grib_coordinate(g, model, "realization", 1, &dimension, values);
+    cp_grib_put_text(dataset->attributes, "standard_name", "realization");
+    cp_grib_put_text(dataset->attributes, "long_name", "member of the ensemble");
+    cp_grib_put_text(dataset->attributes, "units", "1");
+    return dimension;
+}
+
 /* ---- levels --------------------------------------------------------------------------------- */
 
 typedef struct axis_kind {

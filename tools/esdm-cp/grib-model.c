@@ -83,14 +83,15 @@ variable_of(GPtrArray *variables, const gribs_message *m)
 {
     for (guint i = variables->len; i-- > 0;) {
         cp_grib_variable *v = g_ptr_array_index(variables, i);
-        if (v->parameter == m->parameter && v->grid == m->grid && v->member == m->member &&
-            v->hybrid == m->hybrid)
+        bool member = v->has_members ? m->member >= 0 : v->member == m->member;
+        if (v->parameter == m->parameter && v->grid == m->grid && member && v->hybrid == m->hybrid)
             return v;
     }
     cp_grib_variable *v = g_new0(cp_grib_variable, 1);
     v->parameter = m->parameter;
     v->grid = m->grid;
-    v->member = m->member;
+    v->has_members = cp_wants.members && m->member >= 0;
+    v->member = v->has_members ? -1 : m->member;
     v->hybrid = m->hybrid;
     v->cells = g_array_new(FALSE, FALSE, sizeof(cp_grib_cell));
     v->levels = g_array_new(FALSE, FALSE, sizeof(cp_grib_level));
@@ -110,13 +111,26 @@ level_number(GArray *levels, const gribs_message *m)
     return levels->len - 1;
 }
 
+void
+cp_grib_indices(const cp_grib_variable *v, const cp_grib_cell *cell, uint64_t ret_at[CP_GRIB_OUTER])
+{
+    unsigned n = 0;
+    ret_at[n++] = cell->time;
+    if (v->has_members)
+        ret_at[n++] = cell->member;
+    ret_at[n++] = cell->level;
+    if (n < CP_GRIB_OUTER)
+        ret_at[n] = 0;
+}
+
 static gint
 compare_cells(gconstpointer a, gconstpointer b)
 {
     const cp_grib_cell *x = a, *y = b;
-    return x->time != y->time     ? (x->time < y->time ? -1 : 1)
-           : x->level != y->level ? (x->level < y->level ? -1 : 1)
-                                  : 0;
+    return x->time != y->time       ? (x->time < y->time ? -1 : 1)
+           : x->member != y->member ? (x->member < y->member ? -1 : 1)
+           : x->level != y->level   ? (x->level < y->level ? -1 : 1)
+                                    : 0;
 }
 
 /* Two messages for one place: which of them counts is not known. */
@@ -127,12 +141,13 @@ check_cells(const cp_grib *g, const cp_grib_variable *v, esdm_error *err)
     for (guint i = 1; i < v->cells->len; i++) {
         const cp_grib_cell *a = &g_array_index(v->cells, cp_grib_cell, i - 1), *b = a + 1;
         if (compare_cells(a, b) == 0)
-            return tool_error_set(err, ESDM_ENOTSUP,
-                                  "%s: the messages at byte %" G_GUINT64_FORMAT
-                                  " and %" G_GUINT64_FORMAT " are both '%s' of the same valid time "
-                                  "and level (forecasts of several runs?)",
-                                  g->path, (guint64) a->message->place.position,
-                                  (guint64) b->message->place.position, v->parameter->name);
+            return tool_error_set(
+                err, ESDM_ENOTSUP,
+                "%s: the messages at byte %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
+                " are both '%s' of the same valid time%s "
+                "and level (forecasts of several runs?)",
+                g->path, (guint64) a->message->place.position, (guint64) b->message->place.position,
+                v->parameter->name, v->has_members ? ", member" : "");
     }
     return ESDM_OK;
 }
@@ -169,11 +184,23 @@ put_methods(cp_dataset *dataset, const cp_grib_variable *v, bool bounds)
 }
 
 static void
-put_number(cp_dataset *dataset, const char *name, long value)
+put_number(GPtrArray *attributes, const char *name, long value)
 {
     int32_t *number = g_new(int32_t, 1);
     *number = (int32_t) value;
-    cp_attribute_add(dataset->attributes, name, cp_type_atomic(ESDM_TYPE_INT32), 1, number);
+    cp_attribute_add(attributes, name, cp_type_atomic(ESDM_TYPE_INT32), 1, number);
+}
+
+/* Those that were perturbed, and the one that was not, may be of several types. */
+static bool
+is_one_type(const cp_grib_variable *v)
+{
+    long type = g_array_index(v->cells, cp_grib_cell, 0).message->ensemble;
+    for (guint i = 1; i < v->cells->len; i++) {
+        if (g_array_index(v->cells, cp_grib_cell, i).message->ensemble != type)
+            return false;
+    }
+    return true;
 }
 
 static void
@@ -192,14 +219,13 @@ describe(cp_dataset *dataset, const cp_grib_variable *v, bool bounds, const poin
     if (where->grid->rank < 2 || !where->grid->regular)
         cp_grib_put_text(dataset->attributes, "GRIB_gridType", where->grid->type);
     if (p->id != 0)
-        put_number(dataset, "GRIB_paramId", p->id);
-    if (v->member >= 0) { /* cdo's names */
-        put_number(dataset, "realization", v->member);
-        if (first->members >= 0)
-            put_number(dataset, "ensemble_members", first->members);
-        if (first->ensemble >= 0)
-            put_number(dataset, "forecast_init_type", first->ensemble);
-    }
+        put_number(dataset->attributes, "GRIB_paramId", p->id);
+    if (v->member >= 0) /* cdo's names */
+        put_number(dataset->attributes, "realization", v->member);
+    if (first->member >= 0 && first->members >= 0)
+        put_number(dataset->attributes, "ensemble_members", first->members);
+    if (first->member >= 0 && first->ensemble >= 0 && is_one_type(v))
+        put_number(dataset->attributes, "forecast_init_type", first->ensemble);
     cp_attribute_add(dataset->attributes, "_FillValue", dataset->type, 1,
                      g_memdup2(&missing, sizeof missing));
     cp_attribute_add(dataset->attributes, "missing_value", dataset->type, 1,
@@ -209,7 +235,7 @@ describe(cp_dataset *dataset, const cp_grib_variable *v, bool bounds, const poin
 
 static void
 add_variable(cp_grib *g, cp_model *model, cp_grib_variable *v, cp_dimension *time, bool bounds,
-             cp_dimension *level, const points *where, float missing)
+             cp_dimension *member, cp_dimension *level, const points *where, float missing)
 {
     g_autofree char *name = cp_grib_free_name(model->root, v->parameter->name);
     g_ptr_array_add(g->variables, v);
@@ -217,6 +243,8 @@ add_variable(cp_grib *g, cp_model *model, cp_grib_variable *v, cp_dimension *tim
         cp_dataset_add(model, model->root, name, cp_type_atomic(ESDM_TYPE_FLOAT32));
     dataset->from = (cp_place){.ncid = -1, .varid = (int) g->variables->len - 1};
     dataset->dimensions[dataset->rank++] = time;
+    if (v->has_members)
+        dataset->dimensions[dataset->rank++] = member;
     if (level != NULL)
         dataset->dimensions[dataset->rank++] = level;
     for (uint32_t d = 0; d < v->grid->rank; d++)
@@ -232,14 +260,16 @@ add_variable(cp_grib *g, cp_model *model, cp_grib_variable *v, cp_dimension *tim
 
 /* Coordinates first, as cdo has them. @param variables steals them. */
 static void
-add_all(cp_grib *g, cp_model *model, GPtrArray *variables, const GArray *times, int64_t first,
-        float missing)
+add_all(cp_grib *g, cp_model *model, GPtrArray *variables, const GArray *times,
+        const GArray *members, int64_t first, float missing)
 {
     g_autoptr(GArray) where = g_array_new(FALSE, FALSE, sizeof(points));
     cp_grib_axes axes = {0};
     bool bounds = false;
     g_array_set_clear_func(where, free_points);
     cp_dimension *time = cp_grib_time_axis(g, model, times, first, &bounds);
+    cp_dimension *member =
+        cp_wants.members && members->len > 0 ? cp_grib_member_axis(g, model, members) : NULL;
     for (guint i = 0; i < variables->len; i++) {
         const cp_grib_variable *v = g_ptr_array_index(variables, i);
         (void) points_of(g, model, where, v->grid);
@@ -253,8 +283,8 @@ add_all(cp_grib *g, cp_model *model, GPtrArray *variables, const GArray *times, 
     }
     for (guint i = 0; i < variables->len; i++) {
         cp_grib_variable *v = g_ptr_array_index(variables, i);
-        add_variable(g, model, v, time, bounds, levels[i], points_of(g, model, where, v->grid),
-                     missing);
+        add_variable(g, model, v, time, bounds, member, levels[i],
+                     points_of(g, model, where, v->grid), missing);
     }
     cp_grib_axes_clear(&axes);
 }
@@ -265,16 +295,23 @@ cp_grib_model(cp_grib *g, cp_model *model, float missing, esdm_error *err)
     int64_t first = 0;
     esdm_status status = ESDM_OK;
     g_autoptr(GArray) times = cp_grib_times(g->index, &first);
+    g_autoptr(GArray) members = cp_grib_members(g->index);
     g_autoptr(GPtrArray) variables = g_ptr_array_new();
     for (guint i = 0; i < g->index->messages->len; i++) {
         const gribs_message *m = &g_array_index(g->index->messages, gribs_message, i);
         cp_grib_variable *v = variable_of(variables, m);
-        cp_grib_cell cell = {m, cp_grib_time_number(times, m->time_s), level_number(v->levels, m)};
+        cp_grib_cell cell = {.message = m,
+                             .time = cp_grib_time_number(times, m->time_s),
+                             .level = level_number(v->levels, m)};
+        if (v->has_members)
+            cell.member = cp_grib_member_number(members, m->member);
         g_array_append_val(v->cells, cell);
     }
     cp_grib_put_text(model->root->attributes, "Conventions", "CF-1.6");
     cp_grib_put_text(model->root->attributes, "institution", g->index->centre);
-    add_all(g, model, variables, times, first, missing);
+    if (members->len == 1 && !cp_wants.members) /* by which queries find and order files */
+        put_number(model->root->attributes, "realization", g_array_index(members, long, 0));
+    add_all(g, model, variables, times, members, first, missing);
     for (guint i = 0; i < variables->len && status == ESDM_OK; i++)
         status = check_cells(g, g_ptr_array_index(variables, i), err);
     return status;

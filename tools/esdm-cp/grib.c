@@ -115,9 +115,10 @@ read_variable(cp_grib *g, const cp_grib_variable *v, const cp_slab *slab, float 
         to[i] = missing;
     for (guint i = 0; i < v->cells->len && status == ESDM_OK; i++) {
         const cp_grib_cell *cell = &g_array_index(v->cells, cp_grib_cell, i);
-        uint64_t at[2] = {cell->time, cell->level};
+        uint64_t at[CP_GRIB_OUTER];
         float *values = NULL;
         bool in = true;
+        cp_grib_indices(v, cell, at);
         for (uint32_t d = 0; d < first; d++)
             in &= at[d] >= slab->offset[d] && at[d] < slab->offset[d] + slab->size[d];
         if (!in)
@@ -162,7 +163,8 @@ static esdm_file_part
 part_of(const cp_grib *g, const cp_grib_variable *v, const cp_dataset *dataset,
         const cp_grib_cell *cell)
 {
-    uint64_t at[2] = {cell->time, cell->level};
+    uint64_t at[CP_GRIB_OUTER];
+    cp_grib_indices(v, cell, at);
     esdm_file_part part = {.position = cell->message->place.position,
                            .bytes = cell->message->place.bytes,
                            .checksum_kind = g->file.remote == NULL ? ESDM_FILE_CHECKSUM_XXH3

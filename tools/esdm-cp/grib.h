@@ -13,8 +13,12 @@
 typedef struct cp_grib_cell {
     const gribs_message *message; /* borrowed from the index */
     uint32_t time;
+    uint32_t member;
     uint32_t level;
 } cp_grib_cell;
+
+/** Dimensions of variables before those of the grid, at most: time, member, level. */
+#define CP_GRIB_OUTER 3u
 
 /** A level, or a layer: as gribs_message has them. */
 typedef struct cp_grib_level {
@@ -28,8 +32,9 @@ typedef struct cp_grib_variable {
     const gribs_hybrid *hybrid;
     const gribs_parameter *parameter;
     const gribs_grid *grid;
-    long member;
-    double *values; /* of a coordinate */
+    long member;      /* the only one; -1: none, or all */
+    bool has_members; /* they are a dimension */
+    double *values;   /* of a coordinate */
 } cp_grib_variable;
 
 /** A file that is open: cp_end.state. */
@@ -41,7 +46,11 @@ typedef struct cp_grib {
     GPtrArray *variables; /* cp_grib_variable, owned */
 } cp_grib;
 
-/** Makes variables, axes and attributes of the messages (esdm-cp/grib-model.c).
+/** The indices of a cell in the dimensions before those of the grid. */
+void cp_grib_indices(const cp_grib_variable *v, const cp_grib_cell *cell,
+                     uint64_t ret_at[CP_GRIB_OUTER]);
+/** Makes variables, axes and attributes of the messages (esdm-cp/grib-model.c). Members of an
+ *  ensemble are a dimension where cp_wants.members says so, else variables.
  *  @param missing the fill value. */
 esdm_status cp_grib_model(cp_grib *grib, cp_model *model, float missing, esdm_error *err);
 
@@ -63,6 +72,11 @@ const char *cp_grib_unit(int64_t unit_s);
  *  one time. */
 cp_dimension *cp_grib_time_axis(cp_grib *g, cp_model *model, const GArray *times, int64_t first,
                                 bool *ret_bounds);
+
+/** The numbers of all members, in order: long. */
+GArray *cp_grib_members(const gribs_index *index);
+uint32_t cp_grib_member_number(const GArray *members, long member);
+cp_dimension *cp_grib_member_axis(cp_grib *g, cp_model *model, const GArray *members);
 
 /** Axes of levels that were made. Zeroed. */
 typedef struct cp_grib_axes {

@@ -32,7 +32,10 @@ const tool_help cp_help = {
         "An array of a type or codec that is not known here is an error that names it.\n"
         "\n"
         "GRIB 1 and 2 (where ESDM was built with ecCodes): variables are called by\n"
-        "cfVarName, time is the valid time, levels are axes as cdo makes them.\n"
+        "cfVarName, time is the valid time, levels are axes as cdo makes them. Members of an\n"
+        "ensemble are variables, or with --members a dimension 'realization'. A file with one\n"
+        "has an attribute realization, of which a query makes a dimension of several files\n"
+        "('esdm://?…&ensemble=realization'). What is damaged is an error, never left out.\n"
         "\n"
         "--pin brings the values of the files into ESDM, bit for bit, so that a file may change\n"
         "or go: of what is referred to now, or of containers and all below them that were made\n"
@@ -53,16 +56,18 @@ const tool_help cp_help = {
         "A file that was changed, cut off, removed or exchanged since is an error that names\n"
         "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
         "values of the file. esdm-cp makes a copy that needs no file.",
-    .examples = "  esdm-ref CMIP6/ esdm://cmip6                 a tree of files\n"
-                "  esdm-ref --update CMIP6/ esdm://cmip6        what came or changed since then\n"
-                "  esdm-ref --update -n CMIP6/ esdm://cmip6     what that would do\n"
-                "  esdm-ref --pin esdm://cmip6/Amon             its files may go\n"
-                "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
-                "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
-                "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
-                "  esdm-ref https://host/ta.nc esdm://ta.nc     a file on a web server\n"
-                "  esdm-ref --list urls.txt esdm://remote       all that the list names\n"
-                "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
+    .examples =
+        "  esdm-ref CMIP6/ esdm://cmip6                 a tree of files\n"
+        "  esdm-ref --update CMIP6/ esdm://cmip6        what came or changed since then\n"
+        "  esdm-ref --update -n CMIP6/ esdm://cmip6     what that would do\n"
+        "  esdm-ref --pin esdm://cmip6/Amon             its files may go\n"
+        "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
+        "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
+        "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
+        "  esdm-ref --members ens.grib esdm://ens       t(time, realization, plev, lat, lon)\n"
+        "  esdm-ref https://host/ta.nc esdm://ta.nc     a file on a web server\n"
+        "  esdm-ref --list urls.txt esdm://remote       all that the list names\n"
+        "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
     .see_also = "esdm-cp, esdm-find, esdm-fsck",
 };
 #else
