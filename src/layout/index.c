@@ -475,12 +475,28 @@ drop_merged(esdm__index *index, const esdm__page_set *set)
     esdm__forest_clear(&directory->forest);
 }
 
+/* A page of the set as it is in memory: of the pending fragments that it was made of, which saves
+ * decoding it, else of its stored form. NULL: it is loaded again later. */
+static esdm__page *
+page_of_set(const esdm__index *index, const esdm__page_set *set, size_t i, uint32_t first,
+            const esdm_meta_page *entry)
+{
+    const esdm_meta_new_page *page = &set->pages[i];
+    esdm__page *loaded = NULL;
+    if (!page->absolute && entry->added < ESDM__SEQUENCE_PENDING >> 32 &&
+        first + page->records <= set->nordered)
+        return esdm__page_of_records(entry, &index->pending, set->order + first, page->data);
+    return esdm__page_decode(entry, page->data, page->bytes, &loaded, NULL) == ESDM_OK ? loaded
+                                                                                       : NULL;
+}
+
 void
 esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t first_page,
                       uint64_t snapshot)
 {
+    uint32_t first = 0;
     drop_merged(index, set);
-    for (size_t i = 0; i < set->npages; i++) {
+    for (size_t i = 0; i < set->npages; first += set->pages[i++].records) {
         const esdm_meta_new_page *page = &set->pages[i];
         const esdm_meta_page entry = {
             .page = first_page + i,
@@ -494,11 +510,11 @@ esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t fi
             .rank = page->rank,
             .box = page->box,
         };
-        esdm__page *loaded;
         if (esdm__index_add_page(index, &entry, NULL) != ESDM_OK)
             index->incomplete = true;
-        else if (esdm__page_decode(&entry, page->data, page->bytes, &loaded, NULL) == ESDM_OK)
-            (void) !esdm__index_insert(index, entry.page, loaded, NULL); /* or loaded again later */
+        else
+            (void) !esdm__index_insert(index, entry.page, page_of_set(index, set, i, first, &entry),
+                                       NULL);
     }
     esdm__index_drop_pending(index);
 }

@@ -59,6 +59,9 @@ size_t esdm__index_pending_count(const esdm__index *index);
 void esdm__index_pending_visit(const esdm__index *index,
                                bool (*visit)(const esdm__fragment *fragment, void *user),
                                void *user);
+/** Adds the statistics of all pending fragments to a total. False, and nothing is added: of one of
+ *  them they are not known, of another class, or other values counted as missing in it. */
+bool esdm__index_pending_statistics(const esdm__index *index, esdm__statistics *total);
 /** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
 typedef struct esdm__order_run {
     uint32_t first;
@@ -154,6 +157,8 @@ typedef struct esdm__page_set {
     uint64_t *merged_sums; /* their checksums (esdm__page.checksum) */
     size_t nmerged;
     uint64_t dropped_bytes; /* stored, of fragments that the merged pages had and no page has now */
+    uint32_t *order;        /* owned; numbers of the pending fragments that the first pages hold */
+    uint32_t nordered;
 } esdm__page_set;
 
 /**

@@ -64,6 +64,8 @@ esdm_meta_page esdm__page_entry(const esdm_meta_new_page *page);
  *  without what newer ones hide. */
 esdm_status esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t from,
                                bool absolute, esdm_error *err);
+/** The pending fragments into pages of an empty set, which keeps their order. */
+esdm_status esdm__pages_encode_own(esdm__page_set *set, const esdm__index *index, esdm_error *err);
 /** Checksums of loaded pages; owned. NULL: out of memory. */
 uint64_t *esdm__page_checksums(const esdm__index *index, const uint64_t *pages, size_t npages);
 /** Copies the records of a loaded page behind those that are there. */

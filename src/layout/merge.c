@@ -60,6 +60,7 @@ esdm__page_set_clear(esdm__page_set *set)
     free(set->pages);
     free(set->merged);
     free(set->merged_sums);
+    free(set->order);
     *set = (esdm__page_set){0};
 }
 
@@ -85,6 +86,27 @@ find_repeated(const esdm__records *records, const uint32_t *order, uint32_t coun
     esdm__strided_hide_repeats(records->rank, items, n, repeated);
     free(items);
     return true;
+}
+
+/* Whether each of order[0 … count-1] begins where the one before it has ended, or later, in one and
+ * the same dimension, as steps do that are written one after the other: then none hides another. */
+static bool
+are_in_a_row(const esdm__records *records, const uint32_t *order, uint32_t count)
+{
+    uint32_t rank = records->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        uint64_t end = 0;
+        uint32_t i = 0;
+        for (; i < count; i++) {
+            const uint64_t *bounds = esdm__records_bounds(records, order[i]);
+            if (bounds[d] < end)
+                break;
+            end = bounds[rank + d];
+        }
+        if (i == count)
+            return true;
+    }
+    return false;
 }
 
 /* Keeps those of order[0 … *count-1] that newer records do not hide wholly, in the same order. */
@@ -134,7 +156,8 @@ esdm__records_order(const esdm__records *records, uint32_t from, uint32_t **ret_
     for (uint32_t i = 0; order != NULL && i < count; i++)
         order[i] = from + i;
     if (order == NULL || !esdm__rtree_sort(records->rank, records->bounds, order, count) ||
-        (count > 1 && !drop_hidden(records, order, &count))) {
+        (count > 1 && !are_in_a_row(records, order, count) &&
+         !drop_hidden(records, order, &count))) {
         free(order);
         return esdm__error_nomem(err, count * sizeof *records->items,
                                  "the index pages of a commit");
@@ -270,6 +293,17 @@ esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t f
     return st;
 }
 
+esdm_status
+esdm__pages_encode_own(esdm__page_set *set, const esdm__index *index, esdm_error *err)
+{
+    if (index->pending.count == 0)
+        return ESDM_OK;
+    esdm_status st = esdm__records_order(&index->pending, 0, &set->order, &set->nordered, err);
+    return st != ESDM_OK ? st
+                         : esdm__pages_encode_ordered(set, &index->pending, set->order,
+                                                      set->nordered, false, err);
+}
+
 uint64_t *
 esdm__page_checksums(const esdm__index *index, const uint64_t *pages, size_t npages)
 {
@@ -329,7 +363,7 @@ esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerg
                    esdm__page_set *ret_set, esdm_error *err)
 {
     esdm__page_set set = {0};
-    esdm_status st = esdm__pages_encode(&set, &index->pending, 0, false, err);
+    esdm_status st = esdm__pages_encode_own(&set, index, err);
     if (st == ESDM_OK)
         st = add_merged(index, merge, nmerge, &set, err);
     if (st != ESDM_OK) {

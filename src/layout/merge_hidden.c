@@ -125,12 +125,12 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
     esdm__page_set set = {0};
     esdm__records all;
     esdm__records_init(&all, index->rank);
-    esdm_status st = esdm__pages_encode(&set, &index->pending, 0, false, err);
+    esdm_status st = esdm__pages_encode_own(&set, index, err);
     for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
         st = esdm__page_collect(index, merge[i], &all, err);
     uint32_t committed = all.count;
     /* Pending ones come behind the others: they hide, and are not encoded. */
-    if (st == ESDM_OK && !esdm__records_append(&all, &index->pending))
+    if (st == ESDM_OK && committed > 0 && !esdm__records_append(&all, &index->pending))
         st = esdm__error_nomem(err, all.count * sizeof *all.items, "merged index pages");
     if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
         st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");

@@ -58,6 +58,37 @@ esdm__page_visit(const esdm__page *page, esdm__fragment_fn visit, void *user)
     return true;
 }
 
+static void
+count_memory(esdm__page *page)
+{
+    page->memory_bytes = sizeof *page + esdm__records_memory_bytes(&page->records) +
+                         esdm__rtree_memory_bytes(&page->tree) +
+                         page->npacks * (sizeof *page->packs + 64) +
+                         page->nsources * (sizeof *page->sources + 128);
+}
+
+esdm__page *
+esdm__page_of_records(const esdm_meta_page *entry, const esdm__records *records,
+                      const uint32_t *order, const void *data)
+{
+    esdm__page *page = calloc(1, sizeof *page);
+    if (page == NULL)
+        return NULL;
+    esdm__records *r = &page->records;
+    atomic_init(&page->references, 1);
+    esdm__records_init(r, records->rank);
+    if (!esdm__records_gather(r, records, order, entry->records) ||
+        !esdm__rtree_pack(&page->tree, r->rank, r->bounds, r->count, NULL)) {
+        esdm__page_unref(page);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < r->count; i++)
+        r->items[i].sequence = (r->items[i].sequence & UINT32_MAX) | entry->added << 32;
+    count_memory(page);
+    memcpy(&page->checksum, (const uint8_t *) data + 8, sizeof page->checksum);
+    return page;
+}
+
 esdm_status
 esdm__page_corrupt(const esdm_meta_page *entry, esdm_error *err, const char *what)
 {
@@ -432,9 +463,7 @@ decode_body(decoder *d, esdm_error *err)
         return st;
     if (!esdm__rtree_pack(&page->tree, r->rank, r->bounds, r->count, NULL))
         return esdm__error_nomem(err, r->count * sizeof *r->bounds, "the tree of an index page");
-    page->memory_bytes =
-        sizeof *page + esdm__records_memory_bytes(r) + esdm__rtree_memory_bytes(&page->tree) +
-        page->npacks * (sizeof *page->packs + 64) + page->nsources * (sizeof *page->sources + 128);
+    count_memory(page);
     return check_hull(d, err);
 }
 

@@ -97,6 +97,16 @@ esdm_status esdm__page_encode(const esdm__records *records, const uint32_t *orde
                               bool absolute, uint8_t **ret_data, size_t *ret_bytes,
                               esdm_error *err);
 
+/**
+ * The page in memory that esdm__page_decode() would make of what was encoded, made of the records
+ * themselves. Names and descriptions stay those of the records.
+ * @param records of orders: sequences become those of snapshot `entry->added`.
+ * @param data the encoded page, of which the checksum is taken.
+ * @return owned reference; NULL: out of memory.
+ */
+esdm__page *esdm__page_of_records(const esdm_meta_page *entry, const esdm__records *records,
+                                  const uint32_t *order, const void *data);
+
 /** Frees pack names and descriptions, when no record points to them any more. */
 void esdm__page_forget_names(esdm__page *page);
 

@@ -209,6 +209,23 @@ esdm__index_pending_visit(const esdm__index *index,
     }
 }
 
+bool
+esdm__index_pending_statistics(const esdm__index *index, esdm__statistics *total)
+{
+    const esdm__records *r = &index->pending;
+    esdm__statistics all = *total;
+    if (r->statistics == NULL)
+        return r->count == 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const esdm__statistics *one = &r->statistics[i];
+        if (one->class != total->class || one->rule != total->rule)
+            return false;
+        esdm__statistics_add(&all, one);
+    }
+    *total = all;
+    return true;
+}
+
 size_t
 esdm__index_pending_inline_bytes(const esdm__index *index)
 {

@@ -212,6 +212,59 @@ esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t i
     return true;
 }
 
+/* Room for all that some of from[order[0 … count-1]] have. */
+static bool
+reserve_gathered(esdm__records *records, const esdm__records *from, const uint32_t *order,
+                 uint32_t count)
+{
+    size_t inline_bytes = 0;
+    bool strided = false, rare = false, known = false;
+    for (uint32_t i = 0; i < count; i++)
+        inline_bytes += (size_t) esdm__record_inline_bytes(&from->items[order[i]]);
+    for (uint32_t i = 0; from->strides != NULL && i < count && !strided; i++)
+        strided = esdm__records_stride(from, order[i]) != NULL;
+    for (uint32_t i = 0; from->elsewhere != NULL && i < count && !rare; i++)
+        rare = from->elsewhere[order[i]].source != NULL;
+    for (uint32_t i = 0; from->statistics != NULL && i < count && !known; i++)
+        known = from->statistics[order[i]].class != ESDM__CLASS_NONE;
+    return esdm__records_reserve(records, count, inline_bytes) &&
+           (!strided || esdm__records_need_strides(records)) &&
+           (!rare || esdm__records_need_elsewhere(records)) &&
+           (!known || esdm__records_need_statistics(records));
+}
+
+bool
+esdm__records_gather(esdm__records *records, const esdm__records *from, const uint32_t *order,
+                     uint32_t count)
+{
+    size_t rank = records->rank;
+    if (!reserve_gathered(records, from, order, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        esdm__bounds_copy(records->rank, records->bounds + i * 2 * rank,
+                          esdm__records_bounds(from, order[i]));
+    for (uint32_t i = 0; i < count; i++) {
+        esdm__record *item = &records->items[i];
+        *item = from->items[order[i]];
+        size_t bytes = (size_t) esdm__record_inline_bytes(item);
+        if (bytes == 0)
+            continue;
+        memcpy(records->inline_data + records->inline_bytes, from->inline_data + item->position,
+               bytes);
+        item->position = records->inline_bytes;
+        records->inline_bytes += bytes;
+    }
+    for (uint32_t i = 0; records->strides != NULL && i < count; i++)
+        memcpy(records->strides + i * rank, from->strides + order[i] * rank,
+               rank * sizeof *records->strides);
+    for (uint32_t i = 0; records->elsewhere != NULL && i < count; i++)
+        records->elsewhere[i] = from->elsewhere[order[i]];
+    for (uint32_t i = 0; records->statistics != NULL && i < count; i++)
+        records->statistics[i] = from->statistics[order[i]];
+    records->count = count;
+    return true;
+}
+
 void
 esdm__records_move(esdm__records *records, uint32_t from, uint32_t to)
 {

@@ -55,6 +55,10 @@ bool esdm__records_set_statistics(esdm__records *records, uint32_t index,
  *  memory. @param names interns what it points to; NULL: as it is. */
 bool esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t index,
                         esdm__packs *names);
+/** Fills empty records with from[order[0 … count-1]], all that they have; false when out of memory:
+ *  they are to be cleared then. */
+bool esdm__records_gather(esdm__records *records, const esdm__records *from, const uint32_t *order,
+                          uint32_t count);
 /** Moves a record to the place of an earlier one, which is given up. */
 void esdm__records_move(esdm__records *records, uint32_t from, uint32_t to);
 /** Copies all records of `from` behind the others; false when out of memory. */

@@ -84,10 +84,12 @@ range_of_pending(const maker *m, esdm_dataset *dataset, range *ret)
         return false;
     (void) pthread_mutex_lock(&io->lock);
     size_t count = esdm__index_pending_count(io->index);
-    bool many = esdm__index_count(io->index, &box, FRAGMENTS_MOST + 1) > FRAGMENTS_MOST;
+    p.total = (esdm__statistics){.class = p.missing.class, .rule = p.missing.rule};
+    bool many = count > FRAGMENTS_MOST || /* all of them meet the box */
+                esdm__index_count(io->index, &box, FRAGMENTS_MOST + 1) > FRAGMENTS_MOST;
     bool whole = m->all && !(many && esdm__io_of(m->container)->record == 0);
-    p.hides = many && count > FRAGMENTS_MOST; /* that is not asked */
-    if (!whole)
+    p.hides = count > FRAGMENTS_MOST; /* that is not asked */
+    if (!whole && (!p.hides || !esdm__index_pending_statistics(io->index, &p.total)))
         esdm__index_pending_visit(io->index, add_pending, &p);
     (void) pthread_mutex_unlock(&io->lock);
     if (whole || p.unknown || (p.hides && !many))
