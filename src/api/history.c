@@ -65,19 +65,40 @@ find(esdm_session *session, const char *name, char ret_stored[ESDM__FORMER_NAME_
 
 /* ---- setting and removing ------------------------------------------------------------------ */
 
+/* How often a newest snapshot that is not kept any more is looked up again. */
+#define ATTEMPTS 1000
+
+/* Others may commit between the two steps, more often than the site keeps snapshots. */
+static esdm_status
+tag_found(esdm_session *session, const char *name, const char *tag, bool replace,
+          uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
+{
+    char stored[ESDM__FORMER_NAME_BYTES];
+    uint64_t record = 0, snapshot = 0;
+    esdm_status status = ESDM_ENOENT;
+    for (int i = 0; i < ATTEMPTS && status == ESDM_ENOENT; i++) {
+        uint64_t before_record = record, before = snapshot;
+        status = find(session, name, stored, &record, &snapshot, err);
+        if (status != ESDM_OK)
+            return status;
+        const esdm_meta_tag wanted = {
+            .name = tag, .snapshot = snapshot, .author = esdm__session_writer(session)};
+        status = esdm__noted_tag(session, stored, record, &wanted, replace, err);
+        if (record == before_record && snapshot == before)
+            break;
+    }
+    *ret_record = record;
+    *ret_snapshot = snapshot;
+    return status;
+}
+
 static esdm_status
 set_tag(esdm_session *session, const char *name, const char *tag, bool replace,
         uint64_t *ret_snapshot, esdm_error *err)
 {
-    char stored[ESDM__FORMER_NAME_BYTES];
-    uint64_t record, snapshot;
+    uint64_t record = 0, snapshot = 0;
     esdm__tagged there = {.name = tag};
-    esdm_status status = find(session, name, stored, &record, &snapshot, err);
-    if (status != ESDM_OK)
-        return status;
-    const esdm_meta_tag wanted = {
-        .name = tag, .snapshot = snapshot, .author = esdm__session_writer(session)};
-    status = esdm__noted_tag(session, stored, record, &wanted, replace, err);
+    esdm_status status = tag_found(session, name, tag, replace, &record, &snapshot, err);
     if (status == ESDM_EEXIST && esdm__tag_find(session, record, &there, NULL) == ESDM_OK &&
         there.snapshot != 0)
         status = there.snapshot == snapshot

@@ -401,5 +401,10 @@ esdm_merge(esdm_session *session, const char *name, const char *branch,
     close_all(&all);
     if (ret_result != NULL)
         *ret_result = all.result;
+    if (again)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "others wrote to '%s' each of %d times that '%s' was merged into "
+                               "it: nothing is merged. Call again when less is written",
+                               normal, ATTEMPTS, all.full);
     return status;
 }

@@ -116,10 +116,14 @@ set(esdm_session *session, const char *name, const esdm_meta_tag *tag, bool repl
     esdm_status status = esdm__need_writable(session, err);
     if (status == ESDM_OK)
         status = find(session, name, &record, err);
-    if (status != ESDM_OK)
-        return status;
-    wanted.snapshot = tag->snapshot != 0 ? tag->snapshot : record.snapshot;
-    return esdm__noted_tag(session, name, record.container, &wanted, replace, err);
+    for (uint64_t before = 0; status == ESDM_OK; before = wanted.snapshot) {
+        wanted.snapshot = tag->snapshot != 0 ? tag->snapshot : record.snapshot;
+        status = esdm__noted_tag(session, name, record.container, &wanted, replace, err);
+        if (status != ESDM_ENOENT || wanted.snapshot == before || tag->snapshot != 0)
+            break;
+        status = find(session, name, &record, err); /* the newest is another one meanwhile */
+    }
+    return status;
 }
 
 esdm_status

@@ -4,6 +4,7 @@
 
 #include "upkeep/upkeep.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,6 +205,13 @@ esdm_compact(esdm_session *session, const char *name, const esdm_compact_options
     }
     if (ret_result != NULL)
         *ret_result = result;
+    if (status == ESDM_ECONFLICT)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "container '%s': others wrote to the same parts each of %d times "
+                               "that these were stored anew: what they wrote stays, as do the "
+                               "%" PRIu64 " fragments that were done. Call again when less is "
+                               "written",
+                               name, CONFLICTS, result.fragments);
     return status;
 }
 

@@ -3,13 +3,12 @@
 /** @file Where the keys come from: configuration, environment, AWS credentials files. */
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "credentials.h"
+#include "options.h"
 
 #define FILE_MAX_BYTES ((size_t) 1 << 20)
 

@@ -107,8 +107,11 @@ esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
     return status;
 }
 
+/* @param snapshot that was asked for. Of the newest one others may have committed the next by the
+ * time that its record was read. */
 static esdm_status
-fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error *err)
+fill_container(esdm_container *container, esdm_meta_snapshot *loaded, uint64_t snapshot,
+               esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     io->record = loaded->record.container;
@@ -116,7 +119,7 @@ fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
     io->snapshot = loaded->snapshot;
     io->fragments = loaded->record.fragments;
     io->pinned = true;
-    io->historic = loaded->snapshot != loaded->record.snapshot;
+    io->historic = snapshot != ESDM_SNAPSHOT_LATEST && loaded->snapshot != loaded->record.snapshot;
     memcpy(io->uuid, loaded->record.uuid, sizeof io->uuid);
     container->snapshot = loaded->snapshot;
     container->writable = true; /* while it is filled */
@@ -138,11 +141,11 @@ esdm__container_fill(esdm_container *container, esdm_meta_snapshot *loaded, esdm
                      uint64_t snapshot, esdm_error *err)
 {
     const esdm__container_io *io = esdm__io_of(container);
-    esdm_status status = fill_container(container, loaded, err);
+    esdm_status status = fill_container(container, loaded, snapshot, err);
     container->writable = mode == ESDM_OPEN_WRITE;
     if (status != ESDM_OK || mode != ESDM_OPEN_WRITE)
         return status;
-    if (snapshot != ESDM_SNAPSHOT_LATEST && io->historic)
+    if (io->historic)
         return esdm__error_set(err, ESDM_EACCES,
                                "an old snapshot of container '%s' opens for reading only",
                                container->name);
