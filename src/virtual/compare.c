@@ -71,12 +71,30 @@ same_units(const char *one, const char *other)
            slope == 1 && offset == 0;
 }
 
+/* What numbers of categories stand for; a member may say nothing of it. */
+static esdm_status
+check_flags(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
+{
+    static const char *const names[] = {"flag_values", "flag_masks", "flag_meanings"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        esdm_attribute a, b;
+        if (esdm_attribute_find(&x->attributes, names[i], &a, NULL) &&
+            esdm_attribute_find(&y->attributes, names[i], &b, NULL) && a.type == b.type &&
+            a.type != ESDM_TYPE_STRING &&
+            (a.count != b.count ||
+             memcmp(a.values, b.values, (size_t) a.count * esdm_type_size(a.type)) != 0))
+            return esdm__error_set(err, ESDM_EINVAL, "variable '%s' has other %s in '%s' and '%s'",
+                                   x->name, names[i], p->one, p->other);
+    }
+    return ESDM_OK;
+}
+
 /* Texts that say what the numbers are. */
 static esdm_status
 check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
 {
-    static const char *const names[] = {"units",    "standard_name", "cell_methods",
-                                        "positive", "grid_mapping",  "formula_terms"};
+    static const char *const names[] = {"units",        "standard_name", "cell_methods", "positive",
+                                        "grid_mapping", "formula_terms", "_Unsigned"};
     char one[300];
     char other[300];
     esdm__meaning mx;
@@ -94,7 +112,7 @@ check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
                                    "variable '%s' has %s '%s' in '%s' and '%s' in '%s'", x->name,
                                    names[i], one, p->one, other, p->other);
     }
-    return ESDM_OK;
+    return check_flags(p, x, y, err);
 }
 
 static esdm_status

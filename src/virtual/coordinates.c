@@ -246,12 +246,7 @@ make_runs(const finder *f, esdm__axis *axis, esdm_error *err)
         const element *e = &f->elements[i];
         const element *before = i > 0 ? &f->elements[i - 1] : NULL;
         if (before != NULL && before->key == e->key) {
-            if (before->member == e->member)
-                return esdm__error_set(err, ESDM_EINVAL,
-                                       "'%s' has the same value of '%s' at %" PRIu64
-                                       " and at %" PRIu64 ": it cannot be joined with others",
-                                       f->members->items[e->member].name, axis->name, before->index,
-                                       e->index);
+            axis->nwithin += before->member == e->member;
             axis->twice[axis->ntwice++] = (esdm__twice){axis->length - 1, e->member, e->index};
             continue;
         }

@@ -130,6 +130,11 @@ esdm__cross_make(esdm__virtual *whole, const char *name, esdm__keys *keys, esdm_
             snap(&keys[0], &keys[i]);
     (void) snprintf(axis->name, sizeof axis->name, "%s", name);
     esdm_status status = esdm__axis_sort(&whole->members, ESDM__OVERLAP_FIRST, keys, axis, err);
+    if (status == ESDM_OK && axis->nwithin > 0)
+        status = esdm__error_set(err, ESDM_EINVAL,
+                                 "a member has the same value of '%s' twice: it cannot be joined "
+                                 "with others along two dimensions",
+                                 axis->name);
     if (status == ESDM_OK)
         status = list_places(axis, &places, &count, err);
     if (status == ESDM_OK)

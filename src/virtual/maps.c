@@ -278,8 +278,8 @@ esdm__map_apply(const esdm__map *map, const esdm__meaning *whole, double *values
             values[i] = (double) (float) values[i];
         if (map->times)
             ok = map_time(map, whole, &values[i]);
-        else if (map->marks && whole->nmarks > 0)
-            ok = values[i] != whole->fill; /* a value that would become a missing one */
+        else if (map->marks && whole->nmarks > 0) /* a value that would become a missing one */
+            ok = isnan(values[i]) || !esdm__meaning_is_missing(whole, values[i]);
         if (!ok) {
             *ret_at = i;
             return false;

@@ -22,8 +22,9 @@ join(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *
         status = esdm__virtual_survey(whole, question, bundles, err);
     if (status == ESDM_OK)
         status = esdm__virtual_build(whole, bundles, container, err);
-    if (status == ESDM_OK && question->overlap == ESDM__OVERLAP_EQUAL)
-        status = esdm__virtual_overlap(whole, container, err);
+    if (status == ESDM_OK)
+        status =
+            esdm__virtual_overlap(whole, question->overlap != ESDM__OVERLAP_EQUAL, container, err);
     return status;
 }
 

@@ -7,10 +7,24 @@
 #include "base/error.h"
 #include "virtual/parts.h"
 
+/* Where the run has the element, in its member. */
+static uint64_t
+index_in(const esdm__run *run, const esdm__twice *twice)
+{
+    return run->first + (twice->at - run->start);
+}
+
 static esdm_status
-disagree(const esdm__virtual *whole, const esdm_dataset *dataset, size_t one,
+disagree(const esdm__virtual *whole, const esdm_dataset *dataset, const esdm__run *run,
          const esdm__twice *twice, esdm_error *err)
 {
+    size_t one = run->member;
+    if (one == twice->member)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' has the same value of '%s' at %" PRIu64 " and at %" PRIu64
+                               ", and other values of '%s' there: it cannot be joined with others",
+                               whole->members.items[one].name, whole->axis.name,
+                               index_in(run, twice), twice->index, dataset->name);
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' and '%s' overlap along '%s' and have other values of '%s' at "
                            "element %" PRIu64 " of the joined container: &overlap=newest or "
@@ -36,7 +50,7 @@ check_element(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
     const esdm__run *run = esdm__axis_run(&whole->axis, twice->at);
     if (one == NULL || other == NULL)
         status = esdm__error_nomem(err, 2 * bytes, "an overlap");
-    space.offset[axis] = run->first + (twice->at - run->start);
+    space.offset[axis] = index_in(run, twice);
     if (status == ESDM_OK)
         status = esdm__virtual_read_member(whole, dataset, run->member, &space, dataset->type, one,
                                            &misfits, err);
@@ -45,7 +59,7 @@ check_element(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
         status = esdm__virtual_read_member(whole, dataset, twice->member, &space, dataset->type,
                                            other, &misfits, err);
     if (status == ESDM_OK && memcmp(one, other, bytes) != 0)
-        status = disagree(whole, dataset, run->member, twice, err);
+        status = disagree(whole, dataset, run, twice, err);
     free(one);
     free(other);
     return status;
@@ -59,10 +73,19 @@ is_checked(const esdm__virtual *whole, const esdm_dataset *dataset, int axis)
            strcmp(dataset->name, whole->axis.name) != 0;
 }
 
+/* Of two members, or of one alone, which nobody can choose from. */
+static bool
+counts(const esdm__virtual *whole, const esdm__twice *twice, bool within)
+{
+    return !within || esdm__axis_run(&whole->axis, twice->at)->member == twice->member;
+}
+
 esdm_status
-esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+esdm__virtual_overlap(esdm__virtual *whole, bool within, esdm_container *container, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    if (within && whole->axis.nwithin == 0)
+        return ESDM_OK;
     if (whole->axis.ntwice > 0 && whole->has_holes)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "tiles overlap along '%s' and differ along '%s' too: these are not "
@@ -74,7 +97,10 @@ esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_erro
         if (!is_checked(whole, dataset, axis))
             continue;
         for (size_t k = 0; k < whole->axis.ntwice && status == ESDM_OK; k++)
-            status = check_element(whole, dataset, (uint32_t) axis, &whole->axis.twice[k], err);
+            status =
+                !counts(whole, &whole->axis.twice[k], within)
+                    ? ESDM_OK
+                    : check_element(whole, dataset, (uint32_t) axis, &whole->axis.twice[k], err);
         if (status != ESDM_OK)
             break;
     }

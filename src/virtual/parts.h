@@ -240,6 +240,7 @@ typedef struct esdm__axis {
     size_t nruns;
     esdm__twice *twice; /* owned; what was left out */
     size_t ntwice;
+    size_t nwithin; /* of these the member had the same value before itself */
     size_t ngaps;
     esdm__buffer told; /* lines: gaps */
     double *filled;    /* owned; keys (esdm__keys) of elements that no member has */
@@ -393,7 +394,8 @@ bool esdm__remembered_open(struct esdm__virtual *whole, const esdm__question *qu
 void esdm__remembered_keep(const struct esdm__virtual *whole, const esdm__question *question,
                            const esdm_container *container);
 
-/* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
+/* ---- structure.c, differences.c, overlap.c, read.c
+ * ---------------------------------------------------------- */
 
 /** Of one dataset of the whole, by its index in the container. */
 typedef struct esdm__joined {
@@ -439,13 +441,19 @@ esdm_status esdm__virtual_copy_structure(esdm_container *from, esdm_container *t
  */
 esdm_status esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *meaning, bool unpacked,
                                 esdm_error *err);
+/** Removes an attribute that may be there. */
+void esdm__virtual_forget(esdm_dataset *dataset, const char *name);
+/** Tells of bounds that not all members have. */
+void esdm__note_left_out(const char *name, esdm__buffer *text);
 /** Attributes of the whole: how many members there are, in what they differ, gaps. */
 esdm_status esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *err);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
 esdm_status esdm__virtual_build(esdm__virtual *whole, const esdm__bundles *bundles,
                                 esdm_container *container, esdm_error *err);
-/** ESDM_EINVAL when members have different values for the same coordinate. */
-esdm_status esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err);
+/** ESDM_EINVAL when members have different values for the same coordinate. @param within of one
+ *  member alone, which has it twice. */
+esdm_status esdm__virtual_overlap(esdm__virtual *whole, bool within, esdm_container *container,
+                                  esdm_error *err);
 /**
  * Which axis of `x` each axis of `y` is, by the names of the dimensions. `y` may have them in
  * another order, and lack the joined one, of which it then has one element.

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* The joined container in memory: the first member's structure, with what the others make of it. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "virtual/parts.h"
-
-/* What is told of bounds that not all members have. */
-#define LEFT_OUT "left out, not all have it"
 
 /* ---- what the values are -------------------------------------------------------------------- */
 
@@ -63,6 +58,10 @@ meaning_of_all(const esdm__meaning *all, size_t count, size_t first, const char 
             "values between members: this is not joined by this version",
             name);
     whole.type = type;
+    if (whole.nmarks == 0 && whole.has_fill) { /* that of another member */
+        whole.marks[0] = whole.fill;
+        whole.nmarks = 1;
+    }
     if (unpack)
         whole.packed = false;
     *ret_unpack = unpack;
@@ -107,26 +106,49 @@ set_number(esdm_dataset *dataset, const char *name, double value, esdm_error *er
     return status;
 }
 
-static void
-remove_attribute(esdm_dataset *dataset, const char *name)
+static bool
+is_packed(const esdm_dataset *dataset)
 {
-    if (esdm_attribute_find(&dataset->attributes, name, NULL, NULL))
-        (void) !esdm_attribute_remove(&dataset->attributes, name, NULL);
+    return esdm_attribute_find(&dataset->attributes, "scale_factor", NULL, NULL) ||
+           esdm_attribute_find(&dataset->attributes, "add_offset", NULL, NULL);
+}
+
+/* All of them, in the new type: members that are not mapped have them. Of packed values they became
+ * the fill value. */
+static esdm_status
+retype_missing(esdm_dataset *dataset, const esdm__meaning *whole, bool packed, esdm_error *err)
+{
+    esdm_attribute a;
+    uint64_t room[ESDM__MARKS_MOST];
+    double values[ESDM__MARKS_MOST];
+    if (!esdm_attribute_find(&dataset->attributes, "missing_value", &a, NULL))
+        return ESDM_OK;
+    bool kept =
+        !packed && a.count >= 1 && a.count <= ESDM__MARKS_MOST && esdm__meaning_is_number(a.type) &&
+        esdm_convert(a.type, a.values, ESDM_TYPE_FLOAT64, values, a.count, NULL, NULL) == ESDM_OK &&
+        esdm_convert(ESDM_TYPE_FLOAT64, values, whole->type, room, a.count, NULL, NULL) == ESDM_OK;
+    esdm_status status = ESDM_OK;
+    if (!kept)
+        status = esdm_convert(ESDM_TYPE_FLOAT64, &whole->fill, whole->type, room, 1, NULL, err);
+    if (status == ESDM_OK)
+        status = esdm_attribute_set(&dataset->attributes, "missing_value", whole->type,
+                                    kept ? a.count : 1, room, err);
+    return status;
 }
 
 esdm_status
 esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpack, esdm_error *err)
 {
     uint64_t room = 0;
-    bool had_missing = esdm_attribute_find(&dataset->attributes, "missing_value", NULL, NULL);
+    bool was_packed = unpack && is_packed(dataset);
     if (unpack) {
         static const char *const packed[] = {"scale_factor", "add_offset", "valid_range",
                                              "valid_min", "valid_max"};
         for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
-            remove_attribute(dataset, packed[i]);
+            esdm__virtual_forget(dataset, packed[i]);
     }
-    esdm_status status = ESDM_OK;
-    if (dataset->type != whole->type) {
+    esdm_status status = retype_missing(dataset, whole, was_packed, err);
+    if (status == ESDM_OK && dataset->type != whole->type) {
         status = esdm_dataset_set_fill(dataset, NULL, err);
         if (status == ESDM_OK)
             status = esdm__dataset_set_codec_text(dataset, NULL, err);
@@ -139,9 +161,21 @@ esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpa
         if (status == ESDM_OK)
             status = set_number(dataset, "_FillValue", whole->fill, err);
     }
-    if (status == ESDM_OK && had_missing)
-        status = set_number(dataset, "missing_value", whole->fill, err);
     return status;
+}
+
+/* Stored bits that stand for other numbers than their type says: nobody converts these here. */
+static esdm_status
+check_unsigned(const esdm_dataset *dataset, esdm_error *err)
+{
+    char text[8];
+    esdm__attribute_text(dataset, "_Unsigned", text, sizeof text);
+    if (strcmp(text, "true") != 0)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "variable '%s' has _Unsigned = \"true\" and differs in type, packing or "
+                           "missing values between members: this is not joined by this version",
+                           dataset->name);
 }
 
 static esdm_status
@@ -165,199 +199,21 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
         status = make_maps(joined, joined->meanings, joined->nmeanings, unpack, err);
     bool changed = unpack || joined->whole.type != dataset->type ||
                    joined->whole.has_fill != of_first->has_fill;
+    bool mapped = false;
+    for (size_t i = 0; i < joined->nmeanings && status == ESDM_OK; i++)
+        mapped = mapped || joined->maps[i] != NULL;
+    if (status == ESDM_OK && (changed || mapped))
+        status = check_unsigned(dataset, err);
+    if (unpack && of_first->packed && joined->whole.nmarks > 0) { /* packed ones mean nothing now */
+        joined->whole.marks[0] = joined->whole.fill;
+        joined->whole.nmarks = 1;
+    }
     if (status == ESDM_OK && changed)
         status = esdm__joined_retype(dataset, &joined->whole, unpack, err);
     bool holes = whole->has_holes && joined->axis >= 0 && joined->cross >= 0;
     if (status == ESDM_OK && (holes || (whole->axis.nfilled > 0 && joined->axis >= 0)))
         status = esdm__filled_prepare(whole, dataset, joined, err);
     return status;
-}
-
-/* ---- attributes of the whole ----------------------------------------------------------------- */
-
-static bool
-same_attribute(const esdm_attribute *a, const esdm_attribute *b)
-{
-    if (a->type != b->type || a->count != b->count)
-        return false;
-    if (a->type != ESDM_TYPE_STRING)
-        return a->count == 0 ||
-               memcmp(a->values, b->values, (size_t) a->count * esdm_type_size(a->type)) == 0;
-    for (uint64_t i = 0; i < a->count; i++) {
-        const char *x = ((const char *const *) a->values)[i];
-        const char *y = ((const char *const *) b->values)[i];
-        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0))
-            return false;
-    }
-    return true;
-}
-
-/* Differ by their nature, or are seen to elsewhere. */
-static bool
-is_expected(const char *name)
-{
-    static const char *const names[] = {
-        "tracking_id",   "creation_date", "history",      "uuid",       "date_created",
-        "timeStamp",     "date_modified", "scale_factor", "add_offset", "_FillValue",
-        "missing_value", "valid_range",   "valid_min",    "valid_max",  "esdm_members",
-        "esdm_differs",  "esdm_gaps"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static void
-note_attribute(const char *owner, const char *name, esdm__buffer *text)
-{
-    char entry[2 * ESDM_NAME_MAX + 8];
-    int n = snprintf(entry, sizeof entry, "%s%s%s\n", owner, owner[0] != '\0' ? ":" : "", name);
-    esdm__buffer_put(text, "", 1); /* so that the search ends */
-    if (text->failed)
-        return;
-    const char *found = strstr((const char *) text->data, entry);
-    bool known = found != NULL && (found == (const char *) text->data || found[-1] == '\n');
-    text->bytes--;
-    if (!known)
-        esdm__buffer_put(text, entry, (size_t) n);
-}
-
-static void
-differences_of(const esdm_attributes *first, const esdm_attributes *other, const char *owner,
-               esdm__buffer *text)
-{
-    for (size_t i = 0; i < first->count; i++) {
-        esdm_attribute a;
-        esdm_attribute b;
-        bool of_time = false; /* units of others must be equal */
-        if (esdm_attribute_at(first, i, &a))
-            of_time = owner[0] != '\0' &&
-                      (strcmp(a.name, "units") == 0 || strcmp(a.name, "calendar") == 0);
-        else
-            continue;
-        if (!of_time && !is_expected(a.name) && esdm_attribute_find(other, a.name, &b, NULL) &&
-            !same_attribute(&a, &b))
-            note_attribute(owner, a.name, text);
-    }
-}
-
-/* What a member that is several in one says of these. */
-static void
-differences_within(esdm_container *member, esdm__buffer *text)
-{
-    esdm_attribute a;
-    if (member->provider == NULL ||
-        !esdm_attribute_find(esdm_group_attributes(esdm_container_root(member)), "esdm_differs", &a,
-                             NULL) ||
-        a.type != ESDM_TYPE_CHAR)
-        return;
-    char *copy = strndup(a.values, (size_t) a.count);
-    char *rest = NULL;
-    text->failed = text->failed || copy == NULL;
-    for (char *line = copy != NULL ? strtok_r(copy, "\n", &rest) : NULL; line != NULL;
-         line = strtok_r(NULL, "\n", &rest))
-        note_attribute("", line, text);
-    free(copy);
-}
-
-void
-esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text)
-{
-    differences_within(first, text);
-    differences_within(other, text);
-    differences_of(esdm_group_attributes(esdm_container_root(first)),
-                   esdm_group_attributes(esdm_container_root(other)), "", text);
-    for (size_t k = 0; k < first->datasets.count; k++) {
-        const esdm_dataset *x = first->datasets.items[k];
-        const esdm_dataset *y = esdm__member_same(other, x);
-        if (y != NULL)
-            differences_of(&x->attributes, &y->attributes, x->name, text);
-    }
-    for (size_t k = 0; k < other->datasets.count; k++) {
-        const esdm_dataset *y = other->datasets.items[k];
-        if (esdm__member_same(first, y) == NULL && esdm__is_bounds(y))
-            note_attribute(y->name, LEFT_OUT, text);
-    }
-}
-
-typedef struct summary {
-    uint64_t digest;
-    size_t count;
-} summary;
-
-static bool
-add_member(const esdm__virtual_member *m, void *user)
-{
-    summary *sum = user;
-    uint64_t parts[3] = {sum->digest, esdm__checksum(m->name, strlen(m->name)), m->snapshot};
-    sum->digest = esdm__checksum(parts, sizeof parts);
-    sum->count++;
-    return true;
-}
-
-static esdm_status
-note_members(const esdm__virtual *whole, esdm_container *container, esdm_error *err)
-{
-    char text[96];
-    summary sum = {0};
-    (void) esdm__members_visit(&whole->members, add_member, &sum);
-    int n =
-        snprintf(text, sizeof text, "%zu containers, digest %016" PRIx64, sum.count, sum.digest);
-    return esdm_attribute_set(esdm_group_attributes(esdm_container_root(container)), "esdm_members",
-                              ESDM_TYPE_CHAR, (uint64_t) n, text, err);
-}
-
-static int
-by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
-/* Lines in an order that does not depend on which member was looked at first. */
-static esdm_status
-sort_lines(esdm__buffer *text, esdm_error *err)
-{
-    size_t n = 0;
-    size_t at = 0;
-    esdm__buffer_put(text, "", 1);
-    char *copy = text->failed ? NULL : strdup((const char *) text->data);
-    char **lines = malloc((text->bytes + 1) * sizeof *lines);
-    if (copy == NULL || lines == NULL) {
-        free(copy);
-        free(lines);
-        return esdm__error_nomem(err, text->bytes, "attributes");
-    }
-    char *rest = NULL;
-    for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-        lines[n++] = line;
-    qsort(lines, n, sizeof *lines, by_text);
-    for (size_t i = 0; i < n; i++)
-        at += (size_t) sprintf((char *) text->data + at, "%s\n", lines[i]);
-    text->bytes--;
-    free(copy);
-    free(lines);
-    return ESDM_OK;
-}
-
-esdm_status
-esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *err)
-{
-    esdm_attributes *root = esdm_group_attributes(esdm_container_root(container));
-    if (whole->differs.failed)
-        return esdm__error_nomem(err, whole->differs.bytes, "attributes");
-    esdm_status status = ESDM_OK;
-    if (whole->differs.bytes > 0) {
-        status = sort_lines(&whole->differs, err);
-        if (status == ESDM_OK)
-            status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR,
-                                        whole->differs.bytes - 1, whole->differs.data, err);
-    }
-    if (whole->axis.told.failed)
-        return esdm__error_nomem(err, whole->axis.told.bytes, "attributes");
-    if (status == ESDM_OK && whole->axis.told.bytes > 0)
-        status = esdm_attribute_set(root, "esdm_gaps", ESDM_TYPE_CHAR, whole->axis.told.bytes - 1,
-                                    whole->axis.told.data, err);
-    return status == ESDM_OK ? note_members(whole, container, err) : status;
 }
 
 /* ---- the container -------------------------------------------------------------------------- */
@@ -405,7 +261,7 @@ forget_left_out(esdm__virtual *whole, esdm_container *first)
     for (size_t i = 0; i < whole->ndatasets; i++) {
         const esdm_dataset *dataset = first->datasets.items[i];
         if (whole->datasets[i].left_out) {
-            note_attribute(dataset->name, LEFT_OUT, &whole->differs);
+            esdm__note_left_out(dataset->name, &whole->differs);
             free(whole->datasets[i].meanings);
             free(whole->datasets[i].which);
         } else {
@@ -426,7 +282,7 @@ forget_names(esdm_container *to)
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
             esdm__attribute_text(dataset, names[k], text, sizeof text);
             if (text[0] != '\0' && esdm_group_dataset_find(dataset->group, text) == NULL)
-                remove_attribute(dataset, names[k]);
+                esdm__virtual_forget(dataset, names[k]);
         }
     }
 }

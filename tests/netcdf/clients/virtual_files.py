@@ -81,6 +81,7 @@ def write(path, case, times, **how):
             r[:] = how["reference"][1]
         if "missing_value" in how:
             v.missing_value = numpy.float32(how["missing_value"])
+        v.setncatts(how.get("says", {}))
         if "label" in how:
             d.createVariable("label", str)[...] = how["label"]
         if "group" in how:
@@ -214,6 +215,24 @@ def cases():
         "missing_value": (dict(one, fill=1e20), dict(two, missing_value=-999.,
                                                      values=[[1, -999, 3], [4, 5, 6]]),
                           {"tas": [[0, 1, 2], [3, 4, 5], [1, float(numpy.float32(1e20)), 3], [4, 5, 6]]}),
+        "twice_equal": (dict(one, times=[0, 0], values=[[1, 2, 3], [1, 2, 3]], bounds=False), dict(two, bounds=False),
+                        {"time": [0, 2, 3], "tas": [[1, 2, 3], [6, 7, 8], [9, 10, 11]]}),
+        "marks_hit": (dict(one, fill=1e20, missing_value=-999.), dict(two, fill=-5., values=[[-999, 1, 3], [-5, 5, 6]]),
+                      ("fill value",)),
+        "marks_type": (dict(one, fill=1e20, missing_value=-999., values=[[-999, 1, 3], [4, 5, 6]]),
+                       dict(two, type="f8", fill=1e20, missing_value=-999., values=[[7, .1, 3], [4, 5, 6]]),
+                       {"tas": [[-999, 1, 3], [4, 5, 6], [7, .1, 3], [4, 5, 6]], "tas:says": {"missing_value": -999.}}),
+        "bytes_hit": (dict(one, type="u1", values=[[255, 1, 2], [3, 4, 5]]), dict(two, type="u1", fill=255, values=[[255, 1, 2], [3, 4, 5]]),
+                      ("fill value",)),
+        "valid": (dict(one, says={"valid_min": numpy.float32(0), "valid_max": numpy.float32(500)}),
+                  dict(two, says={"valid_min": numpy.float32(-9), "valid_max": numpy.float32(500)}),
+                  {**joined, "differs": "tas:valid_min", "tas:no": "valid_min", "tas:says": {"valid_max": 500.}}),
+        "valid_in_one": (one, dict(two, says={"valid_range": numpy.float32([0, 7])}), {**joined, "differs": "tas:valid_range"}),
+        "flags": (dict(one, says={"flag_values": numpy.int32([0, 1]), "flag_meanings": "land sea"}),
+                  dict(two, says={"flag_values": numpy.int32([0, 1]), "flag_meanings": "sea land"}), ("flag_meanings", "tas")),
+        "unsigned": (dict(one, type="i2", says={"_Unsigned": "true"}), dict(two, type="i2"), ("_Unsigned", "true")),
+        "unsigned_packed": (dict(one, type="i2", scale_factor=.5, says={"_Unsigned": "true"}),
+                            dict(two, type="i2", scale_factor=.25, says={"_Unsigned": "true"}), ("_Unsigned", "packing")),
         "calendar360": (one, dict(two, calendar="360_day"), ("standard", "360_day")),
         "classic": (dict(one, format="NETCDF3_CLASSIC"), two, {**joined, "unlimited": "time"}),
     }
@@ -234,6 +253,8 @@ def check(case, url):
                 found = d.dimensions[value].isunlimited()
             elif name.endswith(":type"):
                 found = str(d[name[:-5]].dtype) == value
+            elif name.endswith(":says"):
+                found = all(d[name[:-5]].getncattr(k) == x for k, x in value.items())
             elif name.endswith(":no"):
                 found = value not in d[name[:-3]].ncattrs()
             else:
