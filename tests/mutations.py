@@ -6,6 +6,9 @@ find as much as before after they were made smaller. Needs git, and the time of 
     mutations.py                 all of them
     mutations.py NAME…           these alone
     mutations.py --list          their names, commits and tests
+    mutations.py --promises      what is promised (promises.py), its tests and faults; status 1: one of them is
+                                 not there, or the source is not as a fault wants it. $ESDM_BUILD (build): a
+                                 build folder
     mutations.py --folder F      works in F, a tree of its own, and leaves it there for the next time;
                                  without it the tree is in build-mutations and removed
 
@@ -20,6 +23,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import promises
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 SECONDS = 1800
@@ -82,6 +87,7 @@ MUTATIONS = [
          "if (name[0] == '?' && p->to_container && p->into_folder && p->session == NULL && false &&")],
         ("tools/esdm-cp",), "integration.reflink", (), 1),
 ]
+MUTATIONS += [Mutation(*fault) for fault in promises.FAULTS]
 
 
 def run(command, **options):
@@ -125,15 +131,18 @@ class Tree:
         """Of ctest, its status and what it says."""
         known = json.loads(must(["ctest", "--test-dir", self.build, "--show-only=json-v1", "-R",
                                  f"^{re.escape(mutation.test)}$"]))["tests"]
-        if len(known) != 1:
+        known.sort(key=lambda one: one["name"] == mutation.test)  # after what it needs
+        if not known or known[-1]["name"] != mutation.test:
             sys.exit(f"there is no test {mutation.test}")
         env = dict(os.environ, ESDM_TEST_SEED=str(seed))
         env.setdefault("ESDM_TEST_SIZE", "default")
         env.setdefault("ESDM_TEST_DATA", str((SOURCE / "../shared/data").resolve()))
-        for one in known[0]["properties"]:
-            if one["name"] == "ENVIRONMENT":
-                env.update(pair.split("=", 1) for pair in one["value"])
-        done = run([*known[0]["command"], *mutation.functions], env=env, timeout=SECONDS, cwd=self.build)
+        for one in known:
+            for each in one["properties"]:
+                if each["name"] == "ENVIRONMENT":
+                    env.update(pair.split("=", 1) for pair in each["value"])
+            done = run([*one["command"], *(mutation.functions if one is known[-1] else ())], env=env,
+                       timeout=SECONDS, cwd=self.build)
         return done.returncode, done.stdout
 
 
@@ -180,8 +189,48 @@ def check(tree, mutation):
         tree.make(mutation.targets)
 
 
+def defined(name):
+    """The functions of a test in Python."""
+    stem = name.rsplit(".", 1)[-1]
+    return {f for path in (SOURCE / "tests").rglob(f"test_{stem}.py")
+            for f in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
+
+
+def is_source(name):
+    """Whether it is a test that this build leaves out."""
+    stem = name.rsplit(".", 1)[-1]
+    return any(path.stem in (stem, f"test_{stem}") for path in (SOURCE / "tests").rglob(f"*{stem}.*"))
+
+
+def show_promises():
+    build = pathlib.Path(os.environ.get("ESDM_BUILD", SOURCE / "build"))
+    tests = {t["name"] for t in json.loads(must(["ctest", "--test-dir", build, "--show-only=json-v1"]))["tests"]}
+    faults = {m.name: m for m in MUTATIONS}
+    wrong = 0
+    for what, named, taken_back in promises.PROMISES:
+        print(what)
+        for test in named:
+            name, _, functions = test.partition(": ")
+            known = name in tests or is_source(name)
+            missing = ([] if known else [name]) + sorted(set(functions.split()) - defined(name))
+            wrong += len(missing)
+            print(f"    {test}" + "".join(f"  MISSING {m}" for m in missing))
+        for fault in taken_back:
+            wrong += fault not in faults
+            print(f"    without it: {fault}" + ("" if fault in faults else "  MISSING"))
+    for m in MUTATIONS:
+        for file, now, _ in m.changes:
+            count = (SOURCE / file).read_text().count(now)
+            wrong += count != 1
+            if count != 1:
+                print(f"{m.name}: '{now}' is {count} times in {file}")
+    return 1 if wrong else 0
+
+
 def main():
     words = sys.argv[1:]
+    if "--promises" in words:
+        return show_promises()
     if "--list" in words:
         for m in MUTATIONS:
             print(f"{m.name:30} {m.commit}  {m.test} {' '.join(m.functions)}")

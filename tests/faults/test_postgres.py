@@ -144,6 +144,19 @@ def test_postgres__durability_process_waits_for_no_disk():
             check_goes_on("a", last)
 
 
+MAKES = """
+import netCDF4
+d = netCDF4.Dataset("esdm://shared.nc", "w")
+d.createDimension("t", None)
+d.createDimension("x", 2)
+v = d.createVariable("v", "f8", ("t", "x"))
+w = d.createVariable("w", "f8", ("t",))
+for i in range(5):
+    v[i, :] = float(i)
+    w[i] = float(i)
+    d.sync()
+d.close()
+"""
 PAUSES = """
 import sys, netCDF4
 d = netCDF4.Dataset("esdm://shared.nc", sys.argv[1])
@@ -180,11 +193,7 @@ d.close()
 def test_postgres__pauses_of_the_server_cost_writers_nothing():
     """Pins vanish with the sessions, and others delete the snapshot that a writer had opened."""
     with Server() as server, Site(metadata=metadata(server.port, timeout=60)):
-        client(["/usr/bin/python3", "-c",
-                "import netCDF4\nd = netCDF4.Dataset('esdm://shared.nc', 'w')\n"
-                "d.createDimension('t', None); d.createDimension('x', 2)\n"
-                "v = d.createVariable('v', 'f8', ('t', 'x')); w = d.createVariable('w', 'f8', ('t',))\n"
-                "for i in range(5): v[i, :] = float(i); w[i] = float(i); d.sync()\nd.close()"])
+        client(["/usr/bin/python3", "-c", MAKES])
         programs = [subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", PAUSES, mode],
                                      env=client_environment(), stdin=subprocess.PIPE, text=True,
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -203,6 +212,35 @@ def test_postgres__pauses_of_the_server_cost_writers_nothing():
                        "import netCDF4\nd = netCDF4.Dataset('esdm://shared.nc')\n"
                        "print(d['v'][:, 0].tolist(), d['v'][11, 1])"]).stdout
         expect(told == f"{[float(i) for i in range(12)]} 47.0\n", told)
+
+
+READS_ON = """
+import sys, netCDF4
+d = netCDF4.Dataset("esdm://shared.nc")
+print("open", flush=True)
+sys.stdin.readline()
+assert d["v"][:, 1].tolist() == [0., 1., 2., 3., 4.]
+print("read", flush=True)
+sys.stdin.readline()
+print(d["w"][3], flush=True)
+"""
+
+
+def test_postgres__pins_are_taken_again():
+    """What a reader has opened stays when the server was away and nobody deleted it meanwhile."""
+    with Server() as server, Site(metadata=metadata(server.port, timeout=60)):
+        client(["/usr/bin/python3", "-c", MAKES])
+        with subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", READS_ON], text=True,
+                              env=client_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as reader:
+            expect(reader.stdout.readline() == "open\n", "not opened")
+            server.restart()
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            expect(reader.stdout.readline() == "read\n", "not read after the restart")
+            client(["/usr/bin/python3", "-c", OTHERS_GO_ON])
+            out, err = reader.communicate("\n", timeout=300)
+        expect(reader.returncode == 0 and out.strip() == "3.0", f"{out}{err}")
 
 
 def test_postgres__server_restarts_in_the_middle_of_a_commit():
@@ -468,6 +506,7 @@ if __name__ == "__main__":
          test_postgres__server_restarts_while_writing,
          test_postgres__durability_process_waits_for_no_disk,
          test_postgres__pauses_of_the_server_cost_writers_nothing,
+         test_postgres__pins_are_taken_again,
          test_postgres__server_restarts_in_the_middle_of_a_commit,
          test_postgres__sessions_are_terminated,
          test_postgres__server_goes_away,
