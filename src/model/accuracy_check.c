@@ -9,6 +9,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "model/accuracy.h"
+#include "model/accuracy_kept.h"
 #include "model/accuracy_quantities.h"
 #include "model/accuracy_units.h"
 #include "model/container.h"
@@ -184,17 +185,19 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
         wanted = *accuracy;
         sort_exact(&wanted);
     }
+    esdm_accuracy before;
+    esdm__accuracy_of_kept(dataset->stated->accuracy, &before);
+    bool stands = dataset->stated->accuracy != NULL;
     bool same = dataset->stated->units == NULL &&
-                esdm__accuracy_equal(none ? NULL : &wanted, dataset->stated->accuracy);
+                esdm__accuracy_equal(none ? NULL : &wanted, stands ? &before : NULL);
     esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
-    esdm_accuracy *copy = NULL;
+    esdm__kept_accuracy *copy = NULL;
     if (!same && stated == NULL)
         return ESDM_ENOMEM;
     if (!same && !none) {
-        copy = malloc(sizeof *copy);
+        copy = esdm__accuracy_keep(&wanted);
         if (copy == NULL)
             return esdm__error_nomem(err, sizeof *copy, "an accuracy");
-        *copy = wanted;
     }
     if (!same) {
         free(stated->accuracy);
@@ -215,7 +218,7 @@ esdm_status
 esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err)
 {
     char units[UNITS_BYTES];
-    const esdm_accuracy *accuracy = dataset->stated->accuracy;
+    const esdm__kept_accuracy *accuracy = dataset->stated->accuracy;
     if (accuracy == NULL || (accuracy->stated & ESDM__IN_UNITS) == 0 ||
         dataset->stated->units != NULL)
         return ESDM_OK;
@@ -258,7 +261,8 @@ esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
         return false;
     if (dataset->stated->accuracy == NULL)
         return false;
-    esdm_accuracy accuracy = *dataset->stated->accuracy;
+    esdm_accuracy accuracy;
+    esdm__accuracy_of_kept(dataset->stated->accuracy, &accuracy);
     if (esdm_dataset_accuracy_units(dataset) != NULL)
         accuracy.stated &= ESDM__LOSES_NOTHING;
     if (accuracy.stated == 0)

@@ -101,11 +101,11 @@ esdm__coarse_is_asked(const esdm__coarse *coarse)
 
 /** What is stated for few datasets. */
 typedef struct esdm__stated {
-    uint64_t *chunk;         /* owned; NULL when not stated */
-    char *codec;             /* owned; NULL when not stated */
-    esdm_accuracy *accuracy; /* owned; NULL when not stated */
-    char *units;             /* owned; those in which it was stated, when they were changed since */
-    void *fill;              /* owned, see esdm__value_new(); or NULL */
+    uint64_t *chunk;                      /* owned; NULL when not stated */
+    char *codec;                          /* owned; NULL when not stated */
+    struct esdm__kept_accuracy *accuracy; /* owned; NULL when not stated; model/accuracy_kept.h */
+    char *units; /* owned; those in which it was stated, when they were changed since */
+    void *fill;  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm__coarse coarse; /* of reads of this handle; set when it is opened */
 } esdm__stated;
@@ -125,6 +125,7 @@ struct esdm_dataset {
     uint32_t kept;             /* as of attributes */
     _Atomic uint64_t named_at; /* `changes` when another dataset named it; see auxiliary.c */
     void *io;                  /* engine state of this dataset while it needs some; see io/ */
+    void *io_choice;           /* what of it took time, while it has none; under the same lock */
     atomic_uint io_users;      /* calls that use it: it stays as long */
     atomic_uint object;        /* number for those who observe; 0: not asked yet */
     esdm_dimension *dimensions_here[]; /* what it was made with */

@@ -177,6 +177,17 @@ set_units(esdm_container *container)
 }
 
 static void
+state_accuracy(esdm_container *container)
+{
+    esdm_accuracy accuracy;
+    esdm_accuracy_init(&accuracy);
+    ok(esdm_accuracy_parse(&accuracy, "abs=0.5", NULL, ERR));
+    for (size_t i = 0; i < VERY_MANY; i++)
+        ok(esdm_dataset_set_accuracy(esdm_group_dataset_at(esdm_container_root(container), i),
+                                     &accuracy, ERR));
+}
+
+static void
 write_beside_readers(esdm_container *container, const esdm_dataspace *space, double value)
 {
     pthread_t readers[2];
@@ -207,12 +218,14 @@ static void
 write_very_many_datasets(esdm_session *session)
 {
     enum {
-        NAMED = 210,
-        DESCRIBED = 290,
-        WRITTEN = 1380,
-        COMMITTED = 450,
-        READ_AGAIN = 670,
-        OPENED = 530
+        NAMED = 225,
+        DESCRIBED = 305,
+        WRITTEN = 1190,
+        COMMITTED = 460,
+        READ_AGAIN = 680,
+        OPENED = 540,
+        STATED = 340,
+        STATED_COMMITTED = 540
     };
     const uint64_t zero = 0;
     const uint64_t one = 1;
@@ -241,6 +254,17 @@ write_very_many_datasets(esdm_session *session)
     expect_each(before, OPENED, "opened and read");
     read_one_of_each(container, &space, 2);
     expect_each(before, OPENED, "read once more");
+    ok(esdm_container_close(container, ERR));
+
+    /* What is stated of accuracies takes what it says, and a choice of codecs stays without the
+     * rest of the state. */
+    before = allocated();
+    container = name_very_many(session, "very-many-stated");
+    state_accuracy(container);
+    expect_each(before, STATED, "stated");
+    write_one_to_each(container, &space, 1);
+    ok(esdm_container_commit(container, NULL, ERR));
+    expect_each(before, STATED_COMMITTED, "stated, written and committed");
     ok(esdm_container_close(container, ERR));
 }
 

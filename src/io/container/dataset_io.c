@@ -268,8 +268,11 @@ make_io(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
     io->directory_loaded =
         container_io->record == 0 ||
         (container_io->sole && container_io->comm == NULL && !dataset->io_was_freed);
-    if (other == NULL)
+    if (other == NULL) {
+        io->choice = dataset->io_choice;
+        dataset->io_choice = NULL;
         __atomic_store_n(&dataset->io, io, __ATOMIC_SEQ_CST);
+    }
     (void) pthread_mutex_unlock(&container_io->lock);
     if (other != NULL) {
         free_io(io);
@@ -340,6 +343,8 @@ void
 esdm__dataset_io_free(esdm_dataset *dataset)
 {
     esdm__dataset_io *io = dataset->io;
+    free(dataset->io_choice);
+    dataset->io_choice = NULL;
     if (io == NULL)
         return;
     uncount(dataset, io);
@@ -360,6 +365,8 @@ esdm__dataset_io_release(esdm_dataset *dataset, esdm__dataset_io *io)
         idle = atomic_load(&dataset->io_users) == 1;
         if (idle) {
             dataset->io_was_freed = true;
+            dataset->io_choice = io->choice;
+            io->choice = NULL;
             container_io->writes += atomic_load(&io->writes);
         } else {
             __atomic_store_n(&dataset->io, io, __ATOMIC_SEQ_CST);

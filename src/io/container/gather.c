@@ -27,6 +27,57 @@ box_bytes(const esdm__gather *gather, const esdm__box *box)
     return (size_t) esdm__box_elements(box) * gather->element_bytes;
 }
 
+static esdm__box *
+box_of(const esdm__gather *gather, const esdm__gather_level *level, esdm__box *box)
+{
+    esdm__box_set(box, gather->rank, level->lo, level->n);
+    return box;
+}
+
+static uint64_t
+elements_of(const esdm__gather *gather, const esdm__gather_level *level)
+{
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < gather->rank; i++)
+        elements *= level->n[i];
+    return elements;
+}
+
+/* The levels and the places of their boxes are one piece of memory. */
+static size_t
+levels_bytes(size_t count, size_t rank)
+{
+    return count * (sizeof(esdm__gather_level) + 2 * rank * sizeof(uint64_t));
+}
+
+/* Most datasets of very many need no more than one: the others are made when it is to be pushed
+ * up. false: out of memory, and all is as it was. */
+static bool
+make_levels(esdm__gather *gather, uint32_t rank, uint16_t count)
+{
+    esdm__gather_level *levels = calloc(1, levels_bytes(count, rank));
+    if (levels == NULL)
+        return false;
+    uint64_t *numbers = (uint64_t *) (void *) &levels[count];
+    for (size_t i = 0; i < count; i++) {
+        levels[i].lo = numbers + 2 * i * rank;
+        levels[i].n = levels[i].lo + rank;
+    }
+    for (size_t i = 0; i < gather->nlevels; i++) {
+        const esdm__gather_level *from = &gather->levels[i];
+        memcpy(levels[i].lo, from->lo, 2 * rank * sizeof *from->lo); /* `n` follows */
+        levels[i].used = from->used;
+        levels[i].data = from->data;
+        levels[i].capacity_bytes = from->capacity_bytes;
+        levels[i].text_bytes = from->text_bytes;
+    }
+    free(gather->levels);
+    gather->levels = levels;
+    gather->nlevels = count;
+    gather->rank = (uint16_t) rank;
+    return true;
+}
+
 /* Whether elements are pointers to memory of their own. */
 static bool
 has_texts(esdm_type type)
@@ -40,7 +91,7 @@ free_texts(const esdm__gather *gather, const esdm__gather_level *level)
     if (!has_texts(gather->type) || !level->used)
         return;
     void **texts = (void **) (void *) level->data;
-    for (uint64_t i = 0; i < esdm__box_elements(&level->box); i++)
+    for (uint64_t i = 0; i < elements_of(gather, level); i++)
         free(texts[i]);
 }
 
@@ -49,22 +100,23 @@ clear_level(esdm__gather *gather, esdm__gather_level *level)
 {
     free_texts(gather, level);
     free(level->data);
-    memset(level, 0, sizeof *level);
+    *level = (esdm__gather_level){.lo = level->lo, .n = level->n};
 }
 
 void
 esdm__gather_clear(esdm__gather *gather)
 {
-    for (size_t i = 0; gather->levels != NULL && i < ESDM__GATHER_LEVELS; i++)
+    for (size_t i = 0; i < gather->nlevels; i++)
         clear_level(gather, &gather->levels[i]);
     free(gather->levels);
     gather->levels = NULL;
+    gather->nlevels = 0;
 }
 
 bool
 esdm__gather_is_empty(const esdm__gather *gather)
 {
-    for (size_t i = 0; gather->levels != NULL && i < ESDM__GATHER_LEVELS; i++) {
+    for (size_t i = 0; i < gather->nlevels; i++) {
         if (gather->levels[i].used)
             return false;
     }
@@ -76,8 +128,8 @@ esdm__gather_bytes(const esdm__gather *gather)
 {
     if (gather->levels == NULL)
         return 0;
-    uint64_t bytes = ESDM__GATHER_LEVELS * sizeof *gather->levels;
-    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+    uint64_t bytes = levels_bytes(gather->nlevels, gather->rank);
+    for (size_t i = 0; i < gather->nlevels; i++)
         bytes += gather->levels[i].capacity_bytes + gather->levels[i].text_bytes;
     return bytes;
 }
@@ -144,20 +196,20 @@ reserve(esdm__gather_level *level, size_t bytes)
     return true;
 }
 
-/* The axis along which `next` continues `box` with a plain append in C order, or -1. */
+/* The axis along which `next` continues the level with a plain append in C order, or -1. */
 static int
-continued_axis(const esdm__box *box, const esdm__box *next)
+continued_axis(const esdm__gather_level *level, const esdm__box *next)
 {
     int axis = -1;
-    for (uint32_t i = 0; i < box->rank; i++) {
-        if (box->lo[i] == next->lo[i] && box->n[i] == next->n[i])
+    for (uint32_t i = 0; i < next->rank; i++) {
+        if (level->lo[i] == next->lo[i] && level->n[i] == next->n[i])
             continue;
-        if (axis >= 0 || next->lo[i] != box->lo[i] + box->n[i])
+        if (axis >= 0 || next->lo[i] != level->lo[i] + level->n[i])
             return -1;
         axis = (int) i;
     }
     for (int i = 0; i < axis; i++) { /* slower axes must be single, or the append interleaves */
-        if (box->n[i] != 1)
+        if (level->n[i] != 1)
             return -1;
     }
     return axis;
@@ -171,11 +223,11 @@ overwrite(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box,
         return false;
     int64_t to_stride[ESDM_MAX_RANK];
     int64_t from_stride[ESDM_MAX_RANK];
-    esdm__dense_strides(box->rank, level->box.n, to_stride);
+    esdm__dense_strides(box->rank, level->n, to_stride);
     esdm__dense_strides(box->rank, box->n, from_stride);
     uint64_t at = 0;
     for (uint32_t i = 0; i < box->rank; i++)
-        at += (box->lo[i] - level->box.lo[i]) * (uint64_t) to_stride[i];
+        at += (box->lo[i] - level->lo[i]) * (uint64_t) to_stride[i];
     esdm__copy_bytes_nd(box->rank, box->n, gather->element_bytes, data, from_stride,
                         level->data + at * gather->element_bytes, to_stride);
     return true;
@@ -186,10 +238,12 @@ static bool
 append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box,
              const void *data, bool move)
 {
-    int axis = continued_axis(&level->box, box);
+    esdm__box there;
+    int axis = continued_axis(level, box);
     if (axis < 0)
-        return !move && esdm__box_contains(&level->box, box) && overwrite(gather, level, box, data);
-    size_t have = box_bytes(gather, &level->box);
+        return !move && esdm__box_contains(box_of(gather, level, &there), box) &&
+               overwrite(gather, level, box, data);
+    size_t have = (size_t) elements_of(gather, level) * gather->element_bytes;
     size_t more = box_bytes(gather, box);
     size_t texts = text_bytes_of(gather->type, data, more);
     if (have + more + level->text_bytes + texts > gather->limit_bytes ||
@@ -198,7 +252,7 @@ append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *b
     if (!copy_elements(gather->type, level->data + have, data, more, move))
         return false;
     level->text_bytes += texts;
-    level->box.n[axis] += box->n[axis];
+    level->n[axis] += box->n[axis];
     return true;
 }
 
@@ -213,9 +267,10 @@ static esdm_status
 emit(esdm__gather *gather, esdm__gather_level *level, esdm__gather_sink sink, void *user,
      esdm_error *err)
 {
+    esdm__box box;
     if (!level->used)
         return ESDM_OK;
-    esdm_status status = sink(user, &level->box, level->data, err);
+    esdm_status status = sink(user, box_of(gather, level, &box), level->data, err);
     if (status != ESDM_OK)
         return status;
     free_texts(gather, level);
@@ -234,7 +289,9 @@ push_up(esdm__gather *gather, size_t k, esdm__gather_sink sink, void *user, esdm
     if (k + 1 == ESDM__GATHER_LEVELS)
         return emit(gather, level, sink, user, err);
     esdm__gather_level *above = &gather->levels[k + 1];
-    if (above->used && append_level(gather, above, &level->box, level->data, true)) {
+    esdm__box box;
+    if (above->used &&
+        append_level(gather, above, box_of(gather, level, &box), level->data, true)) {
         level->used = false;
         level->text_bytes = 0;
         return ESDM_OK;
@@ -256,10 +313,11 @@ esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
 {
     if (esdm__gather_append(gather, box, data))
         return ESDM_OK;
-    if (gather->levels == NULL)
-        gather->levels = calloc(ESDM__GATHER_LEVELS, sizeof *gather->levels);
-    if (gather->levels == NULL)
-        return esdm__error_nomem(err, ESDM__GATHER_LEVELS * sizeof *gather->levels,
+    bool first = gather->levels == NULL;
+    bool more = !first && gather->nlevels < ESDM__GATHER_LEVELS && gather->levels[0].used;
+    if ((first && !make_levels(gather, box->rank, 1)) ||
+        (more && !make_levels(gather, box->rank, ESDM__GATHER_LEVELS)))
+        return esdm__error_nomem(err, levels_bytes(ESDM__GATHER_LEVELS, box->rank),
                                  "gathering a write");
     esdm_status status = push_up(gather, 0, sink, user, err);
     if (status != ESDM_OK)
@@ -270,7 +328,8 @@ esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
         return esdm__error_nomem(err, bytes, "gathering a write");
     if (!copy_elements(gather->type, level->data, data, bytes, false))
         return esdm__error_nomem(err, bytes, "gathering texts");
-    esdm__box_copy(&level->box, box);
+    memcpy(level->lo, box->lo, box->rank * sizeof *level->lo);
+    memcpy(level->n, box->n, box->rank * sizeof *level->n);
     level->used = true;
     level->text_bytes = text_bytes_of(gather->type, data, bytes);
     return ESDM_OK;
@@ -283,11 +342,12 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
     esdm_status status = ESDM_OK;
     if (gather->levels == NULL)
         return ESDM_OK;
-    for (size_t k = ESDM__GATHER_LEVELS - 1; k-- > 0;) {
+    for (size_t k = gather->nlevels - 1u; k-- > 0;) {
         esdm__gather_level *level = &gather->levels[k];
         esdm__gather_level *above = &gather->levels[k + 1];
+        esdm__box box;
         if (level->used && above->used &&
-            append_level(gather, above, &level->box, level->data, true)) {
+            append_level(gather, above, box_of(gather, level, &box), level->data, true)) {
             esdm__gather_level joined = *above;
             *above = *level;
             above->used = false;
@@ -295,7 +355,7 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
             *level = joined;
         }
     }
-    for (size_t k = ESDM__GATHER_LEVELS; k-- > 0 && status == ESDM_OK;) {
+    for (size_t k = gather->nlevels; k-- > 0 && status == ESDM_OK;) {
         status = emit(gather, &gather->levels[k], sink, user, err);
         if (status == ESDM_OK)
             clear_level(gather, &gather->levels[k]);
@@ -309,9 +369,10 @@ void
 esdm__gather_give_up(esdm__gather *gather, void (*lost)(void *user, const esdm__box *box),
                      void *user)
 {
-    for (size_t k = 0; gather->levels != NULL && k < ESDM__GATHER_LEVELS; k++) {
+    for (size_t k = 0; k < gather->nlevels; k++) {
+        esdm__box box;
         if (gather->levels[k].used)
-            lost(user, &gather->levels[k].box);
+            lost(user, box_of(gather, &gather->levels[k], &box));
     }
     esdm__gather_clear(gather);
 }
@@ -320,8 +381,9 @@ const esdm__gather_level *
 esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
 {
     const esdm__gather_level *level = gather->levels;
+    esdm__box there;
     if (level == NULL || has_texts(gather->type) || !level->used ||
-        !esdm__box_contains(&level->box, box))
+        !esdm__box_contains(box_of(gather, level, &there), box))
         return NULL;
     return level;
 }

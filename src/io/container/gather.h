@@ -21,7 +21,8 @@
 
 typedef struct esdm__gather_level {
     bool used;
-    esdm__box box;
+    uint64_t *lo; /* of its box, likewise `n`; behind the levels: many datasets gather little */
+    uint64_t *n;
     uint8_t *data; /* owned; dense C order */
     size_t capacity_bytes;
     size_t text_bytes; /* memory of texts and blobs, apart from the pointers */
@@ -29,9 +30,11 @@ typedef struct esdm__gather_level {
 
 typedef struct esdm__gather {
     esdm_type type;
+    uint16_t rank;    /* of all boxes; 0 before the first one */
+    uint16_t nlevels; /* that there is memory for: 0, 1, or all */
     size_t element_bytes;
     uint64_t limit_bytes;       /* of one box: beyond it leaves as a fragment */
-    esdm__gather_level *levels; /* owned; ESDM__GATHER_LEVELS of them; NULL: nothing is gathered */
+    esdm__gather_level *levels; /* owned; NULL: nothing is gathered */
 } esdm__gather;
 
 /** Takes a finished box with its dense data; the data is borrowed for the call. */

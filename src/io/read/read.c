@@ -34,9 +34,9 @@ read_gathered(const esdm__transfer *t, const esdm__box *hull)
         return false;
     int64_t stride[ESDM_MAX_RANK];
     uint64_t at = 0;
-    esdm__dense_strides(hull->rank, level->box.n, stride);
+    esdm__dense_strides(hull->rank, level->n, stride);
     for (uint32_t i = 0; i < hull->rank; i++) {
-        at += (hull->lo[i] - level->box.lo[i]) * (uint64_t) stride[i];
+        at += (hull->lo[i] - level->lo[i]) * (uint64_t) stride[i];
         stride[i] *= space->has_stride ? (int64_t) space->stride[i] : 1;
     }
     const esdm__memory gathered = {e->type, level->data + at * e->bytes, stride};
