@@ -427,13 +427,16 @@ look(esdm_dataset *dataset, esdm__dataset_io *io)
         return;
     atomic_store(&io->regions.any, any);
     atomic_store(&io->regions.looked_at, changes);
+    if (!any)
+        atomic_store(&dataset->unregioned_at, changes);
 }
 
 void
 esdm__regions_look(esdm_dataset *dataset)
 {
     esdm__dataset_io *io = NULL;
-    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+    if (atomic_load(&dataset->unregioned_at) == atomic_load(&dataset->group->container->changes) ||
+        esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
         return;
     look(dataset, io);
     esdm__dataset_io_put(dataset);

@@ -56,8 +56,15 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
         status = esdm__moment_check_new(session, normal, err);
     if (status != ESDM_OK)
         return status;
-    status = mode == ESDM_CREATE_REPLACE ? esdm__sealed_check(session, normal, err) : ESDM_OK;
-    return status == ESDM_OK ? esdm__io_create(session, normal, mode, ret_container, err) : status;
+    esdm_container *container = NULL;
+    status = esdm__io_create(session, normal, mode, &container, err);
+    if (status == ESDM_OK)
+        status = esdm__sealed_at_create(container, err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm_container_discard(container);
+    return status;
 }
 
 static esdm_status
@@ -291,6 +298,7 @@ esdm_container_close(esdm_container *container, esdm_error *err)
     ESDM_FLOAT_ENV_OWN;
     if (container == NULL)
         return ESDM_OK;
+    esdm__io_of(container)->leaves = true;
     esdm_status status = esdm__io_commit(container, NULL, err);
     if (status == ESDM_OK && container->writable)
         esdm__drain_later(container->session, container->name);

@@ -204,12 +204,28 @@ esdm__sealed_check(esdm_session *session, const char *name, esdm_error *err)
 }
 
 esdm_status
+esdm__sealed_at_create(esdm_container *container, esdm_error *err)
+{
+    esdm_notices notices;
+    uint64_t former = esdm__io_of(container)->former;
+    if (former == 0 || !esdm__io_of(container)->replace)
+        return ESDM_OK;
+    esdm_status status = load(container->session, former, &notices, err);
+    if (status == ESDM_OK && notices.sealed)
+        status = refuse(container->name, err);
+    esdm_notices_clear(&notices);
+    return status;
+}
+
+esdm_status
 esdm__sealed_at_open(esdm_container *container, esdm_error *err)
 {
     esdm_notices notices;
     esdm_error ignored;
     bool changed;
     uint64_t record = esdm__io_of(container)->record;
+    if (esdm__io_of(container)->untagged)
+        return ESDM_OK;
     if (load(container->session, record, &notices, &ignored) != ESDM_OK)
         return ESDM_OK; /* a damaged row is no reason not to read; stores refuse commits by it */
     esdm_status status = ESDM_OK;

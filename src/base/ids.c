@@ -12,6 +12,7 @@
 void
 esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES])
 {
+    static const char digits[] = "0123456789abcdef";
     uint8_t random[16];
     size_t have = 0;
     while (have < sizeof random) {
@@ -19,8 +20,11 @@ esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES])
         if (n > 0)
             have += (size_t) n;
     }
-    for (size_t i = 0; i < sizeof random; i++)
-        (void) snprintf(ret_uuid + 2 * i, 3, "%02x", random[i]);
+    for (size_t i = 0; i < sizeof random; i++) {
+        ret_uuid[2 * i] = digits[random[i] >> 4];
+        ret_uuid[2 * i + 1] = digits[random[i] & 15];
+    }
+    ret_uuid[2 * sizeof random] = '\0';
 }
 
 uint64_t

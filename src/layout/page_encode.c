@@ -12,6 +12,11 @@
 
 /* The stored form of a page; the format is described in page.h. */
 
+/* Bytes from which on a body is compressed. Of a few records it gains some ten bytes, and LZ4
+ * clears its table of 16 KiB each time: that takes longer than all else that is done for such a
+ * page. */
+#define COMPRESSED_LEAST 512u
+
 typedef esdm__page_encoder encoder;
 
 static void
@@ -266,7 +271,7 @@ build_page(const encoder *e, bool absolute, esdm__buffer *out)
     if (to == NULL)
         return false;
     int packed = 0;
-    if (e->body.bytes > 64) /* of less, nothing is to be gained */
+    if (e->body.bytes >= COMPRESSED_LEAST)
         packed = LZ4_compress_default((const char *) e->body.data, (char *) to, (int) e->body.bytes,
                                       (int) e->body.bytes - 1);
     if (packed > 0) {

@@ -124,10 +124,12 @@ struct esdm_dataset {
     bool io_was_freed;         /* it had engine state before; under the lock of the container's */
     uint32_t kept;             /* as of attributes */
     _Atomic uint64_t named_at; /* `changes` when another dataset named it; see auxiliary.c */
-    void *io;                  /* engine state of this dataset while it needs some; see io/ */
-    void *io_choice;           /* what of it took time, while it has none; under the same lock */
-    atomic_uint io_users;      /* calls that use it: it stays as long */
-    atomic_uint object;        /* number for those who observe; 0: not asked yet */
+    /* `changes` when no accuracy within regions was stated of it */
+    _Atomic uint64_t unregioned_at;
+    void *io;             /* engine state of this dataset while it needs some; see io/ */
+    void *io_choice;      /* what of it took time, while it has none; under the same lock */
+    atomic_uint io_users; /* calls that use it: it stays as long */
+    atomic_uint object;   /* number for those who observe; 0: not asked yet */
     esdm_dimension *dimensions_here[]; /* what it was made with */
 };
 

@@ -205,6 +205,7 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     esdm_meta_snapshot loaded = {0};
     sqlite3_stmt *statement = NULL;
     bool row = false;
+    bool tagged = false;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
@@ -215,6 +216,10 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     if (row) {
         status = read_snapshot(store, statement, name, snapshot, known_container, known_structure,
                                &loaded, err);
+        /* Before the reset, as below: of the same state, and locked once. */
+        if (status == ESDM_OK)
+            status = sqlite__is_tagged(&store->reader, loaded.record.container, &tagged, err);
+        loaded.untagged = !tagged;
         (void) sqlite3_reset(statement);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);

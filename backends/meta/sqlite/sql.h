@@ -123,6 +123,7 @@ typedef enum sqlite__statement_id {
     SQLITE__TAG_LIST,
     SQLITE__TAG_SCAN,
     SQLITE__TAG_COUNT,
+    SQLITE__TAG_ANY,
     SQLITE__TAG_GET,
     SQLITE__TAG_PUT,
     SQLITE__TAG_REMOVE,

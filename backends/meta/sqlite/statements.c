@@ -318,6 +318,7 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "ORDER BY snapshot",
     [SQLITE__TAG_COUNT] =
         "SELECT count(*) FROM tag INDEXED BY tag_snapshot WHERE container = ?1 AND snapshot >= 0",
+    [SQLITE__TAG_ANY] = "SELECT 1 FROM tag WHERE container = ?1 LIMIT 1",
     [SQLITE__TAG_GET] =
         "SELECT snapshot, sealed('tag', " TAG ") FROM tag WHERE container = ?1 AND name = ?2",
     [SQLITE__TAG_PUT] =

@@ -57,6 +57,16 @@ esdm__commit_forget(work *w)
     esdm__container_forget_pages(w->container);
 }
 
+/* Whether the handle is being closed, and nothing of what others did has to be looked at: nobody
+ * reads the snapshot through it, so that it is neither pinned nor are its pages kept in memory. */
+static bool
+leaves_after(const work *w, const esdm_meta_committed *committed)
+{
+    uint64_t record, before;
+    esdm__container_position(w->container, &record, &before);
+    return w->io->leaves && w->io->comm == NULL && committed->snapshot == before + 1;
+}
+
 /* The old snapshot is unpinned when nobody looks for its pages any more. */
 void
 esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective)
@@ -70,13 +80,15 @@ esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective
     uint64_t snapshot = committed->snapshot;
     esdm__opened_note(io, snapshot);
     bool alone = snapshot == left + 1; /* else others committed in between: see their data too */
-    io->pinned = alone && session->meta->pin(session->store, committed->container, snapshot,
-                                             NULL) == ESDM_OK;
-    if (!io->pinned) {
+    bool leaves = leaves_after(w, committed);
+    io->pinned =
+        !leaves && alone &&
+        session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
+    if (!io->pinned && !leaves) {
         io->pinned = pin_shared(w, committed, &snapshot);
         alone = alone && !io->pinned; /* neither: it was removed or replaced at once */
     }
-    if (!io->pinned) /* or its name was changed */
+    if (!io->pinned && !leaves) /* or its name was changed */
         io->pinned =
             session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
     uint64_t moved = left; /* a reader may have lost that one, and moved on (catch_up.c) */
@@ -129,14 +141,18 @@ esdm__commit_adopt(work *w, const esdm_meta_committed *committed)
 {
     esdm__container_io *io = w->io;
     uint64_t page = committed->first_page;
+    bool leaves = leaves_after(w, committed);
     for (size_t i = 0; i < w->ndatasets; i++) {
         io->dropped_bytes += w->sets[i].dropped_bytes;
         esdm__dataset_io *dataset_io = esdm__commit_io_of(w, i);
         (void) pthread_mutex_lock(&dataset_io->lock);
-        esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
+        if (!leaves)
+            esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
         (void) pthread_mutex_unlock(&dataset_io->lock);
         page += w->sets[i].npages;
     }
+    if (leaves)
+        esdm__commit_forget(w);
     esdm__commit_clean(w);
     esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)

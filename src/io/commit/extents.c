@@ -33,15 +33,31 @@ put_again(maker *m, const char *name, const esdm_meta_extent *entry)
     return false;
 }
 
-/* NAME, a tab and the units when these are not NULL. */
+/* Texts one after the other; false: they are too long. */
+static bool
+join(char *text, size_t bytes, const char *const *parts, size_t nparts)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < nparts; i++) {
+        size_t length = strlen(parts[i]);
+        if (length >= bytes - at)
+            return false;
+        memcpy(text + at, parts[i], length);
+        at += length;
+    }
+    text[at] = '\0';
+    return true;
+}
+
+/* NAME, which of its ends, and a tab and the units when these are not NULL. */
 static esdm_status
-put(maker *m, uint32_t dataset, const char *name, const char *of, const char *unit,
-    esdm_meta_extent entry)
+put_end(maker *m, uint32_t dataset, const char *name, const char *end, const char *of,
+        const char *unit, esdm_meta_extent entry)
 {
     char text[ESDM_META_EXTENT_NAME_MAX + 1];
-    int bytes = snprintf(text, sizeof text, "%s%s%s%s", name, of, unit != NULL ? "\t" : "",
-                         unit != NULL ? unit : "");
-    if (bytes < 0 || (size_t) bytes >= sizeof text || (entry.has_number && isnan(entry.number)))
+    const char *const parts[] = {name, end, of, "\t", unit};
+    if (!join(text, sizeof text, parts, unit != NULL ? 5 : 3) ||
+        (entry.has_number && isnan(entry.number)))
         return ESDM_OK;
     entry.dataset = dataset;
     if (m->container->groups.count > 1 && put_again(m, text, &entry))
@@ -57,6 +73,13 @@ put(maker *m, uint32_t dataset, const char *name, const char *of, const char *un
 }
 
 static esdm_status
+put(maker *m, uint32_t dataset, const char *name, const char *of, const char *unit,
+    esdm_meta_extent entry)
+{
+    return put_end(m, dataset, name, "", of, unit, entry);
+}
+
+static esdm_status
 put_text(maker *m, uint32_t dataset, const char *name, const char *unit, const char *text)
 {
     return put(m, dataset, name, "", unit, (esdm_meta_extent){.text = text});
@@ -66,20 +89,17 @@ put_text(maker *m, uint32_t dataset, const char *name, const char *unit, const c
 static esdm_status
 put_range(maker *m, uint32_t dataset, const char *name, const char *of, const char *unit, range r)
 {
-    char end[32];
-    (void) snprintf(end, sizeof end, "%smin", name);
     esdm_status status =
-        put(m, dataset, end, of, unit,
-            (esdm_meta_extent){.how = r.merged ? ESDM_META_EXTENT_LOWER : ESDM_META_EXTENT_SET,
-                               .has_number = true,
-                               .number = r.low});
-    (void) snprintf(end, sizeof end, "%smax", name);
+        put_end(m, dataset, name, "min", of, unit,
+                (esdm_meta_extent){.how = r.merged ? ESDM_META_EXTENT_LOWER : ESDM_META_EXTENT_SET,
+                                   .has_number = true,
+                                   .number = r.low});
     return status != ESDM_OK ? status
-                             : put(m, dataset, end, of, unit,
-                                   (esdm_meta_extent){.how = r.merged ? ESDM_META_EXTENT_UPPER
-                                                                      : ESDM_META_EXTENT_SET,
-                                                      .has_number = true,
-                                                      .number = r.high});
+                             : put_end(m, dataset, name, "max", of, unit,
+                                       (esdm_meta_extent){.how = r.merged ? ESDM_META_EXTENT_UPPER
+                                                                          : ESDM_META_EXTENT_SET,
+                                                          .has_number = true,
+                                                          .number = r.high});
 }
 
 void

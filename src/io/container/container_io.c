@@ -89,10 +89,13 @@ create_checked(esdm_session *session, const char *name, esdm_create_mode mode,
             return status;
         }
     }
-    status = esdm__nesting_check(session, name, err);
-    if (status != ESDM_OK)
-        return status;
-    return esdm__container_begin(session, name, mode, ret_container, err);
+    uint64_t former = 0;
+    status = esdm__nesting_find(session, name, &former, err);
+    if (status == ESDM_OK)
+        status = esdm__container_begin(session, name, mode, ret_container, err);
+    if (status == ESDM_OK)
+        esdm__io_of(*ret_container)->former = former;
+    return status;
 }
 
 esdm_status
@@ -119,6 +122,7 @@ fill_container(esdm_container *container, esdm_meta_snapshot *loaded, uint64_t s
     io->snapshot = loaded->snapshot;
     io->fragments = loaded->record.fragments;
     io->pinned = true;
+    io->untagged = loaded->untagged;
     io->historic = snapshot != ESDM_SNAPSHOT_LATEST && loaded->snapshot != loaded->record.snapshot;
     memcpy(io->uuid, loaded->record.uuid, sizeof io->uuid);
     container->snapshot = loaded->snapshot;

@@ -46,6 +46,9 @@ typedef struct esdm__container_io {
     atomic_bool shared_stale; /* pages were replaced since: the store is asked */
     bool historic;            /* opened at an old snapshot */
     bool replace;             /* first commit may replace */
+    bool leaves;              /* it is being closed: what its last commit has is not kept here */
+    bool untagged;            /* opened, and the record had no tags then, seals among them */
+    uint64_t former;          /* record that had the name when this was created; 0: none */
     bool doubted;    /* nobody knows whether the first commit took place; under commit_lock */
     int writer_rank; /* with `writer` */
     char writer[ESDM__UUID_BYTES]; /* of the packs of all ranks (collective_writer.c); "": of none

@@ -36,21 +36,30 @@ check_above(esdm_session *session, const char *name, esdm_error *err)
 typedef struct below {
     const char *name;
     char found[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t record; /* of the name itself; 0: none */
 } below;
 
 static bool
 note_below(const char *name, const esdm_meta_container *record, void *user)
 {
-    (void) record;
     below *b = user;
-    if (strcmp(name, b->name) == 0)
+    if (strcmp(name, b->name) == 0) {
+        b->record = record->container;
         return true;
+    }
     (void) snprintf(b->found, sizeof b->found, "%s", name);
     return false;
 }
 
 esdm_status
 esdm__nesting_check(esdm_session *session, const char *name, esdm_error *err)
+{
+    uint64_t record;
+    return esdm__nesting_find(session, name, &record, err);
+}
+
+esdm_status
+esdm__nesting_find(esdm_session *session, const char *name, uint64_t *ret_record, esdm_error *err)
 {
     esdm_status status = check_above(session, name, err);
     if (status != ESDM_OK)
@@ -61,5 +70,6 @@ esdm__nesting_check(esdm_session *session, const char *name, esdm_error *err)
         return esdm__error_set(err, ESDM_EEXIST,
                                "'%s' is a folder of containers ('%s'); choose another name", name,
                                b.found);
+    *ret_record = b.record;
     return status;
 }

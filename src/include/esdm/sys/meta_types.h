@@ -45,6 +45,7 @@ typedef struct esdm_meta_snapshot {
     size_t document_bytes;
     esdm_meta_length *lengths; /**< sorted by dimension; owned; NULL when none */
     size_t nlengths;
+    bool untagged; /**< the record has no tags; false: it may have some, tag_list() tells */
 } esdm_meta_snapshot;
 
 /** One page's directory entry. */
