@@ -299,8 +299,7 @@ sqlite__facets(void *self, const esdm_meta_expression *expression, const char *c
     status = sqlite__run(c.link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
         status = count_all(&c, expression, names, nnames, err);
-        /* Nothing but the temporary table has changed: that is to be empty again. */
-        (void) !sqlite__run(c.link, SQLITE__ROLLBACK, NULL, "");
+        sqlite__find_end(c.link, status);
     }
     sqlite__end_read(store);
     free(c.found.words);

@@ -16,7 +16,8 @@ static const char pending_table[] =
     "CREATE TEMP TABLE IF NOT EXISTS pending("
     " container INTEGER NOT NULL, dataset INTEGER NOT NULL, name TEXT NOT NULL,"
     " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
-    " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;";
+    " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;"
+    "DELETE FROM temp.pending;";
 
 /* Entries of the index that are counted at first, and how much more each time. */
 #define COUNT_FIRST  INT64_C(64)
@@ -59,6 +60,39 @@ load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_erro
         (void) sqlite3_reset(pending);
     (void) sqlite3_finalize(insert);
     return status;
+}
+
+/* They stay for the next query, which has the same ones as long as nobody commits: entering them
+ * takes longer than most questions. */
+static esdm_status
+keep_pending(sqlite__link *link, esdm_error *err)
+{
+    sqlite__kept kept = {.is_there = true};
+    esdm_status status = sqlite__query_number(link, "PRAGMA data_version", &kept.version, err);
+    if (status == ESDM_OK && link->kept.is_there && link->kept.version == kept.version &&
+        link->kept.changes == sqlite3_total_changes(link->db))
+        return ESDM_OK;
+    link->kept.is_there = false;
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, pending_table, err);
+    if (status == ESDM_OK)
+        status = load_pending(link, &kept.any, &kept.indexed, err);
+    if (status != ESDM_OK)
+        return status;
+    kept.changes = sqlite3_total_changes(link->db);
+    link->kept = kept;
+    return ESDM_OK;
+}
+
+void
+sqlite__find_end(sqlite__link *link, esdm_status status)
+{
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__COMMIT, NULL, "");
+    if (status == ESDM_OK)
+        return;
+    link->kept.is_there = false;
+    (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
 }
 
 static esdm_status
@@ -318,21 +352,17 @@ sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bo
                   sqlite__row_visitor visit, void *user, esdm_error *err)
 {
     sqlite__query q;
-    bool any_pending = false;
-    uint64_t indexed = 0;
     esdm_status status = sqlite__query_init(&q, expression, err);
     q.numbers = numbers;
     if (status == ESDM_OK)
-        status = sqlite__exec(link, pending_table, err);
-    if (status == ESDM_OK)
-        status = load_pending(link, &any_pending, &indexed, err);
+        status = keep_pending(link, err);
     if (status == ESDM_OK)
         status = look_for_datasets(link, &q, err);
     if (status == ESDM_OK)
         status = choose_starts(link, &q, err);
     if (status == ESDM_OK) {
-        sqlite__query_put(&q, any_pending);
-        status = run_query(link, &q, indexed, visit, user, err);
+        sqlite__query_put(&q, link->kept.any);
+        status = run_query(link, &q, link->kept.indexed, visit, user, err);
     }
     sqlite__query_clear(&q);
     return status;
@@ -365,8 +395,7 @@ sqlite__find_expression(void *self, const esdm_meta_expression *expression,
     status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
         status = sqlite__find_rows(link, expression, false, visit_match, &m, err);
-        /* Nothing but the temporary table has changed: that is to be empty again. */
-        (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
+        sqlite__find_end(link, status);
     }
     sqlite__end_read(store);
     return status;

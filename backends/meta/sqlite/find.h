@@ -107,10 +107,13 @@ void sqlite__find_put_start(sqlite__query *q, const char *before, size_t start,
 
 /** A row of what was found: name and path, NULL for containers, or the numbers of both. */
 typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
-/** Visits what meets the expression, in order. Within a transaction that is rolled back: containers
- *  that wait to be entered are in temp.pending until then. */
+/** Visits what meets the expression, in order. Within a transaction that sqlite__find_end() ends:
+ *  containers that wait to be entered are in temp.pending, which nothing else may change. */
 esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression,
                               bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err);
+
+/** Ends the transaction. @param status of the query. */
+void sqlite__find_end(sqlite__link *link, esdm_status status);
 
 static inline bool
 sqlite__names_variable(const esdm_meta_condition *condition)

@@ -137,6 +137,15 @@ typedef enum sqlite__statement_id {
 /** Their texts (statements.c). */
 extern const char *const sqlite__texts[SQLITE__STATEMENTS];
 
+/** What a query has left in temp.pending: containers that were not in the index (find.c). */
+typedef struct sqlite__kept {
+    bool is_there;
+    int64_t version; /* "PRAGMA data_version": others have committed nothing since */
+    int changes;     /* sqlite3_total_changes(): neither has this connection */
+    bool any;
+    uint64_t indexed; /* the last that is in the index */
+} sqlite__kept;
+
 typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
     const char *label; /* path of the database for messages; borrowed */
@@ -144,6 +153,7 @@ typedef struct sqlite__link {
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
     bool has_tables_of_5;  /* it was seen; formats only rise */
+    sqlite__kept kept;
 } sqlite__link;
 
 /** Longest wait for locks of others in one transaction or read, in seconds. */
