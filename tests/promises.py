@@ -101,7 +101,7 @@ FAULTS = [
         ("backends/meta/postgres/store.c", "        status = postgres__pins_renew(store, ret_failure, err);",
          "        store->pins.floating = 0;")],
      ("esdm-meta-postgres",), "faults.postgres", ("test_postgres__pins_are_taken_again",), 1),
-    ("snapshots-that-went", "", [
+    ("snapshots-that-went", "515d7eb", [
         ("src/io/container/catch_up.c", "    if (!container->writable)\n", "    if (container != NULL)\n")],
      LIBRARY, "faults.postgres", ("test_postgres__pauses_of_the_server_cost_writers_nothing",), 1),
     ("failure-of-another", "6d8c360", [
@@ -158,6 +158,30 @@ FAULTS = [
         ("src/io/measure/calibrate_target.c", "        atomic_store(&w->p->from_memory[0], true);",
          "        atomic_store(&w->p->from_memory[0], false);")],
      ("libesdm.so", "tools/all"), "integration.placement", ("test_memory_is_kept_out_of_measurements",), 1),
+    ("stubs-in-memory", "9e5708e", [
+        ("netcdf-plugin/router/memory.c", "    if (!memory || !memory->memory ||\n", "    if (!memory || memory->memory ||\n")],
+     ALL, "netcdf.clients.routes", ("test_stubs_in_memory",), 1),
+    ("stubs-of-a-named-route", "c8372c7", [
+        ("tools/esdm-gc/stubs.c", "    note_prefix(s, bytes, (size_t) size);\n    return TOOL_OK;",
+         "    if (size < 0)\n        note_prefix(s, bytes, (size_t) size);\n    return TOOL_OK;")],
+     ("tools/all",), "faults.fsck", ("test_gc__folders_routed_to_a_name",), 1),
+    ("common-conditions-first", "3b6839a", [
+        ("src/base/meta_tree.c", "        if (one < least) {", "        if (one < UINT64_MAX) {")],
+     ("unit_sqlite_find",), "unit.sqlite.find", (), 1),
+    ("exports-without-filters", "c8372c7", [
+        ("tools/esdm-cp/filters.c", "    if (level > 0)\n        g_string_append_printf(text, \"%d,%d;\"",
+         "    if (level > 99)\n        g_string_append_printf(text, \"%d,%d;\"")],
+     ("tools/all",), "integration.export", (), 1),
+    ("no-suggestions", "26d6a6d", [
+        ("src/api/suggest.c", "    if (nearest[0] != '\\0')\n", "    if (nearest[0] == '\\0')\n")],
+     LIBRARY, "integration.restore", ("test_names__what_was_meant_is_told",), 1),
+    ("removes-without-asking", "c8372c7", [
+        ("tools/esdm-rm/esdm-rm.c", "(force || count <= A_FEW)))", "(force || count >= A_FEW)))")],
+     ("tools/all",), "integration.restore", ("test_rm__asks_before_it_removes_many",), 1),
+    ("secrets-that-all-can-read", "81e6ffc", [
+        ("src/site/trust.c", "        if (is_secret(key, value))\n            return true;",
+         "        if (is_secret(key, value))\n            return false;")],
+     ALL, "integration.trust", ("test_secret_that_everybody_can_read__is_warned_of",), 1),
 ]
 
 # What is promised; tests, "ctest-name: functions…" or all of them; faults of above or of mutations.py.
@@ -230,9 +254,10 @@ PROMISES = [
      ["netcdf.clients.routes: test_entries_that_route_nothing_are_told test_everything_and_patterns"],
      ["routes-of-nothing"]),
     ("gdal_translate and nc_open_memio", ["netcdf.clients.gdal_r: test_gdal",
-                                          "netcdf.clients.routes: test_stubs_in_memory"], []),
+                                          "netcdf.clients.routes: test_stubs_in_memory"], ["stubs-in-memory"]),
     ("esdm-gc --stubs removes what it says",
-     ["faults.fsck: test_gc__containers_without_stubs test_gc__folders_routed_to_a_name"], []),
+     ["faults.fsck: test_gc__containers_without_stubs test_gc__folders_routed_to_a_name"],
+     ["stubs-of-a-named-route"]),
     ("small classic files cost little", ["netcdf.clients.small_files"], []),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),
     ("esdm-drain works as much as there is to drain",
@@ -242,8 +267,8 @@ PROMISES = [
     ("speeds are those of devices, not of memory",
      ["integration.placement: test_memory_is_kept_out_of_measurements"], ["speeds-of-memory"]),
     ("esdm-find begins with what is rare",
-     ["integration.find_plans", "integration.plans", "integration.postgres: "
-      "test_postgres__questions_begin_with_what_is_rare"], []),
+     ["unit.sqlite.find", "integration.find_plans", "integration.plans", "integration.postgres: "
+      "test_postgres__questions_begin_with_what_is_rare"], ["common-conditions-first"]),
     ("PostgreSQL: durability process waits for no disk",
      ["faults.postgres: test_postgres__durability_process_waits_for_no_disk"], ["server-that-flushes"]),
     ("the model of a target that stores in the background follows it",
@@ -251,12 +276,13 @@ PROMISES = [
       "test_a_target_that_becomes_ten_times_slower_gets_less "
       "test_a_target_that_becomes_ten_times_faster_gets_its_share"], []),
     ("the quickstart names what it needs", ["integration.quickstart"], []),
-    ("exports keep compression", ["netcdf.clients.keep_codecs"], []),
+    ("exports keep compression", ["integration.export", "netcdf.clients.keep_codecs"], ["exports-without-filters"]),
     ("health in numbers; targets are evacuated and balanced",
      ["integration.space: test_check__tells_numbers", "integration.restore: test_ls__sorts_sums_and_folds",
       "faults.drain_targets"], []),
     ("what was meant is told; asking makes no site",
      ["integration.restore: test_names__what_was_meant_is_told test_rm__asks_before_it_removes_many",
       "integration.trust: test_secret_that_everybody_can_read__is_warned_of",
-      "netcdf.clients.routes: test_asking_makes_no_default_site"], []),
+      "netcdf.clients.routes: test_asking_makes_no_default_site"],
+     ["no-suggestions", "removes-without-asking", "secrets-that-all-can-read"]),
 ]

@@ -617,6 +617,7 @@ test_units_change_after_rounding(test *t)
             continue;
         }
         fails(esdm_container_commit(t->container, NULL, ERR), ESDM_EINVAL, cases[i].told);
+        check(strstr(ERR->message, "may be off by as much") != NULL);
         set_units(dataset, cases[i].units); /* back, and it is as it was */
         set_accuracy(dataset, cases[i].first);
         ok(esdm_container_commit(t->container, NULL, ERR));

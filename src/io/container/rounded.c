@@ -105,10 +105,12 @@ esdm__rounded_check(const esdm_dataset *dataset, const esdm__dataset_io *io, esd
     const char *units = io->rounded->units;
     if (units[0] == '\0')
         units = esdm_dataset_accuracy_units(dataset);
-    return esdm__error_set(err, ESDM_EINVAL,
-                           "its attribute 'units' was changed after numbers had been written with "
-                           "an accuracy that was stated in '%s': change it before",
-                           units != NULL ? units : "other units");
+    return esdm__error_set(
+        err, ESDM_EINVAL,
+        "its attribute 'units' was changed after numbers had been written with "
+        "an accuracy that was stated in '%s': change it before, or state anew that "
+        "these numbers may be off by as much",
+        units != NULL ? units : "other units");
 }
 
 void
