@@ -205,21 +205,21 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     esdm_meta_snapshot loaded = {0};
     sqlite3_stmt *statement = NULL;
     bool row = false;
-    bool tagged = false;
+    bool has_tags = false; /* the table */
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__prepare(&store->reader, SQLITE__SNAPSHOT_OPEN, &statement, err, "tiii", name,
-                             snapshot, known_container, known_structure);
+    status = sqlite__schema_has_tables_of_5(&store->reader, &has_tags, err);
+    if (status == ESDM_OK)
+        status = sqlite__prepare(
+            &store->reader, has_tags ? SQLITE__SNAPSHOT_OPEN_TAGS : SQLITE__SNAPSHOT_OPEN,
+            &statement, err, "tiii", name, snapshot, known_container, known_structure);
     if (status == ESDM_OK)
         status = sqlite__step(&store->reader, statement, &row, err);
     if (row) {
         status = read_snapshot(store, statement, name, snapshot, known_container, known_structure,
                                &loaded, err);
-        /* Before the reset, as below: of the same state, and locked once. */
-        if (status == ESDM_OK)
-            status = sqlite__is_tagged(&store->reader, loaded.record.container, &tagged, err);
-        loaded.untagged = !tagged;
+        loaded.untagged = !has_tags || sqlite3_column_int(statement, 16) == 0;
         (void) sqlite3_reset(statement);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);

@@ -58,6 +58,18 @@
     "ON CONFLICT DO UPDATE SET value = excluded.value WHERE value >= '' OR excluded.value " changes \
     " value"
 
+/* A snapshot with its record; `tagged` tells, as one more column, whether that has tags. */
+#define SNAPSHOT_OPENED(tagged) \
+    "SELECT c.container, c.uuid, c.snapshot, c.structure, c.created_ns, c.modified_ns, " \
+    "c.raw_bytes, c.stored_bytes, c.fragments, c.datasets, " \
+    "CASE s.pruned WHEN 0 THEN s.id END, s.structure, s.lengths, " \
+    "CASE WHEN c.container = ?3 AND s.structure = ?4 THEN NULL ELSE d.document END, " \
+    CONTAINER_SEALED("c.") ", " \
+    "CASE WHEN s.id IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END" tagged " " \
+    "FROM container c LEFT JOIN snapshot s ON s.id = (c.container << 32) + " \
+    "CASE ?2 WHEN 0 THEN c.snapshot ELSE ?2 END " \
+    "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at WHERE c.name = ?1"
+
 const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__BEGIN] = "BEGIN",
     /* A transaction that reads and then writes would fail at once when another one wrote between.
@@ -133,16 +145,9 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
 
     /* ---- snapshots. Conditions of a value under the checksum are written as NOT s.pruned: SQLite
      * would put the constant of s.pruned = 0 in the place of the value, also in sealed(). */
-    [SQLITE__SNAPSHOT_OPEN] =
-        "SELECT c.container, c.uuid, c.snapshot, c.structure, c.created_ns, c.modified_ns, "
-        "c.raw_bytes, c.stored_bytes, c.fragments, c.datasets, "
-        "CASE s.pruned WHEN 0 THEN s.id END, s.structure, s.lengths, "
-        "CASE WHEN c.container = ?3 AND s.structure = ?4 THEN NULL ELSE d.document END, "
-        CONTAINER_SEALED("c.") ", "
-        "CASE WHEN s.id IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END "
-        "FROM container c LEFT JOIN snapshot s ON s.id = (c.container << 32) + "
-        "CASE ?2 WHEN 0 THEN c.snapshot ELSE ?2 END "
-        "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at WHERE c.name = ?1",
+    [SQLITE__SNAPSHOT_OPEN] = SNAPSHOT_OPENED(""),
+    [SQLITE__SNAPSHOT_OPEN_TAGS] =
+        SNAPSHOT_OPENED(", EXISTS (SELECT 1 FROM tag WHERE container = c.container)"),
     [SQLITE__SNAPSHOT_EXISTS] = "SELECT 1 FROM snapshot WHERE id = ?1 AND pruned = 0",
     [SQLITE__SNAPSHOT_LIST] =
         "SELECT s.id & 0xffffffff, s.parent, s.time_ns, s.writer, s.message FROM container c "
@@ -318,7 +323,6 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "ORDER BY snapshot",
     [SQLITE__TAG_COUNT] =
         "SELECT count(*) FROM tag INDEXED BY tag_snapshot WHERE container = ?1 AND snapshot >= 0",
-    [SQLITE__TAG_ANY] = "SELECT 1 FROM tag WHERE container = ?1 LIMIT 1",
     [SQLITE__TAG_GET] =
         "SELECT snapshot, sealed('tag', " TAG ") FROM tag WHERE container = ?1 AND name = ?2",
     [SQLITE__TAG_PUT] =

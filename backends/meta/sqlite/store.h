@@ -232,9 +232,6 @@ esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
 /* ---- tags.c --------------------------------------------------------------------------------- */
 
 /** Whether a record has the tag ESDM_META_TAG_SEAL. Within a change. */
-/** Whether it has tags of any kind; without the table of tags it has none. Within a reading. */
-esdm_status sqlite__is_tagged(sqlite__link *link, uint64_t container, bool *ret_tagged,
-                              esdm_error *err);
 esdm_status sqlite__is_sealed(sqlite__link *link, uint64_t container, bool *ret_sealed,
                               esdm_error *err);
 /** Enters one over this connection, which is within a transaction. */

@@ -130,19 +130,6 @@ sqlite__is_sealed(sqlite__link *link, uint64_t container, bool *ret_sealed, esdm
     return has_row(link, statement, status, ret_sealed, err);
 }
 
-esdm_status
-sqlite__is_tagged(sqlite__link *link, uint64_t container, bool *ret_tagged, esdm_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    bool has_table = false;
-    esdm_status status = sqlite__schema_has_tables_of_5(link, &has_table, err);
-    *ret_tagged = false;
-    if (status != ESDM_OK || !has_table)
-        return status;
-    status = sqlite__prepare(link, SQLITE__TAG_ANY, &statement, err, "i", container);
-    return has_row(link, statement, status, ret_tagged, err);
-}
-
 /* Nobody has committed since the seal was made. */
 static esdm_status
 check_head(sqlite__link *link, uint64_t container, uint64_t snapshot, esdm_error *err)

@@ -155,6 +155,8 @@ esdm__pack_order_kept(const esdm_session *session, const esdm__pack_order *o, co
 {
     esdm__pack_place place;
     uint32_t found = 0;
+    if (o->nplanned == 1 && strcmp(session->targets[o->planned[0]].name, places) == 0)
+        return true; /* the one target alone, as mostly */
     while (esdm__places_next(&places, &place)) {
         for (uint32_t i = 0; i < o->nplanned; i++)
             found += strcmp(session->targets[o->planned[i]].name, place.target) == 0;

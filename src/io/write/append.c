@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/write/append.h"
 
+#include <string.h>
+
 #include "io/packs/equals.h"
 
 esdm_status
@@ -20,10 +22,13 @@ esdm__write_append(struct esdm__equals *equals, esdm__pack_set *packs, const esd
 }
 
 const esdm__pack_name *
-esdm__appended_pack(const esdm__appended *appended, esdm__index *index)
+esdm__appended_pack(const esdm__appended *appended, const esdm__pack_name *before,
+                    esdm__index *index)
 {
-    return appended->equal != NULL
-               ? esdm__index_pack(index, appended->equal->target, appended->equal->pack)
-               : esdm__index_pack(index, esdm__place_target_name(&appended->place),
-                                  esdm__place_pack_name(&appended->place));
+    const esdm__pack_name *equal = appended->equal;
+    const char *target = equal != NULL ? equal->target : esdm__place_target_name(&appended->place);
+    const char *pack = equal != NULL ? equal->pack : esdm__place_pack_name(&appended->place);
+    if (before != NULL && strcmp(before->pack, pack) == 0 && strcmp(before->target, target) == 0)
+        return before;
+    return esdm__index_pack(index, target, pack);
 }

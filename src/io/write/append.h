@@ -18,7 +18,9 @@ typedef struct esdm__appended {
 esdm_status esdm__write_append(struct esdm__equals *equals, esdm__pack_set *packs,
                                const esdm__pack_hint *hint, const esdm__blob *blob,
                                esdm__appended *ret_appended, esdm_error *err);
-/** The name of its pack; NULL: out of memory. With the lock of the index held. */
-const esdm__pack_name *esdm__appended_pack(const esdm__appended *appended, esdm__index *index);
+/** The name of its pack; NULL: out of memory. With the lock of the index held.
+ *  @param before of the one before it, which mostly lies in the same pack; NULL: there is none. */
+const esdm__pack_name *esdm__appended_pack(const esdm__appended *appended,
+                                           const esdm__pack_name *before, esdm__index *index);
 
 #endif

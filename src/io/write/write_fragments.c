@@ -311,12 +311,14 @@ static esdm_status
 enter_pending(round *r, size_t count, esdm_error *err)
 {
     esdm__dataset_io *io = r->io;
+    const esdm__pack_name *before = NULL;
     esdm_status status = ESDM_OK;
     (void) pthread_mutex_lock(&io->lock);
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__fragment *fragment = &r->slots[i].fragment;
         if (fragment->inline_data == NULL) {
-            fragment->pack = esdm__appended_pack(&r->slots[i].stored, io->index);
+            fragment->pack = esdm__appended_pack(&r->slots[i].stored, before, io->index);
+            before = fragment->pack;
             if (fragment->pack == NULL)
                 status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
         }
