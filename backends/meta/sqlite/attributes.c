@@ -11,6 +11,7 @@
  * above store.indexed are pending; queries read their lists (find.c).
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -63,13 +64,25 @@ sqlite__attributes_visit(const sqlite__link *link, uint64_t container, const voi
     return ESDM_OK;
 }
 
-/* Names of attributes of datasets that were noted for a container. */
+/* Names of attributes of datasets that were noted within a transaction: containers that are entered
+ * together mostly have the same ones. */
 #define NOTED_MOST 32
 
+struct sqlite__noted {
+    char *names[NOTED_MOST]; /* owned */
+    size_t count;
+};
+
+static void
+noted_clear(sqlite__noted *noted)
+{
+    for (size_t i = 0; i < noted->count; i++)
+        free(noted->names[i]);
+    noted->count = 0;
+}
+
 typedef struct insertion {
-    bool notes;                    /* names of attributes of datasets are noted */
-    const char *noted[NOTED_MOST]; /* borrowed from the list */
-    size_t nnoted;
+    sqlite__noted *noted; /* NULL: names are not noted */
     sqlite__link *link;
     sqlite3_stmt *statement;
     uint64_t container;
@@ -79,10 +92,10 @@ typedef struct insertion {
 } insertion;
 
 static bool
-is_noted(const insertion *to, const char *name)
+is_noted(const sqlite__noted *noted, const char *name)
 {
-    for (size_t i = 0; i < to->nnoted; i++) {
-        if (strcmp(to->noted[i], name) == 0)
+    for (size_t i = 0; i < noted->count; i++) {
+        if (strcmp(noted->names[i], name) == 0)
             return true;
     }
     return false;
@@ -92,8 +105,9 @@ is_noted(const insertion *to, const char *name)
 static esdm_status
 note_name(insertion *to, const char *name)
 {
-    if (to->nnoted < NOTED_MOST)
-        to->noted[to->nnoted++] = name;
+    sqlite__noted *noted = to->noted;
+    if (noted->count < NOTED_MOST && (noted->names[noted->count] = strdup(name)) != NULL)
+        noted->count++; /* else it is noted once more */
     return sqlite__run(to->link, SQLITE__DATASET_NAME_ADD, to->err, "t", name);
 }
 
@@ -103,7 +117,7 @@ insert_entry(const esdm_meta_attribute *attribute, void *user)
     insertion *to = user;
     bool row = false;
     uint64_t dataset = attribute->dataset;
-    if (dataset != 0 && to->notes && !is_noted(to, attribute->name))
+    if (dataset != 0 && to->noted != NULL && !is_noted(to->noted, attribute->name))
         to->status = note_name(to, attribute->name);
     if (to->status != ESDM_OK)
         return false;
@@ -123,10 +137,11 @@ insert_entry(const esdm_meta_attribute *attribute, void *user)
 
 esdm_status
 sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t container,
-                          const void *attributes, size_t bytes, bool notes, esdm_error *err)
+                          const void *attributes, size_t bytes, sqlite__noted *noted,
+                          esdm_error *err)
 {
     insertion to = {
-        .notes = notes, .link = link, .statement = statement, .container = container, .err = err};
+        .noted = noted, .link = link, .statement = statement, .container = container, .err = err};
     esdm_status status =
         sqlite__attributes_visit(link, container, attributes, bytes, insert_entry, &to, err);
     return to.status != ESDM_OK ? to.status : status;
@@ -151,13 +166,13 @@ sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container, esdm_err
 
 /* @param views NULL: nobody can say its name. */
 static esdm_status
-enter(sqlite__link *link, sqlite__views *views, uint64_t container, const void *attributes,
-      size_t bytes, esdm_error *err)
+enter(sqlite__link *link, sqlite__views *views, sqlite__noted *noted, uint64_t container,
+      const void *attributes, size_t bytes, esdm_error *err)
 {
     sqlite3_stmt *insert = NULL;
     esdm_status status = sqlite__prepare(link, SQLITE__ATTRIBUTE_INSERT, &insert, err, "");
     if (status == ESDM_OK && attributes != NULL)
-        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, true, err);
+        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, noted, err);
     if (status == ESDM_OK && views != NULL)
         status = sqlite__views_enter(link, views, container, attributes, bytes, err);
     return status;
@@ -168,6 +183,7 @@ static esdm_status
 enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *err)
 {
     sqlite3_stmt *pending = NULL;
+    sqlite__noted noted = {.count = 0};
     sqlite__views views;
     bool row = false;
     esdm_status status = sqlite__views_load(link, &views, err);
@@ -178,13 +194,14 @@ enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *e
     while (status == ESDM_OK && row) {
         bool own = sqlite3_column_int(pending, 2) != 0;
         status =
-            enter(link, own ? NULL : &views, sqlite__u64(pending, 0),
+            enter(link, own ? NULL : &views, &noted, sqlite__u64(pending, 0),
                   sqlite3_column_blob(pending, 1), (size_t) sqlite3_column_bytes(pending, 1), err);
         if (status == ESDM_OK)
             status = sqlite__step(link, pending, &row, err);
     }
     if (row)
         (void) sqlite3_reset(pending);
+    noted_clear(&noted);
     sqlite__views_clear(&views);
     return status == ESDM_OK ? sqlite__run(link, SQLITE__INDEXED_SET, err, "i", last) : status;
 }
@@ -203,6 +220,7 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
         return enter_pending(link, indexed, container, err);
     if (container > indexed)
         return ESDM_OK;
+    sqlite__noted noted = {.count = 0};
     sqlite__views views;
     status = sqlite__views_load(link, &views, err);
     if (status == ESDM_OK)
@@ -210,7 +228,8 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
     if (status == ESDM_OK)
-        status = enter(link, &views, container, attributes, bytes, err);
+        status = enter(link, &views, &noted, container, attributes, bytes, err);
+    noted_clear(&noted);
     sqlite__views_clear(&views);
     return status;
 }

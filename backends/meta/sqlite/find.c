@@ -51,7 +51,7 @@ load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_erro
         if (attributes != NULL)
             status =
                 sqlite__attributes_insert(link, insert, sqlite__u64(pending, 0), attributes,
-                                          (size_t) sqlite3_column_bytes(pending, 1), false, err);
+                                          (size_t) sqlite3_column_bytes(pending, 1), NULL, err);
         *ret_any = true;
         if (status == ESDM_OK)
             status = sqlite__step(link, pending, &row, err);

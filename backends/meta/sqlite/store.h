@@ -190,10 +190,13 @@ esdm_status sqlite__attributes_visit(const sqlite__link *link, uint64_t containe
                                      const void *attributes, size_t bytes,
                                      esdm_meta_attribute_visitor visit, void *user,
                                      esdm_error *err);
-/** Enters an encoded list through a statement that takes the columns of `attribute` in order. */
+/** Names of attributes of datasets that were noted within a transaction. */
+typedef struct sqlite__noted sqlite__noted;
+/** Enters an encoded list through a statement that takes the columns of `attribute` in order.
+ *  @param noted names that need not be noted again; NULL: none are noted. */
 esdm_status sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement,
                                       uint64_t container, const void *attributes, size_t bytes,
-                                      bool notes, esdm_error *err);
+                                      sqlite__noted *noted, esdm_error *err);
 /** Containers up to this number are in the index. */
 esdm_status sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container,
                                        esdm_error *err);
