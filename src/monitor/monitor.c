@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/plain_locale.h"
+#include "monitor/database.h"
 #include "monitor/parts.h"
 
 #define BUFFER_BYTES (UINT64_C(4) << 20)
@@ -165,23 +166,40 @@ sample(esdm__monitor *m)
     m->last = now;
 }
 
+/* The last of the trace, in its file or database. */
 static void
-finish(esdm__monitor *m)
+finish_trace(esdm__monitor *m)
 {
-    if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
-        sample(m);
-    if (m->sink == NULL)
-        return;
     uint64_t before;
     do {
         before = atomic_load(&m->written) + atomic_load(&m->dropped);
         drain(m);
     } while (atomic_load(&m->written) + atomic_load(&m->dropped) != before);
     (void) esdm__sink_flush(m->sink, &m->give_up);
+    if (m->trace_database != NULL) {
+        esdm__database_flush(m->trace_database, true, &m->give_up);
+        (void) atomic_fetch_add(&m->dropped, esdm__database_lost(m->trace_database));
+        return;
+    }
     (void) atomic_fetch_add(&m->dropped, m->sink->lost);
     if (m->sink->opened)
         esdm__sink_dropped(m->sink, atomic_load(&m->dropped), &m->give_up);
     (void) esdm__sink_flush(m->sink, &m->give_up);
+}
+
+static void
+finish(esdm__monitor *m)
+{
+    if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
+        sample(m);
+    if (m->sink != NULL)
+        finish_trace(m);
+    if (esdm__stats_are_empty(m))
+        return;
+    if (m->stats_database != NULL)
+        atomic_store(&m->has_stats, esdm__database_end(m->stats_database, m, true, &m->give_up));
+    if (m->trace_database != NULL && m->trace_database != m->stats_database)
+        (void) esdm__database_end(m->trace_database, m, false, &m->give_up);
 }
 
 static void
@@ -246,6 +264,9 @@ free_all(esdm__monitor *m)
     if (m->sink != NULL)
         esdm__sink_close(m->sink);
     free(m->sink);
+    if (m->trace_database != m->stats_database)
+        esdm__database_free(m->trace_database);
+    esdm__database_free(m->stats_database);
     esdm__ring_free(m->ring);
     esdm__objects_clear(&m->objects);
     esdm__monitor_options_clear(&m->options);
@@ -270,7 +291,30 @@ open_trace(esdm__monitor *m, esdm_error *err)
         return esdm__error_nomem(err, m->options.buffer_bytes, "the monitor");
     }
     esdm__sink_init(m->sink, path, &m->who);
-    return ESDM_OK;
+    if (!esdm__monitor_is_database(pattern))
+        return ESDM_OK;
+    char *place = strdup(path);
+    m->trace_database = place != NULL ? esdm__database_new(place, &m->who) : NULL;
+    m->sink->database = m->trace_database;
+    return m->trace_database != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof *m, "the monitor");
+}
+
+/* That of the trace, when it is the same. */
+static esdm_status
+open_statistics(esdm__monitor *m, esdm_error *err)
+{
+    const char *pattern = m->options.stats_file;
+    if (pattern == NULL || !esdm__monitor_is_database(pattern))
+        return ESDM_OK;
+    char *place = esdm__monitor_file(pattern, &m->who);
+    if (place != NULL && m->trace_database != NULL &&
+        esdm__database_is_at(m->trace_database, place)) {
+        m->stats_database = m->trace_database;
+        free(place);
+        return ESDM_OK;
+    }
+    m->stats_database = place != NULL ? esdm__database_new(place, &m->who) : NULL;
+    return m->stats_database != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof *m, "the monitor");
 }
 
 static void
@@ -299,6 +343,8 @@ fill(esdm__monitor *m, const esdm__monitor_options *options, esdm_error *err)
         m->options.interval_ms = INTERVAL_MS;
     if ((m->options.modules & ESDM__MONITOR_TRACE) != 0)
         status = open_trace(m, err);
+    if (status == ESDM_OK && (m->options.modules & ESDM__MONITOR_STATS) != 0)
+        status = open_statistics(m, err);
     esdm__node_read(&m->first);
     m->last = m->first;
     return status;
@@ -319,7 +365,8 @@ esdm__monitor_new(const esdm__monitor_options *options, esdm__monitor **ret_moni
     esdm__who_ask(&m->who);
     atomic_init(&m->next_id, 1);
     esdm_status status = fill(m, options, err);
-    bool needs_thread = (options->modules & (ESDM__MONITOR_TRACE | ESDM__MONITOR_NODE)) != 0;
+    bool needs_thread = (options->modules & (ESDM__MONITOR_TRACE | ESDM__MONITOR_NODE)) != 0 ||
+                        m->stats_database != NULL;
     if (status == ESDM_OK && needs_thread && !start_thread(m))
         status = esdm__error_set(err, ESDM_ENOMEM, "the thread of the monitor cannot be started");
     if (status != ESDM_OK) {

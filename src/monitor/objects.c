@@ -31,17 +31,30 @@ object_free(esdm__object *object)
     free(object->container);
     free(object->dataset);
     free(object->target);
+    for (size_t i = 0; i < 3; i++)
+        free(object->plain[i]);
     free(object->key);
     free(object);
 }
 
+/* As people read it. */
+static char *
+unquoted(const char *json)
+{
+    json_t *value = json_loads(json, JSON_DECODE_ANY, NULL);
+    char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
+    json_decref(value);
+    return text;
+}
+
 static bool
-name_part(const char *text, char **ret_quoted)
+name_part(const char *text, char **ret_quoted, char **ret_plain)
 {
     if (text == NULL)
         return true;
     *ret_quoted = quoted(text);
-    return *ret_quoted != NULL;
+    *ret_plain = *ret_quoted != NULL ? unquoted(*ret_quoted) : NULL;
+    return *ret_plain != NULL;
 }
 
 static esdm__object *
@@ -51,8 +64,9 @@ object_new(const char *key, const char *container, const char *dataset, const ch
     if (object == NULL)
         return NULL;
     object->key = strdup(key);
-    if (object->key != NULL && name_part(container, &object->container) &&
-        name_part(dataset, &object->dataset) && name_part(target, &object->target))
+    if (object->key != NULL && name_part(container, &object->container, &object->plain[0]) &&
+        name_part(dataset, &object->dataset, &object->plain[1]) &&
+        name_part(target, &object->target, &object->plain[2]))
         return object;
     object_free(object);
     return NULL;

@@ -34,20 +34,10 @@ ends_with(const char *text, const char *end)
 esdm_status
 esdm__monitor_check_file(const char *file, const char *source, esdm_error *err)
 {
-    static const char *const databases[] = {".sqlite", ".sqlite3", ".db"};
-    bool database =
-        strncmp(file, "postgresql://", 13) == 0 || strncmp(file, "postgres://", 11) == 0;
-    for (size_t i = 0; i < sizeof databases / sizeof *databases; i++)
-        database = database || ends_with(file, databases[i]);
     if (ends_with(file, ".otf2"))
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "%s: '%.200s': this ESDM was not built with OTF2; a name that ends "
                                "in .jsonl gets JSON Lines, one in .json trace events for Perfetto",
-                               source, file);
-    if (database)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "%s: '%.200s': records do not go to databases; a name that ends in "
-                               ".jsonl gets JSON Lines, which databases load",
                                source, file);
     return ESDM_OK;
 }

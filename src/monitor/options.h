@@ -12,8 +12,10 @@
 
 /** Modules, as bits. */
 #define ESDM__MONITOR_STATS 0x1u /* counters per container, dataset and target */
-#define ESDM__MONITOR_TRACE 0x2u /* every span, as JSON Lines or Chrome trace events */
-#define ESDM__MONITOR_NODE  0x4u /* CPU, memory, network, block devices, energy of this node */
+#define ESDM__MONITOR_TRACE                                                                        \
+    0x2u                        /* every span: JSON Lines, Chrome trace events, rows of a table    \
+                                 */
+#define ESDM__MONITOR_NODE 0x4u /* CPU, memory, network, block devices, energy of this node */
 
 typedef struct esdm__monitor_options {
     uint32_t modules;      /* 0: nothing is observed */
@@ -33,7 +35,9 @@ typedef struct esdm__monitor_options {
  */
 esdm_status esdm__monitor_parse(const char *text, const char *source,
                                 esdm__monitor_options *options, esdm_error *err);
-/** Refuses names of files that ask for a form which this library does not write: OTF2, databases.
+/** Whether it is the name of a database: one in .sqlite, .sqlite3, .db, or a URL of PostgreSQL. */
+bool esdm__monitor_is_database(const char *file);
+/** Refuses names of files that ask for a form which this library does not write: OTF2.
  *  @param source where the name stands. ESDM_ENOTSUP, with what to do. */
 esdm_status esdm__monitor_check_file(const char *file, const char *source, esdm_error *err);
 /** The bit of a module's name; 0: there is none of that name. */

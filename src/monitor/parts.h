@@ -49,6 +49,7 @@ typedef struct esdm__object {
     char *container; /* owned; as JSON, with quotes; NULL: none */
     char *dataset;
     char *target;
+    char *plain[3];        /* the three, as UTF-8; owned; NULL: none */
     char *key;             /* the three, for comparison */
     atomic_bool described; /* by esdm__monitor_is_new() */
     esdm__counts counts[ESDM__SPAN_KINDS];
@@ -98,6 +99,7 @@ typedef struct esdm__who {
     pid_t pid;
     int rank; /* -1: none */
     char host[64];
+    char job[128];     /* of the scheduler or of MPI; else node and group of processes */
     char program[256]; /* as JSON, with quotes */
     uint64_t realtime_ns;
     uint64_t monotonic_ns;
@@ -105,12 +107,13 @@ typedef struct esdm__who {
 
 void esdm__who_ask(esdm__who *ret_who);
 /** %h, %p, %r: node, process, rank (0 without one), %%: a percent sign. A relative name
- *  begins in the current folder. Owned; NULL: no memory. */
+ *  begins in the current folder. URLs are taken as they are. Owned; NULL: no memory. */
 char *esdm__monitor_file(const char *pattern, const esdm__who *who);
 
 typedef struct esdm__sink {
-    char *path;           /* owned; made when there is something to write */
-    const esdm__who *who; /* borrowed */
+    struct esdm__database *database; /* borrowed; NULL: a file, of which the rest tells */
+    char *path;                      /* owned; made when there is something to write */
+    const esdm__who *who;            /* borrowed */
     bool opened;
     int fd;             /* -1: could not be opened: `failure` tells */
     atomic_int failure; /* errno; 0: none */
@@ -146,7 +149,10 @@ struct esdm__monitor {
     atomic_uint_fast64_t next_id;
     atomic_uint_fast64_t dropped;
     atomic_uint_fast64_t written;
-    esdm__sink *sink; /* of the thread alone while that runs; NULL: no trace */
+    esdm__sink *sink;                      /* of the thread alone while that runs; NULL: no trace */
+    struct esdm__database *trace_database; /* of the thread alone, too; NULL: none */
+    struct esdm__database *stats_database; /* the same; may be the same one */
+    atomic_bool has_stats;                 /* they are in their database */
     esdm__node_sample first;
     esdm__node_sample last; /* of the thread alone while that runs */
     pthread_t thread;
@@ -160,8 +166,10 @@ struct esdm__monitor {
     pthread_cond_t wakeup; /* stop has changed */
 };
 
-/** One line of JSON, appended to the file. */
+/** One line of JSON, appended to the file; when a database has them already, nothing. */
 void esdm__stats_write(esdm__monitor *monitor);
+/** Whether the program has done nothing with ESDM. */
+bool esdm__stats_are_empty(const esdm__monitor *monitor);
 uint64_t esdm__monitor_now_ns(void);
 /** Into the ring, or counted as dropped; takes its detail over. */
 void esdm__monitor_put(esdm__monitor *monitor, const esdm__record *record);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "monitor/database.h"
 #include "monitor/parts.h"
 #include "monitor/text.h"
 
@@ -67,6 +68,8 @@ esdm__sink_flush(esdm__sink *sink, const atomic_bool *give_up)
 {
     size_t bytes = sink->used;
     uint32_t lines = sink->lines;
+    if (sink->database != NULL)
+        esdm__database_flush(sink->database, false, give_up);
     sink->used = 0;
     sink->lines = 0;
     if (bytes == 0)
@@ -159,6 +162,8 @@ esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
 bool
 esdm__sink_line(esdm__sink *sink, const char *line, const atomic_bool *give_up)
 {
+    if (sink->database != NULL)
+        return esdm__database_dataset(sink->database, line, give_up);
     return sink->chrome || put(sink, give_up, "%s", line);
 }
 
@@ -166,6 +171,8 @@ bool
 esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__record *r,
                   const atomic_bool *give_up)
 {
+    if (sink->database != NULL)
+        return esdm__database_span(sink->database, object, r, give_up);
     const char *name = esdm__span_name((esdm__span_kind) r->kind);
     const char *container = object->container != NULL ? object->container : "null";
     const char *dataset = object->dataset != NULL ? object->dataset : "null";
@@ -221,6 +228,20 @@ esdm__sink_sample(esdm__sink *sink, const esdm__node_sample *b, const esdm__node
     double waiting = rate(b->cpu_wait_s, n->cpu_wait_s, cpu);
     double in = rate(b->disk_read_bytes, n->disk_read_bytes, s);
     double out = rate(b->disk_write_bytes, n->disk_write_bytes, s);
+    if (sink->database != NULL) {
+        const double numbers[] = {s,
+                                  busy,
+                                  waiting,
+                                  n->memory_bytes,
+                                  n->dirty_bytes,
+                                  rate(b->net_in_bytes, n->net_in_bytes, s),
+                                  rate(b->net_out_bytes, n->net_out_bytes, s),
+                                  in,
+                                  out,
+                                  rate(b->disk_busy_s, n->disk_busy_s, s),
+                                  rate(b->energy_j, n->energy_j, s)};
+        return esdm__database_sample(sink->database, numbers, n->at_ns, give_up);
+    }
     if (sink->chrome)
         return put(sink, give_up,
                    "{\"name\":\"node\",\"ph\":\"C\",\"ts\":%" PRIu64

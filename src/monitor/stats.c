@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/plain_locale.h"
+#include "monitor/database.h"
 #include "monitor/parts.h"
 
 static void
@@ -75,11 +77,20 @@ put_all(FILE *out, esdm__monitor *m)
                    who->program, who->host, (int) who->pid, who->rank, who->realtime_ns,
                    (double) (esdm__monitor_now_ns() - who->monotonic_ns) / 1e9,
                    esdm__monitor_dropped(m));
+    const char *why = m->trace_database != NULL ? esdm__database_failure(m->trace_database) : NULL;
+    if (why == NULL && m->stats_database != NULL)
+        why = esdm__database_failure(m->stats_database);
+    json_t *quoted = why != NULL ? json_string(why) : NULL;
+    char *text = quoted != NULL ? json_dumps(quoted, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
     int failure = m->sink != NULL ? atomic_load(&m->sink->failure) : 0;
-    if (failure != 0)
+    if (text != NULL)
+        (void) fputs(text, out);
+    else if (failure != 0)
         (void) fprintf(out, "\"%s\"", strerrordesc_np(failure));
     else
         (void) fputs("null", out);
+    free(text);
+    json_decref(quoted);
     (void) fputs(",\"spans\":[", out);
     unsigned count = atomic_load(&m->objects.count);
     for (unsigned i = 1; i < count; i++) {
@@ -112,8 +123,8 @@ append(const char *path, const char *text, size_t bytes)
 }
 
 /* Programs that do nothing with ESDM are no news. */
-static bool
-is_empty(const esdm__monitor *m)
+bool
+esdm__stats_are_empty(const esdm__monitor *m)
 {
     for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
         esdm__span_counts c;
@@ -127,10 +138,12 @@ is_empty(const esdm__monitor *m)
 void
 esdm__stats_write(esdm__monitor *m)
 {
-    if (is_empty(m))
+    if (esdm__stats_are_empty(m) || atomic_load(&m->has_stats))
         return;
-    const char *pattern =
-        m->options.stats_file != NULL ? m->options.stats_file : ESDM__MONITOR_STATS_FILE;
+    /* What a database has not taken stays beside the program. */
+    const char *pattern = m->options.stats_file != NULL && m->stats_database == NULL
+                              ? m->options.stats_file
+                              : ESDM__MONITOR_STATS_FILE;
     char *path = esdm__monitor_file(pattern, &m->who);
     char *text = NULL;
     size_t bytes = 0;

@@ -27,6 +27,19 @@ rank_of_job(void)
     return -1;
 }
 
+/* What the processes of one run have in common. */
+static void
+ask_job(esdm__who *who)
+{
+    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
+                                            "PMIX_NAMESPACE", NULL};
+    const char *job = NULL;
+    for (const char *const *name = variables; *name != NULL && job == NULL; name++)
+        job = secure_getenv(*name);
+    if (job == NULL || job[0] == '\0' || esdm_text_printable(job, who->job, sizeof who->job) == 0)
+        (void) snprintf(who->job, sizeof who->job, "%s.%d", who->host, (int) getpgrp());
+}
+
 void
 esdm__who_ask(esdm__who *ret_who)
 {
@@ -36,6 +49,7 @@ esdm__who_ask(esdm__who *ret_who)
     if (gethostname(ret_who->host, sizeof ret_who->host - 1) != 0 || ret_who->host[0] == '\0' ||
         strchr(ret_who->host, '/') != NULL)
         (void) snprintf(ret_who->host, sizeof ret_who->host, "node");
+    ask_job(ret_who);
     (void) esdm_text_printable(program_invocation_short_name, name, sizeof name);
     json_t *text = json_string(name);
     size_t bytes = text != NULL ? json_dumpb(text, ret_who->program, sizeof ret_who->program - 1,
@@ -58,10 +72,11 @@ esdm__monitor_file(const char *pattern, const esdm__who *who)
     if (out == NULL)
         return NULL;
     char folder[PATH_MAX]; /* the program may go elsewhere */
-    if (pattern[0] != '/' && getcwd(folder, sizeof folder) != NULL)
+    bool url = strstr(pattern, "://") != NULL;
+    if (!url && pattern[0] != '/' && getcwd(folder, sizeof folder) != NULL)
         (void) fprintf(out, "%s/", folder);
     for (const char *at = pattern; *at != '\0'; at++) {
-        char code = at[0] == '%' ? at[1] : '\0';
+        char code = at[0] == '%' && !url ? at[1] : '\0';
         if (code == 'h')
             (void) fputs(who->host, out);
         else if (code == 'p')

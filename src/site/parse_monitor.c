@@ -2,6 +2,7 @@
 
 /* "monitor": what is observed, unless $ESDM_MONITOR says otherwise. */
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,10 @@ parse_file(const esdm__json_node *node, const char *key, const esdm__site_folder
         esdm_status status = esdm__monitor_check_file(json_string_value(member.value), source, err);
         if (status != ESDM_OK)
             return status;
+        if (strstr(json_string_value(member.value), "://") != NULL) {
+            *ret_file = strdup(json_string_value(member.value));
+            return *ret_file != NULL ? ESDM_OK : esdm__error_nomem(err, PATH_MAX, source);
+        }
     }
     return esdm__site_directory(&member, folder, ret_file, err);
 }

@@ -200,6 +200,12 @@ gint tool_by_text(gconstpointer a, gconstpointer b);
  *  NULL: it cannot be read. */
 GPtrArray *tool_folder_names(const char *folder, GError **error);
 
+/* ---- records of programs (common/records.c) -------------------------------------------------- */
+
+/** Lines of JSON of a file, or of a database as in esdm_records_read(); owned. NULL: they cannot be
+ *  read, which was told; `ret_exit` is then what the tool ends with. */
+char *tool_records_text(const char *source, tool_exit *ret_exit);
+
 /* ---- programs (common/program.c) ------------------------------------------------------------ */
 
 /** The path of another tool, which lies beside this one, else its name alone; owned. */

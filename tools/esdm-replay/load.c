@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "esdm/monitor.h"
+
 #define LINE_MOST (UINT64_C(1) << 24)
 
 /** A file while it is read. */
@@ -14,6 +16,7 @@ typedef struct reader {
     replay_load *load;
     const char *path;
     guint64 line;
+    bool good;          /* of a database: no line was wrong */
     GHashTable *by_pid; /* replay_process; of this file */
     GHashTable *files;  /* replay_file by name; of all files */
 } reader;
@@ -468,6 +471,31 @@ load_file(replay_load *load, const char *path, GHashTable *files)
     return good ? TOOL_OK : TOOL_FAILED;
 }
 
+static bool
+take_line(void *context, const char *line)
+{
+    reader *r = context;
+    r->line++;
+    r->good = add_line(r, line, strlen(line));
+    return r->good;
+}
+
+static tool_exit
+load_database(replay_load *load, const char *source, GHashTable *files)
+{
+    esdm_error err = {0};
+    reader r = {.load = load,
+                .path = source,
+                .good = true,
+                .by_pid = g_hash_table_new(g_direct_hash, g_direct_equal),
+                .files = files};
+    esdm_status status = esdm_records_read(source, take_line, &r, &err);
+    g_hash_table_destroy(r.by_pid);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    return r.good ? TOOL_OK : TOOL_FAILED;
+}
+
 static tool_exit
 load_folder(replay_load *load, const char *path, GHashTable *files)
 {
@@ -498,8 +526,9 @@ replay_load_paths(char **paths, guint count, replay_load *ret)
                          .meetings = g_array_new(FALSE, FALSE, sizeof(guint))};
     GHashTable *files = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < count && result == TOOL_OK; i++)
-        result = g_file_test(paths[i], G_FILE_TEST_IS_DIR) ? load_folder(ret, paths[i], files)
-                                                           : load_file(ret, paths[i], files);
+        result = esdm_records_are_in_database(paths[i])      ? load_database(ret, paths[i], files)
+                 : g_file_test(paths[i], G_FILE_TEST_IS_DIR) ? load_folder(ret, paths[i], files)
+                                                             : load_file(ret, paths[i], files);
     g_hash_table_destroy(files);
     return result == TOOL_OK ? replay_settle(ret) : result;
 }

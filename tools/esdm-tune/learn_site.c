@@ -73,13 +73,11 @@ add_line(GPtrArray *ways, const json_t *line, gint64 *offset_ns)
 static tool_exit
 load_file(GPtrArray *ways, const char *path)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
+    tool_exit result = TOOL_OK;
     gint64 offset_ns = 0;
-    if (!g_file_get_contents(path, &text, NULL, &error)) {
-        tool_error("%s", error->message);
-        return TOOL_NOT_FOUND;
-    }
+    g_autofree char *text = tool_records_text(path, &result);
+    if (text == NULL)
+        return result;
     for (char *at = text; at != NULL && *at != '\0';) {
         char *end = strchr(at, '\n');
         json_t *line = json_loadb(at, end != NULL ? (size_t) (end - at) : strlen(at), 0, NULL);
@@ -200,7 +198,8 @@ tune_learn_site(char **paths)
     for (char **path = paths; *path != NULL && result == TOOL_OK; path++)
         result = load(ways, *path);
     if (result == TOOL_OK && ways->len == 0) {
-        tool_error("there are no requests to targets in these records: it takes traces (.jsonl) of "
+        tool_error("there are no requests to targets in these records: it takes traces (.jsonl, "
+                   ".sqlite, postgresql://…) of "
                    "programs that used the site, by ESDM_MONITOR=trace:FILE or esdm-run --records");
         return TOOL_FAILED;
     }

@@ -256,16 +256,14 @@ add_targets(learn_table *t, const GPtrArray *spans)
 static tool_exit
 load_lines(learn_table *t, const char *path)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
+    tool_exit read = TOOL_OK;
     if (t->features > 0)
         return claim(t, span_features, TARGETS_FROM, path) == TOOL_OK && t->rows == 0
                    ? TOOL_OK
                    : tool_usage("--learn: one file of JSON Lines at a time");
-    if (!g_file_get_contents(path, &text, NULL, &error)) {
-        tool_error("%s", error->message);
-        return TOOL_NOT_FOUND;
-    }
+    g_autofree char *text = tool_records_text(path, &read);
+    if (text == NULL)
+        return read;
     g_autoptr(GPtrArray) spans = g_ptr_array_new_with_free_func((GDestroyNotify) json_decref);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++) {

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/sqlite_files.h"
 #include "sql.h"
 
 typedef struct open_file {
@@ -223,7 +224,7 @@ install(void)
 }
 
 void
-sqlite__high_descriptors(void)
+esdm__sqlite_high_descriptors(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void) pthread_once(&once, install);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sqlite_files.h"
 #include "store.h"
 
 /* A thread that forks within a visitor holds a mutex itself: do not wait for ever. */
@@ -82,7 +83,7 @@ after_fork_in_child(void)
 static void
 register_handlers(void)
 {
-    sqlite__high_descriptors();
+    esdm__sqlite_high_descriptors();
     (void) pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/sqlite_files.h"
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -89,7 +90,7 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
                   esdm_error *err)
 {
     *link = (sqlite__link){.label = label};
-    sqlite__high_descriptors();
+    esdm__sqlite_high_descriptors();
     int code =
         sqlite3_open_v2(file, &link->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
     if (code == SQLITE_OK)

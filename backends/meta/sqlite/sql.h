@@ -165,8 +165,6 @@ typedef struct sqlite__link {
 /** Gives a connection the functions of sums.c. Returns an SQLite result code. */
 int sqlite__sums_register(sqlite3 *db);
 
-/** Makes SQLite open its files under high numbers from now on (descriptors.c). */
-void sqlite__high_descriptors(void);
 /** Opens `file` (a name or a file: URI) with SQLITE_OPEN_* flags and sets the connection up. */
 esdm_status sqlite__link_open(sqlite__link *link, const char *file, const char *label, int flags,
                               esdm_error *err);

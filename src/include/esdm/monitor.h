@@ -28,6 +28,26 @@ ESDM_API void esdm_call_begin(const esdm_dataset *dataset, esdm_call *call);
  *  caller's memory. @param failed whether the caller gets an error. */
 ESDM_API void esdm_call_end(const esdm_call *call, bool writes, uint64_t bytes, bool failed);
 
+/** Whether records of programs (`"monitor"`) lie in a database: a name in .sqlite, .sqlite3 or .db,
+ *  or a URL of PostgreSQL; `#RUN` may follow. Any thread. */
+ESDM_API bool esdm_records_are_in_database(const char *source);
+
+/** Takes one line of JSON, without an end of line; borrowed. @return false: no more is wanted. */
+typedef bool (*esdm_records_line_fn)(void *context, const char *line);
+
+/**
+ * Reads records out of a database, as the lines that files of JSON have: of each process the line
+ * `process`, its datasets, spans and samples of the node, its end, and its statistics.
+ *
+ * @param source database, or `DATABASE#RUN`: one run alone, by its name in the column `job`;
+ *        `#latest`: the one that began last. Borrowed.
+ * @param take called by this thread; no function of this header may be called in it.
+ * @return ESDM_ENOENT: no such file, records or run; ESDM_ENOTSUP: of another format, or there is
+ *         no libpq; ESDM_ETIMEDOUT: a server does not answer, or a lock is not given up; ESDM_EIO.
+ */
+ESDM_API esdm_status esdm_records_read(const char *source, esdm_records_line_fn take, void *context,
+                                       esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif
