@@ -111,6 +111,10 @@ print_verdict(const tune_search *s)
         (void) printf("\nFound: %s. In %u pairs of runs, one after the other, it took %.2f of the "
                       "time that the site takes as it is.\n",
                       text, s->after->len, s->ratio);
+    } else if (s->after->len > 0 && s->ratio >= 1) {
+        (void) printf("\nThe site stays as it is: %s seemed faster in the search, but was not when "
+                      "both ran in turn: it took %.2f times as long (median, pairs of runs: %u).\n",
+                      text, s->ratio, s->after->len);
     } else if (s->after->len > 0) {
         (void) printf("\nThe site stays as it is: %s seemed faster, but is not surely so: it "
                       "took %.2f of the time (median of %u pairs of runs, one after the other).\n",
