@@ -2,6 +2,8 @@
 /* esdm-explain: says what a run did, why it took so long, and what would help. */
 #include "esdm-explain/esdm-explain.h"
 
+#include "esdm/monitor.h"
+
 static const tool_help help = {
     .name = "esdm-explain",
     .arguments = "FOLDER",
@@ -45,6 +47,9 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
         return tool_usage("one folder with the records of a run");
+    if (esdm_records_are_in_database(argv[1]))
+        return tool_usage("what ESDM itself did is in databases, for esdm-tune --learn and "
+                          "esdm-replay; to explain a run takes a folder of esdm-run --records");
     tool_exit status = run_load(argv[1], &r);
     if (status != TOOL_OK)
         return status;

@@ -45,6 +45,7 @@ def test_sqlite_has_what_files_have():
         check_learned(f"{base}#latest")
         check_learned(f"{base}#42.it's")
         expect_error(run([tool("esdm-replay"), f"{base}#43"], check=False), "the run 43")
+        expect_error(run([tool("esdm-explain"), base], check=False), "esdm-run --records")
 
 
 def test_programs_share_a_file():
