@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define PREFIX "esdm_"
+/* Up to this level of deflate time matters more than bytes. */
+#define FAST_LEVEL 2u
 /* Levels of deflate from which on few bytes matter more than time. */
 #define ARCHIVE_LEVEL 7u
 
@@ -268,10 +270,13 @@ esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level
 {
     esdm_accuracy accuracy;
     esdm_error err;
-    if (level < ARCHIVE_LEVEL || !esdm_dataset_accuracy(var->dataset, &accuracy))
+    if ((level > FAST_LEVEL && level < ARCHIVE_LEVEL) ||
+        !esdm_dataset_accuracy(var->dataset, &accuracy))
         return NC_NOERR;
+    if (level <= FAST_LEVEL && accuracy.mode != ESDM_MODE_BALANCED)
+        return NC_NOERR; /* stated otherwise */
     accuracy.stated |= ESDM_ACCURACY_MODE;
-    accuracy.mode = ESDM_MODE_ARCHIVE;
+    accuracy.mode = level <= FAST_LEVEL ? ESDM_MODE_FAST : ESDM_MODE_ARCHIVE;
     esdm_status st = esdm_dataset_set_accuracy(var->dataset, &accuracy, &err);
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "set compression in", file->name);
 }

@@ -66,7 +66,8 @@ static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
                                     [ESDM_MODE_BALANCED] = "balanced",
                                     [ESDM_MODE_ARCHIVE] = "archive",
                                     [ESDM_MODE_ENERGY] = "energy",
-                                    [ESDM_MODE_PROGRESSIVE] = "progressive"};
+                                    [ESDM_MODE_PROGRESSIVE] = "progressive",
+                                    [ESDM_MODE_FAST] = "fast"};
 static const char *const speed_units[] = {[ESDM_SPEED_BYTES] = "B/s",
                                           [ESDM_SPEED_NETWORK] = "network",
                                           [ESDM_SPEED_NODE_LOCAL] = "node-local",
@@ -271,13 +272,13 @@ read_speed(const value *v, esdm_speed *ret_speed)
 static esdm_status
 read_mode(const value *v, esdm_accuracy_mode *ret_mode)
 {
-    for (int mode = ESDM_MODE_SPEED; mode <= ESDM_MODE_PROGRESSIVE; mode++) {
+    for (int mode = ESDM_MODE_SPEED; mode <= ESDM_MODE_FAST; mode++) {
         if (strcmp(v->text, modes[mode]) == 0) {
             *ret_mode = (esdm_accuracy_mode) mode;
             return ESDM_OK;
         }
     }
-    return wrong(v, "expected speed, balanced, archive, energy or progressive");
+    return wrong(v, "expected speed, fast, balanced, archive, energy or progressive");
 }
 
 static esdm_status

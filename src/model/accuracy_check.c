@@ -35,7 +35,7 @@ is_right(const esdm__quantity *q, const esdm_accuracy *a, bool stored)
     case ESDM__SPEED:
         return speed_is_right(member);
     case ESDM__MODE:
-        return a->mode >= ESDM_MODE_SPEED && a->mode <= ESDM_MODE_PROGRESSIVE;
+        return a->mode >= ESDM_MODE_SPEED && a->mode <= ESDM_MODE_FAST;
     case ESDM__NUMBERS:
         for (uint32_t i = 0; i < a->exact_count && i < ESDM_ACCURACY_EXACT_MAX; i++)
             if (!isfinite(a->exact_values[i]))

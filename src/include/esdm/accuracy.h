@@ -61,13 +61,15 @@ enum {
 
 /** What compression is for. */
 typedef enum esdm_accuracy_mode {
-    ESDM_MODE_SPEED = 1,      /**< the program shall wait as little as possible */
-    ESDM_MODE_BALANCED = 2,   /**< the least time for writing and one reading; the default */
-    ESDM_MODE_ARCHIVE = 3,    /**< the fewest bytes; what is read together is stored in blocks of up
-                                   to 16 MiB, each of which is decoded as a whole */
-    ESDM_MODE_ENERGY = 4,     /**< the least work of CPU and storage together */
-    ESDM_MODE_PROGRESSIVE = 5 /**< as balanced, in layers: who opens `NAME?accuracy=1%` reads only
+    ESDM_MODE_SPEED = 1,    /**< the program shall wait as little as possible */
+    ESDM_MODE_BALANCED = 2, /**< the least time for writing and one reading; the default */
+    ESDM_MODE_ARCHIVE = 3,  /**< the fewest bytes; what is read together is stored in blocks of up
+                                 to 16 MiB, each of which is decoded as a whole */
+    ESDM_MODE_ENERGY = 4,   /**< the least work of CPU and storage together */
+    ESDM_MODE_PROGRESSIVE = 5, /**< as balanced, in layers: who opens `NAME?accuracy=1%` reads only
                                    the bytes of which numbers become so accurate */
+    ESDM_MODE_FAST = 6 /**< fewer bytes, by codecs that take little of the program's time: what a
+                            program means that asks netCDF-4 for deflate of level 1 */
 } esdm_accuracy_mode;
 
 /** Speeds in bytes per second, or as multiples of what the site's model knows. */
@@ -190,10 +192,10 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * Values: numbers; of `psnr` also `60 dB`; of relative quantities also `1 %`; of `conserve` also
  * `sum` and `mean` (1e-6); of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`,
  * `1.5 GiB/s`, `0.5 network`, `2 node-local`, `1 shared`; of `mode` `speed`, `balanced`, `archive`,
- * `energy`, `progressive`. What has the units of the dataset may name them: `0.01 K`. The dataset's
- * own units are understood, and those that differ from it by a prefix (`10 mK`, `1 hPa` for `Pa`).
- * Of `regions` several, separated by ';': `WHERE: TOLERANCES`, with tolerances separated by ','.
- * WHERE is `box=WEST,SOUTH,EAST,NORTH` in degrees (WEST > EAST goes around), or
+ * `energy`, `progressive`, `fast`. What has the units of the dataset may name them: `0.01 K`. The
+ * dataset's own units are understood, and those that differ from it by a prefix (`10 mK`, `1 hPa`
+ * for `Pa`). Of `regions` several, separated by ';': `WHERE: TOLERANCES`, with tolerances separated
+ * by ','. WHERE is `box=WEST,SOUTH,EAST,NORTH` in degrees (WEST > EAST goes around), or
  * `level=1000..500 hPa`, or `mask=sftlf>=50` (>, <, <=, = as well; > is >=), or several of them
  * with '&' between: `box=-10,35,30,60 & level=850 hPa: abs=0.01 K`.
  *

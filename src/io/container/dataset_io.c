@@ -171,9 +171,9 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
     const esdm_session *session = dataset->group->container->session;
     esdm_accuracy accuracy;
-    bool archive = dataset->stated->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy) &&
-                   (accuracy.stated & ESDM_ACCURACY_MODE) != 0 &&
-                   accuracy.mode == ESDM_MODE_ARCHIVE;
+    bool chosen = dataset->stated->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy);
+    bool archive =
+        chosen && (accuracy.stated & ESDM_ACCURACY_MODE) != 0 && accuracy.mode == ESDM_MODE_ARCHIVE;
     uint64_t preferred = session->fragment_bytes;
     io->block_bytes = archive ? archive_block_bytes(session, io) : 0;
     if (io->block_bytes > preferred && !session->site->engine.fragment_stated)
@@ -183,7 +183,10 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
     if (!archive && io->minimum_bytes > SMALL_FRAGMENT_BYTES)
         io->minimum_bytes = SMALL_FRAGMENT_BYTES;
     io->direct_bytes = preferred;
-    if (!archive && io->direct_bytes > ESDM__DIRECT_BYTES)
+    /* Where data are encoded a copy costs little, and what was gathered keeps all threads busy. */
+    io->encodes =
+        chosen && (accuracy.stated & ESDM_ACCURACY_MODE) != 0 && accuracy.mode == ESDM_MODE_FAST;
+    if (!archive && !io->encodes && io->direct_bytes > ESDM__DIRECT_BYTES)
         io->direct_bytes = ESDM__DIRECT_BYTES;
     io->gather.limit_bytes = preferred;
 }

@@ -125,6 +125,7 @@ typedef struct esdm__dataset_io {
     uint64_t minimum_bytes;      /* of fragments when chunks are grouped; these under write_lock */
     uint64_t preferred_bytes;    /* of fragments */
     uint64_t direct_bytes;       /* writes from here on are not gathered */
+    bool encodes;                /* in mode fast: for all threads at once */
     uint64_t block_bytes;        /* of codecs that the engine chose; 0: the usual */
 } esdm__dataset_io;
 

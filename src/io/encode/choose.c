@@ -28,7 +28,7 @@
 
 /* ---- candidates --------------------------------------------------------------------------- */
 
-enum { SPEED = 1, BALANCED = 2, ARCHIVE = 4, ENERGY = 8, PROGRESSIVE = 16 };
+enum { SPEED = 1, BALANCED = 2, ARCHIVE = 4, ENERGY = 8, PROGRESSIVE = 16, FAST = 32 };
 
 typedef struct candidate {
     const char *chain;
@@ -45,23 +45,25 @@ typedef struct candidate {
 /* What experience leaves over; how many bytes they make is tried. Codecs that are not there are
  * passed over. */
 static const candidate candidates[] = {
-    {"none", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY, false, 20000, 20000},
-    {"lz4", ESDM_EFFORT_FAST, false, SPEED | ENERGY, false, 1500, 6000},
-    {"shuffle+lz4", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY, true, 1300, 4500},
-    {"shuffle+zstd", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY, true, 600, 2200},
+    {"none", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, false, 20000, 20000},
+    {"lz4", ESDM_EFFORT_FAST, false, SPEED | ENERGY | FAST, false, 1500, 6000},
+    {"shuffle+lz4", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, true, 1300, 4500},
+    {"shuffle+zstd", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, true, 600, 2200},
     {"shuffle+zstd", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, true, 12, 2000},
-    {"zstd", ESDM_EFFORT_FAST, false, BALANCED | ENERGY, false, 500, 1800},
+    {"zstd", ESDM_EFFORT_FAST, false, BALANCED | ENERGY | FAST, false, 500, 1800},
     {"zstd", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 10, 1500},
-    {"field", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY, false, 600, 1700},
+    {"field", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, false, 600, 1700},
     {"field", ESDM_EFFORT_BALANCED, false, BALANCED | PROGRESSIVE, false, 300, 900},
     {"field", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 60, 170},
-    {"none", ESDM_EFFORT_FAST, true, SPEED | ENERGY, false, 20000, 20000},
-    {"shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 600, 2200},
-    {"bitround+shuffle+lz4", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 1000, 4500},
-    {"bitround+shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 550, 2200},
+    {"none", ESDM_EFFORT_FAST, true, SPEED | ENERGY | FAST, false, 20000, 20000},
+    {"shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY | FAST, true, 600, 2200},
+    {"bitround+shuffle+lz4", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY | FAST, true, 1000,
+     4500},
+    {"bitround+shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY | FAST, true, 550,
+     2200},
     {"bitround+shuffle+zstd", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, true, 12, 2000},
     {"bitround+zstd", ESDM_EFFORT_BALANCED, true, BALANCED | ARCHIVE, false, 200, 1800},
-    {"field", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, false, 1500, 3500},
+    {"field", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY | FAST, false, 1500, 3500},
     {"field", ESDM_EFFORT_BALANCED, true, BALANCED | PROGRESSIVE, false, 600, 1300},
     {"field", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, false, 30, 170},
 };
@@ -86,6 +88,8 @@ prices_of(esdm_accuracy_mode mode, bool lossy)
         return (prices){PROGRESSIVE, 30e6, 1};
     case ESDM_MODE_ENERGY:
         return (prices){ENERGY, 1e9, 1};
+    case ESDM_MODE_FAST: /* a tenth of the bytes is worth what the fastest good codecs cost */
+        return (prices){FAST, 60e6, 1};
     default: /* what one of many cores has of a computing centre's storage; with a tolerance most
               * bytes go anyhow, and those that are left are worth half as much */
         return (prices){BALANCED, lossy ? 30e6 : 15e6, 1};
@@ -99,7 +103,7 @@ prices_here(const esdm__wish *wish)
 {
     prices p = prices_of(wish->mode, wish->numbers->accuracy != NULL);
     bool counts = p.mode == SPEED || p.mode == ENERGY ||
-                  (p.mode == BALANCED && wish->bandwidth < p.bandwidth);
+                  ((p.mode == BALANCED || p.mode == FAST) && wish->bandwidth < p.bandwidth);
     if (wish->bandwidth > 0 && counts)
         p.bandwidth = wish->bandwidth;
     return p;

@@ -19,6 +19,8 @@
 #define PENDING_INLINE_BYTES (UINT64_C(8) << 20)
 /* Parts of large chunks, at least. */
 #define PART_BYTES (UINT64_C(2) << 20)
+/* And of what is encoded. */
+#define ENCODED_PART_BYTES (UINT64_C(256) << 10)
 /* Largest element of a fragment that is stored as one. */
 #define CONSTANT_BYTES 4096u
 
@@ -496,6 +498,17 @@ may_cut_chunks(const round *r)
     return r->io->block_bytes == 0 && !esdm__elements_vary(r->elements);
 }
 
+/* Fragments for all threads, as long as they do not get too small; at most `bytes` each. */
+static uint64_t
+share_of_thread(const round *r, uint64_t bytes)
+{
+    uint64_t threads = r->dataset->group->container->session->site->engine.threads;
+    uint64_t each = esdm__box_elements(r->box) * r->elements->bytes;
+    each = threads > 1 ? (each + threads - 1) / threads : bytes;
+    each = each > ENCODED_PART_BYTES ? each : ENCODED_PART_BYTES;
+    return each < bytes ? each : bytes;
+}
+
 static esdm__layout
 layout_of(const round *r, esdm__cut cut)
 {
@@ -517,6 +530,8 @@ layout_of(const round *r, esdm__cut cut)
         if (esdm__box_elements(&chunk) > limit / layout.element_bytes)
             layout.chunk = NULL;
     }
+    if (layout.chunk == NULL && io->encodes && may_cut_chunks(r))
+        layout.preferred_bytes = share_of_thread(r, layout.preferred_bytes);
     if (layout.chunk != NULL && may_cut_chunks(r)) {
         layout.parts = dataset->group->container->session->site->engine.threads;
         layout.part_bytes = PART_BYTES;
