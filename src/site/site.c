@@ -250,6 +250,9 @@ esdm__site_free(esdm__site *site)
         free(site->references.roots[i]);
     free(site->references.roots);
     free(site->references.ca_file);
+    if (site->references.s3 != NULL)
+        explicit_bzero(site->references.s3, strlen(site->references.s3));
+    free(site->references.s3);
     esdm__site_rules_free(site);
     esdm__site_views_free(site);
     free(site->engine.codec);

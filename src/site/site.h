@@ -118,6 +118,8 @@ typedef struct esdm__site_references {
     size_t nroots;      /* 0 and limited: none */
     uint64_t timeout_s; /* of a request to a web server; 0: not stated */
     char *ca_file;      /* of whom certificates of web servers may be; NULL: the system's. Owned */
+    char *s3;           /* JSON: places whose objects are asked for with keys, which it may hold;
+                           NULL: none. Owned */
 } esdm__site_references;
 
 /** Most levels of a view. */

@@ -83,7 +83,7 @@ is_secret(const char *key, const json_t *value)
     return strcmp(key, "connection") == 0 && strstr(text, "password") != NULL;
 }
 
-/* Of a target or of the metadata store. */
+/* Of a target, of the metadata store, or of a place that references are read from. */
 static bool
 has_secret(json_t *object)
 {
@@ -104,6 +104,11 @@ esdm__site_holds_secret(const json_t *root)
     json_t *target = NULL;
     if (has_secret(json_object_get(root, "metadata")))
         return true;
+    json_array_foreach(json_object_get(json_object_get(root, "references"), "s3"), index, target)
+    {
+        if (has_secret(target))
+            return true;
+    }
     json_array_foreach(json_object_get(root, "targets"), index, target)
     {
         if (has_secret(target))

@@ -3,12 +3,13 @@
 /** @file Where the keys come from: configuration, environment, AWS credentials files. */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "options.h"
+#include "credentials.h"
 
 #define FILE_MAX_BYTES ((size_t) 1 << 20)
 

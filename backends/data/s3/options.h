@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "credentials.h"
 #include "esdm/sys/plugin.h"
 
 #define S3__PART_LEAST (UINT64_C(5) << 20) /* S3's rule; only the last part may be smaller */
@@ -35,14 +36,6 @@ typedef struct s3__options {
     uint64_t memory_bytes; /* of the parts being filled or sent, about */
 } s3__options;
 
-/** Never printed. `source` says where they come from, for messages. */
-typedef struct s3__credentials {
-    char *access_key;
-    char *secret_key;
-    char *session_token; /* NULL: none */
-    char *source;
-} s3__credentials;
-
 /**
  * Reads and checks the target's object. ESDM_EINVAL names the path and the key; a value is never
  * quoted when it may be a secret.
@@ -54,29 +47,5 @@ typedef struct s3__credentials {
 esdm_status s3__options_read(const esdm_plugin_config *config, s3__options *ret_options,
                              s3__credentials *ret_credentials, esdm_error *err);
 void s3__options_clear(s3__options *options);
-void s3__credentials_clear(s3__credentials *credentials); /* overwrites the secrets */
-
-/** A text that may be NULL is overwritten and freed. */
-void s3__forget(char *secret);
-
-/**
- * Finds a profile in the text of an AWS credentials file.
- * @param ret_credentials zeroed before; `source` is left NULL.
- * @return ESDM_ENOENT: no such profile; ESDM_EINVAL: it lacks a key (`err` names it and the line,
- *         never a value). ESDM_ENOMEM.
- */
-esdm_status s3__credentials_parse(const char *text, const char *profile,
-                                  s3__credentials *ret_credentials, esdm_error *err);
-
-/* credentials.c; used by options.c alone */
-typedef struct s3__credential_options {
-    const char *access_key; /* all may be NULL */
-    const char *secret_key;
-    const char *session_token;
-    const char *profile;
-    const char *file;
-} s3__credential_options;
-esdm_status s3__credentials_find(const s3__credential_options *wanted,
-                                 s3__credentials *ret_credentials, esdm_error *err);
 
 #endif

@@ -239,6 +239,35 @@ conditions(const http__request *r)
     return curl_slist_append(NULL, line);
 }
 
+/* SHA-256 of nothing: there is a digest of the contents in each request of S3. */
+#define NO_CONTENTS                                                                                \
+    "X-Amz-Content-Sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* @param headers are added to, and returned. */
+static struct curl_slist *
+sign(const http__request *r, CURL *easy, struct curl_slist *headers)
+{
+    if (r->place == NULL)
+        return headers;
+    const s3__credentials *keys = &r->place->keys;
+    char *url = http__signed_url(r->url);
+    if (url != NULL)
+        (void) curl_easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
+    free(url);
+    headers = curl_slist_append(headers, NO_CONTENTS);
+    (void) curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, r->place->sigv4);
+    (void) curl_easy_setopt(easy, CURLOPT_USERNAME, keys->access_key);
+    (void) curl_easy_setopt(easy, CURLOPT_PASSWORD, keys->secret_key);
+    if (keys->session_token == NULL)
+        return headers;
+    char *line = NULL;
+    if (asprintf(&line, "X-Amz-Security-Token: %s", keys->session_token) < 0)
+        return headers; /* the server refuses it */
+    headers = curl_slist_append(headers, line);
+    s3__forget(line);
+    return headers;
+}
+
 static CURLcode
 attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_ms)
 {
@@ -252,9 +281,9 @@ attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_
     esdm__buffer_clear(&r->body);
     esdm__buffer_init(&r->body);
     contents c = {.request = r, .easy = easy};
-    struct curl_slist *headers = conditions(r);
     uint64_t connect_ms = left_ms < CONNECT_MS ? left_ms : CONNECT_MS;
     (void) curl_easy_setopt(easy, CURLOPT_URL, r->url);
+    struct curl_slist *headers = sign(r, easy, conditions(r));
     (void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* the site allows this place */
     (void) curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -357,6 +386,10 @@ esdm_status
 http__ask(http__source *source, http__request *r, esdm_error *err)
 {
     uint64_t end_ms = now_ms() + source->timeout_ms;
+    r->place = http__place_of(source, r->url);
+    if (r->place != NULL && r->place->problem.status != ESDM_OK)
+        return esdm__error_set(err, r->place->problem.status, "'%s': %.300s", r->url,
+                               r->place->problem.message);
     CURL *easy = take_handle(source);
     if (easy == NULL)
         return esdm__error_nomem(err, 4096, "a request");
@@ -388,7 +421,14 @@ http__refuse(const http__request *r, esdm_error *err)
                                r->status);
     case 401:
     case 403:
-        return esdm__error_set(err, ESDM_EACCES, "'%s': the server does not allow it (status %ld)",
+        if (r->place != NULL)
+            return esdm__error_set(err, ESDM_EACCES,
+                                   "'%s': the server does not allow it to the keys of %s (status "
+                                   "%ld; the region and this machine's clock count, too)",
+                                   r->url, r->place->keys.source, r->status);
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s': the server does not allow it (status %ld; a bucket on S3 "
+                               "that wants a signature is named in \"references.s3\")",
                                r->url, r->status);
     case 412:
     case 416:

@@ -5,20 +5,32 @@
 /** @file What the files of the plug-in share. */
 
 #include <curl/curl.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "base/buffer.h"
+#include "credentials.h"
 #include "esdm/sys/source.h"
 
 #define HTTP__IDLE_MAX 32u
 /** Of objects up to that a server without ranges may send all for a part of it. */
 #define HTTP__WHOLE_BYTES (UINT64_C(16) << 20)
 
+/** What lies below a URL is asked for with a signature of S3. */
+typedef struct http__place {
+    char *url;   /* owned */
+    char *sigv4; /* "aws:amz:REGION:s3"; owned */
+    s3__credentials keys;
+    esdm_error problem; /* when there are none, what is said of that */
+} http__place;
+
 /** A handle of the plug-in. */
 typedef struct http__source {
     uint64_t timeout_ms;
-    char *ca_file;              /* owned; NULL: the system's */
+    char *ca_file;       /* owned; NULL: the system's */
+    http__place *places; /* owned */
+    size_t nplaces;
     pthread_mutex_t lock;       /* guards what follows; a leaf */
     CURL *idle[HTTP__IDLE_MAX]; /* with their connections */
     uint32_t nidle;
@@ -35,6 +47,9 @@ typedef struct http__request {
     uint64_t position; /* of a ranged one */
     size_t bytes;      /* of the buffer; without one: most that is taken */
     uint8_t *buffer;   /* NULL: `body` takes what comes */
+
+    /* Set by http__ask(). */
+    const http__place *place; /* whose keys sign it; NULL: it is not signed */
 
     /* The answer. */
     esdm__buffer body;
@@ -53,6 +68,16 @@ typedef struct http__request {
     uint64_t asked_ms;  /* Retry-After */
     char why[CURL_ERROR_SIZE];
 } http__request;
+
+/** Reads "s3" of the configuration, and finds the keys. (places.c) */
+esdm_status http__places_open(http__source *source, const json_t *said, esdm_error *err);
+void http__places_close(http__source *source);
+/** NULL: an object at that URL is asked for without a signature. */
+const http__place *http__place_of(const http__source *source, const char *url);
+
+/** A URL as S3 reads it when it checks a signature: all but letters, digits, "-._~" and "/" of its
+ *  path is escaped. Owned, free(); NULL: no memory. */
+char *http__signed_url(const char *url);
 
 /** Asks until it is answered, or there is no time left. Any answer but those that say "later" is
  *  ESDM_OK. */

@@ -25,30 +25,6 @@ start_curl(void)
     (void) curl_global_init(CURL_GLOBAL_DEFAULT); /* never undone: the program may use it too */
 }
 
-static esdm_status
-http_open(const esdm_plugin_config *config, void **ret_source, esdm_error *err)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    json_t *options = json_loads(config->json, 0, NULL);
-    json_int_t seconds = json_integer_value(json_object_get(options, "timeout"));
-    const char *said = json_string_value(json_object_get(options, "ca_file"));
-    char *ca_file = said != NULL ? strdup(said) : NULL;
-    bool copied = (said == NULL) == (ca_file == NULL);
-    json_decref(options);
-    (void) pthread_once(&once, start_curl);
-    http__source *source = copied ? calloc(1, sizeof *source) : NULL;
-    if (source == NULL) {
-        free(ca_file);
-        return esdm__error_nomem(err, sizeof *source, "a source");
-    }
-    source->ca_file = ca_file;
-    source->timeout_ms = (uint64_t) (seconds > 0 ? seconds : TIMEOUT_S) * 1000;
-    source->random = esdm__now_ns() ^ ((uint64_t) getpid() << 40);
-    (void) pthread_mutex_init(&source->lock, NULL);
-    *ret_source = source;
-    return ESDM_OK;
-}
-
 static void
 http_close(void *self)
 {
@@ -60,8 +36,38 @@ http_close(void *self)
         curl_easy_cleanup(source->idle[i]);
     esdm__descriptors_moving(false);
     (void) pthread_mutex_destroy(&source->lock);
+    http__places_close(source);
     free(source->ca_file);
     free(source);
+}
+
+static esdm_status
+http_open(const esdm_plugin_config *config, void **ret_source, esdm_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    json_t *options = json_loads(config->json, 0, NULL);
+    json_int_t seconds = json_integer_value(json_object_get(options, "timeout"));
+    const char *said = json_string_value(json_object_get(options, "ca_file"));
+    char *ca_file = said != NULL ? strdup(said) : NULL;
+    bool copied = (said == NULL) == (ca_file == NULL);
+    (void) pthread_once(&once, start_curl);
+    http__source *source = copied ? calloc(1, sizeof *source) : NULL;
+    if (source == NULL) {
+        free(ca_file);
+        json_decref(options);
+        return esdm__error_nomem(err, sizeof *source, "a source");
+    }
+    source->ca_file = ca_file;
+    source->timeout_ms = (uint64_t) (seconds > 0 ? seconds : TIMEOUT_S) * 1000;
+    source->random = esdm__now_ns() ^ ((uint64_t) getpid() << 40);
+    (void) pthread_mutex_init(&source->lock, NULL);
+    esdm_status status = http__places_open(source, json_object_get(options, "s3"), err);
+    json_decref(options);
+    if (status == ESDM_OK)
+        *ret_source = source;
+    else
+        http_close(source);
+    return status;
 }
 
 /* Some servers allow nothing but GET: then its first byte is asked for. */

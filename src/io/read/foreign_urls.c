@@ -61,6 +61,8 @@ options_of(const esdm_session *session)
     int wrong = json_object_set_new(options, "timeout", json_integer((json_int_t) said->timeout_s));
     if (said->ca_file != NULL)
         wrong |= json_object_set_new(options, "ca_file", json_string(said->ca_file));
+    if (said->s3 != NULL)
+        wrong |= json_object_set_new(options, "s3", json_loads(said->s3, 0, NULL));
     char *text = wrong == 0 ? json_dumps(options, JSON_COMPACT) : NULL;
     json_decref(options);
     return text;
@@ -82,6 +84,7 @@ open_plugin(const esdm_session *session, urls *u, esdm_error *err)
     const esdm_plugin_config config = {
         .name = "references", .json = options, .path = session->site->source, .site_id = ""};
     status = plugin->open(&config, &handle, err);
+    explicit_bzero(options, strlen(options)); /* there may be keys in it */
     free(options);
     if (status != ESDM_OK)
         return status;
