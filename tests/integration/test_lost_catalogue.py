@@ -60,25 +60,25 @@ random = numpy.random.default_rng(1)
 variables = int(sys.argv[1])
 d = netCDF4.Dataset("esdm://large.nc", "w")
 d.table = random.random(400000)                  # a structure of some 8 MB
-d.createDimension("x", 250)
-for i in range(variables):                       # what lies in index pages: 1 KB each
+d.createDimension("x", 1000)
+for i in range(variables):                       # what lies in index pages: 4 KB each
     d.createVariable(f"v{i}", "f4", ("x",), fill_value=False)
-    d[f"v{i}"][:] = random.random(250)
+    d[f"v{i}"][:] = random.random(1000)
 d.sync()
 for i in range(variables // 2):
-    d[f"v{i}"][:] = random.random(250)
+    d[f"v{i}"][:] = random.random(1000)
 d.close()
 """
 
 
 def test_commits_larger_than_a_record_come_back():
-    variables = 5000  # some 5 MB of pages: more than a record of the journal takes
-    with sqlite_site() as site:
+    variables = 1300  # some 5 MB of pages: more than a record of the journal takes
+    with sqlite_site(engine={"inline": 4096}) as site:
         client(["/usr/bin/python3", "-c", LARGE, str(variables)])
         # Pages of several ranks go into records of their own before the commit's.
         run([BUILD / "tests/integration/ranks/ranks_large_commit", "ranks", str(variables)])
         noted = sum(p.stat().st_size for p in site.packs.rglob("*") if p.name.startswith(JOURNAL))
-        expect(noted > (8 << 20) + variables * 2500, f"the journal has {noted} bytes")
+        expect(noted > (8 << 20) + variables * 9000, f"the journal has {noted} bytes")
         before, values = facts(listed()), contents(site)
         lose(site)
         done = json.loads(expect_restored(restore("--json")))

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Runs ctest, passes on what it says, and before its summary prints the tests that took longest, with
-the processors' time of each: on a busy machine that alone is comparable. Fails where ctest does, and
+the processors' time of each: on a busy machine that alone is comparable. That of all tests is in
+times.txt beside RESULTS.xml. Fails where ctest does, and
 where it came to its --stop-time before it ran all tests, which its summary leaves out.
 
     summary.py RESULTS.xml ctest --output-junit RESULTS.xml …
@@ -61,6 +62,9 @@ def main():
     print("      time   processors")
     for seconds, name in ran[:LONGEST]:
         print(f"{seconds:7.1f} s   {used.get(name, 0):7.1f} s  {name}")
+    with open(os.path.join(os.path.dirname(sys.argv[1]), "times.txt"), "w", encoding="utf-8") as file:
+        for seconds, name in sorted(((used.get(name, 0), name) for _, name in ran), reverse=True):
+            file.write(f"{seconds:7.1f} s  {name}\n")
     if len(ran) < planned:
         print(f"\nOUT OF TIME: {planned - len(ran)} of {planned} tests were not run")
     print("\n" + "".join(summary), end="", flush=True)

@@ -7,7 +7,7 @@
 
 #include "thread_comm.h"
 
-enum { RANKS = 2, WIDTH = 125 };
+enum { RANKS = 2, WIDTH = 500 };
 
 static const char *name;
 static int variables;

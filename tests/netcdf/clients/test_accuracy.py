@@ -46,7 +46,7 @@ def test_real_fields():
     folder = need_data("fields")
     python = python_of("debian")
     script = HERE / "accuracy_fields.py"
-    most, step = by_size((24, by_build(23, 11)), (40, 5), (100000, 1))
+    most, step = by_size((24, by_build(23, 11)), (30, 7), (100000, 1))
     with Site():
         for field in FIELDS:
             header = run(["ncdump", "-h", folder / f"{field}.nc"]).stdout
@@ -445,7 +445,7 @@ def test_deflate_is_lossless_and_chosen():
     need_program("ncgen", "nccopy", "ncdump")
     with Site() as site:
         file = make_file(site, "in")
-        for level, mode in [(1, "fast"), (4, "balanced"), (9, "archive")]:
+        for level, mode in [(1, "balanced"), (9, "archive")]:
             client(["nccopy", "-s", "-d", level, file, f"esdm://d{level}.nc"])
             facts = accuracy_of(f"d{level}.nc")
             expect(facts["stated"] == f"mode={mode}" and facts["lossy_fragments"] == 0, facts)

@@ -138,7 +138,7 @@ def test_messages_on_a_web_server():
         (folder / "t.grb1").write_bytes(one)
         # Small messages by thousands, and a few large ones, whose data are not read.
         small = made[0, 850, "t"]
-        count = by_size(600, 3000, 10000)
+        count = by_size(600, 1500, 10000)
         (folder / "many.grb2").write_bytes(b"".join(
             gribs.message(small, stepRange=str(k)) for k in range(count)))
         large = gribs.message("regular_ll_pl_grib2", Ni=720, Nj=361, iDirectionIncrementInDegrees=0.5, jDirectionIncrementInDegrees=0.5,
