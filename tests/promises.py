@@ -21,7 +21,7 @@ FAULTS = [
     ("accuracy-stated-anew", "368ebcf", [
         ("src/io/container/rounded.c", "    return kept->units[0] == '\\0' ||",
          "    return true || kept->units[0] == '\\0' ||")],
-     ("libesdm.so", "integration_accuracy"), "integration.accuracy", (), 1),
+     ("libesdm.so", "integration_accuracy_again"), "integration.accuracy_again", (), 1),
     ("rules-round-dates", "b261cbd", [
         ("src/io/container/accuracy.c", "    return esdm_accuracy_is_lossy(&rule->accuracy) &&",
          "    return false && esdm_accuracy_is_lossy(&rule->accuracy) &&")],
@@ -191,7 +191,7 @@ PROMISES = [
     ("an accuracy does not travel to variables that are derived",
      ["netcdf.clients.derived"], ["accuracy-of-an-input"]),
     ("nor does it outlast the units in which it was stated",
-     ["netcdf.clients.derived: test_units_that_change__end_the_statement", "integration.accuracy",
+     ["netcdf.clients.derived: test_units_that_change__end_the_statement", "integration.accuracy_again",
       "integration.ranks.threads2"], ["accuracy-of-former-units", "accuracy-stated-anew"]),
     ("'*' rounds no coordinates, times, flags",
      ["netcdf.clients.accuracy: test_wildcards_round_no_coordinates test_rules_round_no_coordinates",

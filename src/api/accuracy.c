@@ -23,7 +23,8 @@ esdm_dataset_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, 
         status = esdm__io_set_accuracy(dataset, accuracy, &changed, err);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
-    container->structure_dirty = container->structure_dirty || changed;
+    if (changed)
+        esdm__container_changed(container);
     return ESDM_OK;
 }
 

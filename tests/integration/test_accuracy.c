@@ -565,77 +565,6 @@ test_a_named_codec_is_used(test *t)
     esdm_container_discard(t->container);
 }
 
-static void
-set_units(esdm_dataset *dataset, const char *units)
-{
-    ok(esdm_attribute_set(esdm_dataset_attributes(dataset), "units", ESDM_TYPE_CHAR, strlen(units),
-                          units, ERR));
-}
-
-/* Numbers are rounded in units that then become others. Whoever states something anew does not
- * know of numbers that are gone already. */
-static void
-test_units_change_after_rounding(test *t)
-{
-    static const struct {
-        const char *units, *first, *then, *stated; /* "": nothing is; NULL: not again */
-        const char *told;                          /* NULL: it is committed */
-    } cases[] = {
-        {"K", "abs=0.5", "kW", NULL, "stated in 'K'"},
-        {"K", "abs=0.5", "kW", "abs=0.0005", "stated in 'K'"},
-        {"K", "abs=0.5", "kW", "rel=1%", "stated in 'K'"},
-        {"K", "abs=0.5", "kW", "", "stated in 'K'"},
-        {"K", "abs=0.5", "kelvin", "abs=0.1", NULL},
-        {"K", "abs=0.5", "degC", "", NULL},
-        {"K", "abs=0.5; lossless_up_to=-1e9", "degC", "abs=0.5", "stated in 'K'"},
-        {"K", "abs=0.5", "kW", "abs=0.5; mode=archive", NULL}, /* as much may be lost of these */
-        {"K", "rel=1%", "kW", "abs=0.0005", NULL},             /* whatever the units */
-        {"", "abs=0.5", "K", "abs=0.1", NULL},                 /* they are only now told */
-    };
-    field_make(FIELD_SMOOTH, ESDM_TYPE_FLOAT32, 5000, t->before);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        esdm_dataset *dataset = one_dataset(t, "units", ESDM_TYPE_FLOAT32);
-        if (cases[i].units[0] != '\0')
-            set_units(dataset, cases[i].units);
-        set_accuracy(dataset, cases[i].first);
-        write_all(dataset, t->before);
-        ok(esdm_dataset_set_accuracy(dataset, NULL, ERR)); /* nothing waits to be rounded */
-        set_accuracy(dataset, cases[i].first);
-        set_units(dataset, cases[i].then);
-        if (cases[i].stated != NULL && cases[i].stated[0] == '\0')
-            ok(esdm_dataset_set_accuracy(dataset, NULL, ERR));
-        else if (cases[i].stated != NULL)
-            set_accuracy(dataset, cases[i].stated);
-        if (cases[i].told == NULL) {
-            ok(esdm_container_commit(t->container, NULL, ERR));
-            set_units(dataset, "Pa"); /* what is committed does not count any more */
-            set_accuracy(dataset, "abs=2");
-            write_all(dataset, t->before);
-            ok(esdm_container_commit(t->container, NULL, ERR));
-            ok(esdm_container_close(t->container, ERR));
-            ok(esdm_container_remove(t->session, "units", ERR));
-            continue;
-        }
-        fails(esdm_container_commit(t->container, NULL, ERR), ESDM_EINVAL, cases[i].told);
-        check(strstr(ERR->message, "may be off by as much") != NULL);
-        set_units(dataset, cases[i].units); /* back, and it is as it was */
-        set_accuracy(dataset, cases[i].first);
-        ok(esdm_container_commit(t->container, NULL, ERR));
-        ok(esdm_container_close(t->container, ERR));
-        ok(esdm_container_remove(t->session, "units", ERR));
-    }
-    /* some in these and some in those */
-    esdm_dataset *dataset = one_dataset(t, "units", ESDM_TYPE_FLOAT32);
-    for (int k = 0; k < 3; k++) {
-        set_units(dataset, k == 1 ? "kW" : "K");
-        set_accuracy(dataset, k == 1 ? "abs=0.001" : "abs=0.5");
-        write_all(dataset, t->before);
-        ok(esdm_dataset_set_accuracy(dataset, NULL, ERR));
-    }
-    fails(esdm_container_commit(t->container, NULL, ERR), ESDM_EINVAL, "'units' was changed");
-    esdm_container_discard(t->container);
-}
-
 int
 main(void)
 {
@@ -648,7 +577,6 @@ main(void)
     test_packed_numbers(t);
     test_what_cannot_be_is_refused(t);
     test_a_named_codec_is_used(t);
-    test_units_change_after_rounding(t);
     run_all(t, by_size(29, 5, 1));
     printf("%" PRIu64 " datasets, values changed in %" PRIu64 "\n", t->datasets, t->lossy);
     check(t->lossy > t->datasets / 8);

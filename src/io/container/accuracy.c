@@ -444,14 +444,28 @@ esdm__accuracy_tolerance(const esdm_dataset *dataset, const char *text, esdm_acc
     return status;
 }
 
+/* What was chosen by what was stated before, while the dataset has no state. */
+static void
+forget_choice(esdm_dataset *dataset)
+{
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    (void) pthread_mutex_lock(&container_io->lock);
+    esdm__choice *choice = dataset->io_choice;
+    if (choice != NULL)
+        choice->made = false;
+    (void) pthread_mutex_unlock(&container_io->lock);
+}
+
 esdm_status
 esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
                       esdm_error *err)
 {
     esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
     esdm_status status = ESDM_OK;
-    if (io == NULL)
+    if (io == NULL) {
+        forget_choice(dataset);
         return esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
+    }
     (void) pthread_mutex_lock(&io->write_lock);
     status = esdm__dataset_flush(dataset, io, err); /* written under the old one */
     if (status == ESDM_OK)

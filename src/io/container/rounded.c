@@ -13,7 +13,7 @@
 #define UNITS_BYTES 256
 
 typedef struct esdm__rounded {
-    uint64_t accuracy; /* what was stated, as text_hash() */
+    uint64_t accuracy; /* what was stated, as text_hash(); 0: that is not known, or not one */
     bool thresholds;   /* see esdm__accuracy_same_units() */
     bool mixed;        /* and some by another statement, in other units */
     char units[];      /* "": not told by then */
@@ -75,10 +75,11 @@ esdm__rounded_note(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
     esdm_accuracy stated;
     if (!esdm_dataset_accuracy(dataset, &stated) || (stated.stated & ESDM__IN_UNITS) == 0)
         return ESDM_OK;
-    if (io->rounded != NULL && (io->rounded->mixed || allowed(dataset, io->rounded)))
-        return ESDM_OK;
     if (io->rounded != NULL) {
-        io->rounded->mixed = true;
+        if (!io->rounded->mixed && !allowed(dataset, io->rounded))
+            io->rounded->mixed = true;
+        else if (io->rounded->accuracy != text_hash(&stated))
+            io->rounded->accuracy = 0; /* in these units no one statement says what all lost */
         return ESDM_OK;
     }
     esdm__attribute_text(dataset, "units", units, sizeof units);
