@@ -249,7 +249,7 @@ expect 0 esdm-ls tree4
 [ "$(wc -l <<<"$output")" = 3 ] || fail "prefix to prefix: $output"
 
 # What is wrong on the command line is told once, and nothing is opened.
-for text in 'v: absolute=1' 'v: abs=zero' 'v: abs=0.01 K; mode=fast' 'v: exact=1,2' 'v: abs=-1 K'; do
+for text in 'v: absolute=1' 'v: abs=zero' 'v: abs=0.01 K; mode=quick' 'v: exact=1,2' 'v: abs=-1 K'; do
     expect 2 env ESDM_CONFIG=/nowhere.json esdm-cp -r --accuracy "$text" tree esdm://wrong
     says "esdm-cp: --accuracy '$text': "
     [ "$(grep -c -- --accuracy <<<"$output")" = 1 ] || fail "told more than once: $output"
