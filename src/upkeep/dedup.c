@@ -35,6 +35,7 @@ typedef struct holder {
     uint64_t container;
     char *name; /* owned */
     char uuid[ESDM__UUID_BYTES];
+    bool keeps; /* it is the first that refers to one that may be named in the place of others */
 } holder;
 
 /* One stored fragment. */
@@ -48,7 +49,8 @@ typedef struct blob {
     uint32_t holder; /* the first that refers to it */
     uint32_t same;   /* blob that is named in its place; NONE: it stays */
     bool hashed;
-    bool kept; /* named in the place of others */
+    bool kept;  /* named in the place of others */
+    bool named; /* seen since nobody removes it */
 } blob;
 
 /* What of a pack is known, and how much of that is stored elsewhere, too. */
@@ -177,9 +179,22 @@ note_fragment(dedup *d, const esdm__record *record, uint32_t holder_number)
     return true;
 }
 
-/* Pages that go away meanwhile are passed by: what is in others is not looked at this time. */
+static void
+note_named(const dedup *d, const esdm__record *record)
+{
+    if (record->pack == NULL)
+        return;
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
+    uint32_t number = pack != NULL ? *slot_of(d, pack, record->position) : 0;
+    if (number != 0)
+        d->blobs[number - 1].named = true;
+}
+
+/* Pages that go away meanwhile are passed by: what is in others is not looked at this time.
+ * @param again whether what is known already is looked for. */
 static esdm_status
-list_fragments(dedup *d, uint32_t number, esdm_error *err)
+list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
 {
     esdm__page_list pages = {0};
     const holder *one = &d->holders[number];
@@ -190,7 +205,9 @@ list_fragments(dedup *d, uint32_t number, esdm_error *err)
         esdm_error why = {0};
         status = esdm__page_fetch(d->session, &entry, &page, &why);
         for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
-            if (!note_fragment(d, &page->records.items[k], number))
+            if (again)
+                note_named(d, &page->records.items[k]);
+            else if (!note_fragment(d, &page->records.items[k], number))
                 status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
         }
         esdm__page_unref(page);
@@ -383,14 +400,26 @@ compare_one(void *context, size_t i, esdm_error *err)
     return status == ESDM_ENOMEM ? status : ESDM_OK;
 }
 
-/* From here on nobody removes what will be named. */
+/* From here on nobody removes what will be named: who looked for garbage before may do so still,
+ * but only what no page named then, and does not name now (strays.c). So that goes out. */
 static esdm_status
 guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < d->nblobs && status == ESDM_OK; i++) {
-        if (d->blobs[i].same != NONE)
-            status = esdm__pack_guard_add(guard, d->blobs[d->blobs[i].same].pack->pack, true, err);
+        if (d->blobs[i].same == NONE)
+            continue;
+        const blob *kept = &d->blobs[d->blobs[i].same];
+        d->holders[kept->holder].keeps = true;
+        status = esdm__pack_guard_add(guard, kept->pack->pack, true, err);
+    }
+    for (uint32_t i = 0; i < d->nholders && status == ESDM_OK; i++) {
+        if (d->holders[i].keeps)
+            status = list_fragments(d, i, true, err);
+    }
+    for (size_t i = 0; i < d->nblobs && status == ESDM_OK; i++) {
+        if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named)
+            d->blobs[i].same = NONE;
     }
     return status;
 }
@@ -535,7 +564,7 @@ esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
         d.packs != NULL ? list_holders(&d, err) : esdm__error_nomem(err, sizeof d, "fragments");
     result->containers = d.nholders;
     for (uint32_t i = 0; i < d.nholders && status == ESDM_OK; i++)
-        status = list_fragments(&d, i, err);
+        status = list_fragments(&d, i, false, err);
     if (status == ESDM_OK)
         status = find_equal(&d, err);
     if (status == ESDM_OK)

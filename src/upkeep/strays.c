@@ -25,6 +25,7 @@ typedef struct record {
 
 typedef struct records {
     const esdm__inventory *packs;
+    const bool *asked; /* of which packs it is asked whether they are needed; NULL: of all */
     const esdm__sharers *sharers;
     const esdm__stray_record *only; /* NULL: all records */
     record *items;                  /* owned; the first `sorted` by number */
@@ -35,11 +36,16 @@ typedef struct records {
 } records;
 
 static bool
-has_packs(const esdm__inventory *packs, const char *uuid)
+has_packs(const records *to, const char *uuid)
 {
-    size_t first = esdm__inventory_first(packs, uuid);
-    return first < packs->count &&
-           strncmp(packs->entries[first].name, uuid, ESDM__UUID_DIGITS) == 0;
+    const esdm__inventory *packs = to->packs;
+    size_t i = esdm__inventory_first(packs, uuid);
+    while (i < packs->count && strncmp(packs->entries[i].name, uuid, ESDM__UUID_DIGITS) == 0) {
+        if (to->asked == NULL || (to->asked[i] && !atomic_load(&packs->entries[i].used)))
+            return true;
+        i++;
+    }
+    return false;
 }
 
 /* Whether it may refer to packs of the inventory, its own or those of others. */
@@ -49,12 +55,12 @@ is_concerned(const records *to, uint64_t container, const char *uuid)
     if (to->only != NULL)
         return container == to->only->container ||
                esdm__sharers_has(to->sharers, to->only->uuid, container);
-    if (has_packs(to->packs, uuid))
+    if (has_packs(to, uuid))
         return true;
     const esdm__sharer *shared;
     size_t count = esdm__sharers_of(to->sharers, container, &shared);
     for (size_t i = 0; i < count; i++) {
-        if (has_packs(to->packs, shared[i].uuid))
+        if (has_packs(to, shared[i].uuid))
             return true;
     }
     return false;
@@ -315,11 +321,11 @@ mark_new_records(marking *m, records *list, esdm__sharers *sharers_before, bool 
  * given up since. So it goes on until there is no new record: what is cloned later is cloned of one
  * that was marked, with all that it needs. */
 static esdm_status
-mark_used(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only, bool fence,
-          uint64_t *ret_lost, esdm_error *err)
+mark_used(esdm_session *session, esdm__inventory *packs, const bool *asked,
+          const esdm__stray_record *only, bool fence, uint64_t *ret_lost, esdm_error *err)
 {
     marking m = {.session = session, .packs = packs};
-    records list = {.packs = packs, .only = only};
+    records list = {.packs = packs, .asked = asked, .only = only};
     esdm__sharers sharers = {0};
     bool any = true;
     esdm_status status = ESDM_OK;
@@ -329,20 +335,25 @@ mark_used(esdm_session *session, esdm__inventory *packs, const esdm__stray_recor
     for (size_t i = 0; i < list.count; i++)
         free(list.items[i].name);
     free(list.items);
-    *ret_lost = m.lost;
+    *ret_lost = m.lost > *ret_lost ? m.lost : *ret_lost;
     return status;
 }
 
 /* ---- writers ------------------------------------------------------------------------------ */
 
-/* Entries of one writer follow each other within a container: the last answer is kept. */
+/* Entries of one writer follow each other within a container: the last answer is kept. Asked is of
+ * those that count as dead and were not seen to be needed. */
 static esdm_status
-find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_error *err)
+find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, bool *ret_any,
+          esdm_error *err)
 {
     char last[ESDM__UUID_BYTES] = "";
     bool lives = true;
+    *ret_any = false;
     for (size_t i = 0; i < packs->count; i++) {
         char writer[ESDM__UUID_BYTES];
+        if (!dead[i] || atomic_load(&packs->entries[i].used))
+            continue;
         esdm__pack_writer(packs->entries[i].name, writer);
         if (writer[0] != '\0' && strcmp(writer, last) != 0) {
             esdm_status status = session->meta->writer_lives(session->store, writer, &lives, err);
@@ -352,6 +363,7 @@ find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_
         }
         /* A name that is none of ours is left alone. */
         dead[i] = writer[0] != '\0' && !lives;
+        *ret_any |= dead[i];
     }
     return ESDM_OK;
 }
@@ -412,19 +424,48 @@ esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *e
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
+/*
+ * Two kinds of programs publish what names a pack. Its writer, who lives until then: whoever is
+ * dead before the pages are looked at has published all. And who names what others have committed,
+ * in de-duplication and merges (io/packs/pack_guard.h): the writer of such a pack counts as alive
+ * from before its place is read, in a page that names it, until the commit. While the records are
+ * looked at, one after the other, that may begin and end, and the page from which the place came
+ * may give it up (a drain, an old snapshot that is deleted): then a record names the pack that was
+ * looked at before it did, and the other one was looked at when it did not any more. So it is
+ * looked twice, and asked in between who lives. What is named by then is seen by the second look,
+ * and a place that is read after that is in a page that the first look has seen.
+ */
+static esdm_status
+look_twice(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only,
+           bool *dead, uint64_t *ret_lost, esdm_error *err)
+{
+    bool any = true;
+    esdm_status status = mark_used(session, packs, NULL, only, true, ret_lost, err);
+    if (status == ESDM_OK)
+        status = find_dead(session, packs, dead, &any, err);
+    if (status == ESDM_OK && any)
+        status = mark_used(session, packs, dead, only, true, ret_lost, err);
+    return status;
+}
+
 esdm_status
 esdm__strays_find(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only,
                   bool fence, esdm__strays *ret_strays, esdm_error *err)
 {
-    bool *dead = calloc(packs->count + 1, sizeof *dead);
+    bool any;
+    bool *dead = malloc((packs->count + 1) * sizeof *dead);
     ret_strays->dead_packs = malloc((packs->count + 1) * sizeof *ret_strays->dead_packs);
+    for (size_t i = 0; i < packs->count && dead != NULL; i++)
+        dead[i] = true;
     esdm_status status = dead != NULL && ret_strays->dead_packs != NULL
-                             ? find_dead(session, packs, dead, err)
+                             ? find_dead(session, packs, dead, &any, err)
                              : esdm__error_nomem(err, packs->count, "packs");
     if (status == ESDM_OK)
         status = read_restored(session, ret_strays, err);
-    if (status == ESDM_OK)
-        status = mark_used(session, packs, only, fence, &ret_strays->lost, err);
+    if (status == ESDM_OK && fence)
+        status = look_twice(session, packs, only, dead, &ret_strays->lost, err);
+    else if (status == ESDM_OK)
+        status = mark_used(session, packs, NULL, only, false, &ret_strays->lost, err);
     for (size_t i = 0; i < packs->count && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &packs->entries[i];
         if (atomic_load(&entry->used))
@@ -444,8 +485,6 @@ esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry)
 {
     char writer[ESDM__UUID_BYTES];
     bool lives = true;
-    if (session->meta->writer_check == NULL)
-        return true;
     esdm__pack_writer(entry->name, writer);
     return session->meta->writer_lives(session->store, writer, &lives, NULL) == ESDM_OK && !lives;
 }

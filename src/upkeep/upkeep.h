@@ -89,7 +89,8 @@ typedef struct esdm__stray_record {
  * Finds them among the packs of an inventory. A pack is dead when its writer is, asked before the
  * pages are looked at, so that nothing is published afterwards.
  * @param fence wait for commits in progress in between: a process may publish what a rank wrote
- *        that has just died. For those who remove packs.
+ *        that has just died; and look twice, as others may name what is in a pack meanwhile. For
+ *        those who remove packs.
  * @param only the packs are all of this record; NULL: of any. So the catalogue need not be listed.
  * @param ret_strays zeroed; free(dead_packs).
  */
@@ -97,7 +98,7 @@ esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs,
                               const esdm__stray_record *only, bool fence, esdm__strays *ret_strays,
                               esdm_error *err);
 /** Whether the writer of a dead pack has not come back since: where a living one may have seemed
- *  dead. To be asked before the pack is removed. */
+ *  dead, or somebody is about to name what is in it. To be asked before the pack is removed. */
 bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry);
 /** Whether it came after the backup that a restored catalogue was made of: it may be of commits
  *  that nobody knows any more, and must not be removed for being a stray. */

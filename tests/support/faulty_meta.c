@@ -21,8 +21,8 @@ typedef struct fault {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
-static const char *const op_names[] = {"commit",  "relocate", "lives", "check",
-                                       "records", "remove",   "move",  "pin"};
+static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records",
+                                       "remove", "move",     "pin",   "begin"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -106,6 +106,23 @@ is_refused(esdm_faulty_meta_action action)
     return action == ESDM_FAULTY_META_FAIL || action == ESDM_FAULTY_META_REFUSE;
 }
 
+/* What another program does between what the engine looked up and what it does. */
+static esdm_status
+run_other(esdm_faulty_meta_op op, esdm_faulty_meta_action action, esdm_error *err)
+{
+    const char *command = getenv("ESDM_FAULTY_META_RUN");
+    if (is_refused(action) ||
+        (action == ESDM_FAULTY_META_RUN && (command == NULL || system(command) != 0)))
+        return report(op, action, err);
+    return ESDM_OK;
+}
+
+static esdm_status
+run_between(esdm_faulty_meta_op op, esdm_error *err)
+{
+    return run_other(op, next_call(op), err);
+}
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 static esdm_status
@@ -144,9 +161,9 @@ faulty_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, si
                 bool durable, esdm_error *err)
 {
     esdm_faulty_meta_action action = next_call(ESDM_FAULTY_RELOCATE);
-    if (is_refused(action))
-        return report(ESDM_FAULTY_RELOCATE, action, err);
-    esdm_status status = inner.relocate(store, container, pages, npages, durable, err);
+    esdm_status status = run_other(ESDM_FAULTY_RELOCATE, action, err);
+    if (status == ESDM_OK)
+        status = inner.relocate(store, container, pages, npages, durable, err);
     if (status == ESDM_OK && action == ESDM_FAULTY_META_UNKNOWN)
         return report(ESDM_FAULTY_RELOCATE, action, err);
     return status;
@@ -161,7 +178,14 @@ faulty_writer_lives(void *store, const char *writer, bool *ret_lives, esdm_error
     esdm_status status = inner.writer_lives(store, writer, ret_lives, err);
     if (status == ESDM_OK && action == ESDM_FAULTY_META_LIE)
         *ret_lives = false;
-    return status;
+    return status == ESDM_OK ? run_other(ESDM_FAULTY_LIVES, action, err) : status;
+}
+
+static esdm_status
+faulty_writer_begin(void *store, const char *writer, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_BEGIN, err);
+    return status == ESDM_OK ? inner.writer_begin(store, writer, err) : status;
 }
 
 static esdm_status
@@ -182,18 +206,6 @@ faulty_record_list(void *store, esdm_meta_record_visitor visit, void *user, esdm
     if (is_refused(action))
         return report(ESDM_FAULTY_RECORDS, action, err);
     return inner.record_list(store, visit, user, err);
-}
-
-/* What another program does between what the engine looked up and what it does. */
-static esdm_status
-run_between(esdm_faulty_meta_op op, esdm_error *err)
-{
-    esdm_faulty_meta_action action = next_call(op);
-    const char *command = getenv("ESDM_FAULTY_META_RUN");
-    if (is_refused(action) ||
-        (action == ESDM_FAULTY_META_RUN && (command == NULL || system(command) != 0)))
-        return report(op, action, err);
-    return ESDM_OK;
 }
 
 static esdm_status
@@ -226,6 +238,7 @@ esdm_plugin_entry(void)
     plugin.commit = faulty_commit;
     plugin.pin = faulty_pin;
     plugin.relocate = faulty_relocate;
+    plugin.writer_begin = faulty_writer_begin;
     plugin.writer_lives = faulty_writer_lives;
     plugin.writer_check = faulty_writer_check;
     plugin.record_list = faulty_record_list;

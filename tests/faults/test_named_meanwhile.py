@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Packs that de-duplication names while somebody looks for packs that nobody needs, and while the container that named them
+gives them up: each order of these is made by programs that wait for each other at questions to the catalogue."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+
+from esdmtest import BUILD, Site, client, environment, expect, is_pack, main, run, skip, tool
+
+GC = [tool("esdm-gc"), "--yes", "--age=0"]
+WRITE = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(f"esdm://{sys.argv[1]}", "w") as d:
+    d.createDimension("x", 20000)
+    d.createVariable("v", "i8", ("x",))[:] = numpy.random.default_rng(1).integers(0, 1 << 60, 20000)
+"""
+CHECK = """
+import netCDF4, numpy, sys
+for name in sys.argv[1:]:
+    with netCDF4.Dataset(f"esdm://{name}") as d:
+        assert (d["v"][:] == numpy.random.default_rng(1).integers(0, 1 << 60, 20000)).all(), name
+"""
+
+
+def python(code, *arguments):
+    client(["/usr/bin/python3", "-c", code, *map(str, arguments)])
+
+
+def wait_for(file):
+    """Shell: until the file is there, for ten minutes at most."""
+    return f"n=0; until [ -e {file} ]; do sleep 0.02; n=$((n+1)); [ $n -lt 30000 ] || exit 1; done"
+
+
+def hook(operation, command):
+    """What a program runs at an operation of the catalogue, without what makes others run something."""
+    return {"ESDM_FAULTY_META": f"{operation}:run", "ESDM_FAULTY_META_RUN": f"unset ESDM_FAULTY_META; {command}"}
+
+
+def at_calls(site, **commands):
+    """Shell: counts how often it is called, and runs a command at some of the calls: c4='…'."""
+    cases = " ".join(f"{number[1:]}) {command};;" for number, command in commands.items())
+    return f"echo >> {site.file('calls')}; case $(wc -l < {site.file('calls')}) in {cases} esac"
+
+
+def waiting_dedup(site, operation):
+    """A command that tells when it is at an operation, goes on when it may, and tells of its end."""
+    pause = f"touch {site.file('there')}; {wait_for(site.file('go'))}"
+    assign = " ".join(f"{key}={shlex.quote(value)}" for key, value in hook(operation, pause).items())
+    return f"env {assign} {tool('esdm-dedup')} --json > {site.file('told')} 2>&1; echo $? > {site.file('end')}; touch {site.file('done')}"
+
+
+def make(site):
+    """Equal ones. Returns the pack of the one that de-duplication takes first."""
+    python(WRITE, "x")
+    first = packs(site)
+    python(WRITE, "y")
+    expect(len(first) == 1 and len(packs(site)) == 2, f"{first} {packs(site)}")
+    return first[0]
+
+
+def packs(site):
+    return [path for name in ("disk", "more") for path in site.file(name).rglob("*") if is_pack(path)]
+
+
+def check(site, *containers):
+    expect(site.file("done").exists(), "the programs did not meet")
+    expect(site.file("end").read_text().strip() == "0", site.file("told").read_text())
+    for _ in range(2):
+        python(CHECK, *containers)
+        run([tool("esdm-fsck"), "--data"])
+        run(GC)
+
+
+def test_what_was_given_up_since_it_was_listed_is_not_named():
+    """Its pack may be removed by somebody who has looked for what names it, and saw nothing."""
+    for position in "c3", "c4":  # before the second look, and before the pack is removed
+        with Site(**SITE) as site:
+            source = make(site).relative_to(site.folder).parts[0]
+            with subprocess.Popen(["sh", "-c", waiting_dedup(site, "begin:1+1")], env=environment()) as dedup:
+                run(["sh", "-c", wait_for(site.file("there"))])
+                go = f"touch {site.file('go')}; {wait_for(site.file('done'))}"
+                run([tool("esdm-drain"), "--from", source, "--age", "0", "x"],
+                    env=environment(hook("lives:1+0", at_calls(site, **{position: go}))))
+                expect(dedup.wait(600) == 0, "esdm-dedup")
+            check(site, "x", "y")
+
+
+def test_what_is_named_between_two_looks_stays():
+    """It is named by a container that was looked at before, and the other one goes before that is looked at."""
+    with Site(**SITE) as site:
+        known = make(site)
+        uuid, _, number = known.name.split("-")
+        shutil.copy(known, known.with_name(f"{uuid}-{'1' * 16}-{number}"))  # of a writer that was killed
+        begin = (f"({waiting_dedup(site, 'relocate:1+1')}) & {wait_for(site.file('there'))}; "
+                 f"{tool('esdm-rm')} --yes --for-good x")
+        go = f"touch {site.file('go')}; {wait_for(site.file('done'))}"
+        run(GC, env=environment(hook("lives:1+0", at_calls(site, c4=begin, c5=go))))
+        check(site, "y")
+        told = json.loads(site.file("told").read_text())
+        expect(told["pages"] > 0, f"nothing was named: {told}")
+
+
+SITE = {"metadata": {"plugin": "faulty", "directory": "metadata"}, "replaced": {"keep": 0}, "engine": {"inline": 0},
+        "targets": [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "more")]}
+
+if __name__ == "__main__":
+    if not (BUILD / "plugins/esdm-meta-faulty.so").exists():
+        skip("esdm-meta-faulty was not built")
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    main(test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays)
