@@ -26,6 +26,7 @@ typedef struct connection {
     char *label; /* owned; the place without the password */
     const atomic_bool *give_up;
     uint64_t until_ns; /* 0: only until `give_up` */
+    bool reads;        /* each wait has its own patience: a trace may take long */
 } connection;
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -35,12 +36,13 @@ static bool
 wait_for(const connection *c, short events)
 {
     struct pollfd wanted = {.fd = c->pq->socket(c->conn), .events = events};
+    uint64_t until_ns = c->reads ? esdm__monitor_now_ns() + PATIENCE : c->until_ns;
     for (;;) {
         int n = poll(&wanted, 1, POLL_MS);
         if (n > 0)
             return true;
         if ((n < 0 && errno != EINTR) || (c->give_up != NULL && atomic_load(c->give_up)) ||
-            (c->until_ns > 0 && esdm__monitor_now_ns() > c->until_ns))
+            (until_ns > 0 && esdm__monitor_now_ns() > until_ns))
             return false;
     }
 }
@@ -154,7 +156,7 @@ postgres_ask(void *argument, const char *query, const char *parameter, const cha
              esdm__row_fn take, void *context, esdm_error *err)
 {
     connection *c = argument;
-    c->until_ns = c->give_up == NULL ? esdm__monitor_now_ns() + PATIENCE : 0;
+    c->until_ns = 0;
     if (c->pq->send_query_params(c->conn, query, parameter != NULL ? 1 : 0, NULL, &parameter, NULL,
                                  NULL, 0) == 0)
         return failed(c, "the connection is lost", c->pq->error_message(c->conn), err);
@@ -171,7 +173,7 @@ label_of(const char *place)
     char *label = NULL;
     const char *rest = strstr(place, "://") + 3;
     size_t bytes = strcspn(rest, "?");
-    const char *at = memchr(rest, '@', bytes);
+    const char *at = memrchr(rest, '@', bytes); /* one in a password that should be %40, too */
     if (at != NULL) {
         bytes -= (size_t) (at + 1 - rest);
         rest = at + 1;
@@ -191,9 +193,32 @@ postgres_close(void *argument)
     free(c);
 }
 
+/* libpq quotes a URL that it does not understand, with the password. */
+static bool
+is_of_url(const char *why)
+{
+    return strstr(why, "URI") != NULL || strstr(why, "percent-encoded") != NULL;
+}
+
+static esdm_status
+wrong_url(const connection *c, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "%s: this URL cannot be understood: it is "
+                           "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?KEY=VALUE, where other "
+                           "characters are %%XX ('%%' is %%25, '@' is %%40)",
+                           c->label);
+}
+
 static esdm_status
 connect_now(connection *c, const char *place, esdm_error *err)
 {
+    const char *user = strstr(place, "://") + 3;
+    size_t bytes = strcspn(user, "/?");
+    const char *at = memchr(user, '@', bytes);
+    if (at != NULL &&
+        at != memrchr(user, '@', bytes)) /* of the password, a part would be the host */
+        return wrong_url(c, err);
     const char *const keywords[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
     const char *const values[] = {place, "esdm-monitor", "UTF8", NULL};
     c->conn = c->pq->connect_start(keywords, values, 1);
@@ -208,7 +233,10 @@ connect_now(connection *c, const char *place, esdm_error *err)
     }
     if (state == ESDM__PG_POLLING_OK)
         return c->pq->set_nonblocking(c->conn, 1) == 0 ? ESDM_OK : no_answer(c, err);
-    return failed(c, "no connection", c->pq->error_message(c->conn), err);
+    const char *why = c->pq->error_message(c->conn);
+    if (is_of_url(why))
+        return wrong_url(c, err);
+    return failed(c, "no connection", why, err);
 }
 
 static esdm_status
@@ -298,6 +326,7 @@ postgres_open(const char *place, bool reads, const atomic_bool *give_up, void **
         return esdm__error_nomem(err, sizeof *c, "a connection");
     }
     c->give_up = give_up;
+    c->reads = reads;
     c->pq = esdm__libpq_find();
     esdm_status status =
         c->pq != NULL ? connect_in_english(c, place, err)
@@ -342,7 +371,8 @@ put_value(FILE *out, const esdm__value *v)
     }
 }
 
-/* Statements of one message are one transaction. */
+/* Statements of one message are one transaction. The row of the process may be there: where the
+ * connection broke before the answer came. */
 static char *
 insertion(const esdm__row *rows, size_t count)
 {
@@ -361,7 +391,7 @@ insertion(const esdm__row *rows, size_t count)
             (void) fputc(v > 0 ? ',' : '(', out);
             put_value(out, &rows[i].values[v]);
         }
-        (void) fputc(')', out);
+        (void) fputs(rows[i].table == ESDM__TABLE_PROCESS ? ") ON CONFLICT DO NOTHING" : ")", out);
     }
     bool failed_to = ferror(out) != 0;
     if (fclose(out) == 0 && !failed_to)

@@ -5,9 +5,10 @@
  *
  * A forked child finds SQLite's state of files in its memory, with locks that only its parent has:
  * it closes what it inherited before it opens anything. A fork waits a little until no thread is in
- * SQLite, so that the child finds its mutexes free; where that takes too long the child does
- * without records.
+ * SQLite, so that the child finds its mutexes free; where that takes too long, or a thread waits
+ * for a lock amid a statement, which nobody could end in the child, it does without records.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ typedef struct connection {
 /* Held by a thread that is in SQLite; guards the list, too. Innermost but for SQLite's own. */
 static pthread_mutex_t inside = PTHREAD_MUTEX_INITIALIZER;
 static connection *connections;
+static unsigned waiting; /* threads that wait for a lock amid a statement; under `inside` */
 static bool fork_holds;  /* from before a fork to after it */
 static bool is_unusable; /* forked while another thread was in SQLite */
 
@@ -62,7 +64,7 @@ after_fork_in_parent(void)
 static void
 after_fork_in_child(void)
 {
-    is_unusable = is_unusable || !fork_holds;
+    is_unusable = is_unusable || !fork_holds || waiting > 0;
     if (fork_holds)
         (void) pthread_mutex_unlock(&inside);
     else
@@ -87,10 +89,36 @@ wait_for_lock(void *argument, int count)
                            : ++c->naps > READ_WAIT_S * (1000000000L / NAP_NS))
         return 0;
     struct timespec nap = {.tv_nsec = NAP_NS};
+    waiting++;
     (void) pthread_mutex_unlock(&inside); /* SQLite holds none of its own here */
     (void) nanosleep(&nap, NULL);
     (void) pthread_mutex_lock(&inside);
+    waiting--;
     return 1;
+}
+
+/* SQLite says of several things that a file cannot be opened. */
+static const char *
+why_closed(const char *place)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(place, '/');
+    size_t bytes = slash == NULL ? 0 : (size_t) (slash - place) + 1;
+    if (bytes >= sizeof folder)
+        return "";
+    (void) snprintf(folder, sizeof folder, "%.*s", (int) bytes, bytes > 0 ? place : "");
+    if (bytes == 0)
+        (void) snprintf(folder, sizeof folder, ".");
+    if (access(folder, F_OK) != 0)
+        return "; there is no such folder";
+    if (access(place, F_OK) == 0 && access(place, R_OK) != 0)
+        return "; you may not read it";
+    if (access(folder, W_OK) != 0)
+        return access(place, F_OK) != 0 ? "; there is no such file, and its folder may not be "
+                                          "written to"
+                                        : "; its folder may not be written to, which SQLite wants "
+                                          "to: copy the file, with those in -wal and -shm";
+    return access(place, F_OK) != 0 ? "; there is no such file" : "";
 }
 
 static esdm_status
@@ -102,8 +130,9 @@ failed(const connection *c, const char *what, esdm_error *err)
                          : code == SQLITE_CANTOPEN                        ? ESDM_ENOENT
                          : code == SQLITE_READONLY || code == SQLITE_PERM ? ESDM_EACCES
                                                                           : ESDM_EIO;
-    return esdm__error_set(err, status, "%s: %s: %s", c->place, what,
-                           c->db != NULL ? sqlite3_errmsg(c->db) : "no memory");
+    return esdm__error_set(err, status, "%s: %s: %s%s", c->place, what,
+                           c->db != NULL ? sqlite3_errmsg(c->db) : "no memory",
+                           code == SQLITE_CANTOPEN ? why_closed(c->place) : "");
 }
 
 /* Under the mutex. */

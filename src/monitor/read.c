@@ -353,13 +353,20 @@ read_all(reader *r, const char *place, const char *run, esdm_error *err)
     return status;
 }
 
-/* The place without "#RUN". */
+/* The place without "#RUN": names of folders and of runs may have that sign, too. */
 static char *
 place_of(const char *source, const char **ret_run)
 {
-    const char *hash = strrchr(source, '#');
-    *ret_run = hash != NULL && hash[1] != '\0' ? hash + 1 : NULL;
-    return hash != NULL ? strndup(source, (size_t) (hash - source)) : strdup(source);
+    *ret_run = NULL;
+    for (size_t i = strlen(source); i-- > 0;) {
+        char *place = source[i] == '#' ? strndup(source, i) : NULL;
+        if (place != NULL && esdm__monitor_is_database(place)) {
+            *ret_run = source[i + 1] != '\0' ? source + i + 1 : NULL;
+            return place;
+        }
+        free(place);
+    }
+    return strdup(source);
 }
 
 bool

@@ -83,6 +83,28 @@ is_secret(const char *key, const json_t *value)
     return strcmp(key, "connection") == 0 && strstr(text, "password") != NULL;
 }
 
+/* "postgresql://USER:PASSWORD@HOST/DATABASE", or "?password=". */
+static bool
+is_url_with_password(const char *text)
+{
+    const char *authority = text != NULL ? strstr(text, "://") : NULL;
+    if (authority == NULL)
+        return false;
+    authority += 3;
+    const char *at = memchr(authority, '@', strcspn(authority, "/?"));
+    const char *query = strchr(authority, '?');
+    return (at != NULL && memchr(authority, ':', (size_t) (at - authority)) != NULL) ||
+           (query != NULL && strstr(query, "password=") != NULL);
+}
+
+/* Of databases that records of programs go to. */
+static bool
+monitor_has_secret(const json_t *monitor)
+{
+    return is_url_with_password(json_string_value(json_object_get(monitor, "stats_file"))) ||
+           is_url_with_password(json_string_value(json_object_get(monitor, "trace_file")));
+}
+
 /* Of a target, of the metadata store, or of a place that references are read from. */
 static bool
 has_secret(json_t *object)
@@ -102,7 +124,8 @@ esdm__site_holds_secret(const json_t *root)
 {
     size_t index = 0;
     json_t *target = NULL;
-    if (has_secret(json_object_get(root, "metadata")))
+    if (has_secret(json_object_get(root, "metadata")) ||
+        monitor_has_secret(json_object_get(root, "monitor")))
         return true;
     json_array_foreach(json_object_get(json_object_get(root, "references"), "s3"), index, target)
     {

@@ -135,6 +135,17 @@ def test_secret_that_everybody_can_read__is_warned_of():
         expect("chmod o-r" in done.stdout + done.stderr, done.stdout + done.stderr)
 
 
+def test_password_of_records_that_everybody_can_read__is_warned_of():
+    for url, told in (("postgresql://me:pw@127.0.0.1:1/d", True),
+                      ("postgresql://127.0.0.1:1/d?user=me&password=pw", True),
+                      ("postgresql://me@127.0.0.1:1/d", False)):
+        with Site(monitor={"modules": ["stats"], "stats_file": url}) as site:
+            site.config.chmod(0o644)
+            done = run([tool("esdm-ls")], check=False)
+            expect(("chmod o-r" in done.stderr) == told, f"{url}: {done.stderr}")
+
+
 main(test_found_configuration__must_be_the_users_own, test_foreign_configuration__routes_nothing,
      test_setuid_program__ignores_the_environment,
-     test_secret_that_everybody_can_read__is_warned_of)
+     test_secret_that_everybody_can_read__is_warned_of,
+     test_password_of_records_that_everybody_can_read__is_warned_of)

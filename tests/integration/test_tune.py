@@ -231,6 +231,30 @@ def test_records_of_a_program_and_of_esdm():
         expect("others under way" in rules or "requests that" in rules or "of" in rules, rules)
 
 
-main(test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
+def trace_of(host, realtime_ns, speeds):
+    """Requests of 1 MB, one after the other, from the start of the node's clock on."""
+    lines = [{"what": "process", "version": 1, "program": "p", "host": host, "pid": 1, "rank": -1,
+              "realtime_ns": realtime_ns, "monotonic_ns": 0}]
+    for i, start_s, seconds in speeds:
+        lines.append({"what": "span", "kind": "fetch", "pid": 1, "thread": 1, "id": i + 1, "cause": 0,
+                      "start_ns": int(start_s * 1e9), "ns": int(seconds * 1e9), "container": None,
+                      "dataset": None, "target": "disk", "bytes": 1000000, "stored_bytes": 0,
+                      "pieces": 1, "status": 0})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_nodes_have_clocks_of_their_own():
+    """What two nodes did on different days was not under way at once, whatever their clocks say."""
+    with Site() as s:
+        one = trace_of("a", 10 ** 18, [(i, i, 0.01 if i < 60 else 0.5) for i in range(120)])
+        other = trace_of("b", 10 ** 18 + 10 ** 14, [(i, 60 + i, 0.5) for i in range(60)])
+        lines = s.file("two.jsonl")
+        lines.write_text(one + other)
+        known = tune("--learn", str(lines))
+        rules = " ".join(rule["rule"] for rule in known["rules"])
+        expect(known["records"] == 180 and "under way" not in rules, str(known))
+
+
+main(test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
      test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
      test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)

@@ -78,7 +78,12 @@ print_all(const learn_table *t, const learn_errors *e, const learn_node *tree)
     rules r = {.table = t};
     print_errors(t, e);
     if (!(e->mean[e->best] < WORTH * e->mean[LEARN_MEAN])) {
-        (void) printf("\nNothing that is known before a call tells how fast it will be.\n");
+        (void) printf(
+            "\nNothing that is known before a call tells how fast it will be: no rule would "
+            "help. Where the calls that were recorded are much alike, record others, of "
+            "other sizes and several processes; where they are not, something else "
+            "decides, as other users of the storage. Record longer, at another time, "
+            "or compare settings by runs: esdm-tune without --learn.\n");
         return;
     }
     (void) printf("\nRules of the tree; their mean, and how many records have it:\n");
@@ -130,10 +135,10 @@ tune_learn(char **paths)
     if (result != TOOL_OK)
         return result;
     if (table.rows < ROWS_LEAST) {
-        tool_error("there are %" G_GSIZE_FORMAT
-                   " records of reads and writes; it takes %d to learn "
+        tool_error("there %s %" G_GSIZE_FORMAT " %s of reads and writes; it takes %d to learn "
                    "from them",
-                   table.rows, ROWS_LEAST);
+                   table.rows == 1 ? "is" : "are", table.rows,
+                   table.rows == 1 ? "record" : "records", ROWS_LEAST);
         return TOOL_FAILED;
     }
     learn_thin(&table, ROWS_MOST);

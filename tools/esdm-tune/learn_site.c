@@ -158,9 +158,10 @@ tell(const way *w, const esdm_learn_result *r, json_t *list)
     }
     g_autofree char *name = tool_printable(w->target);
     (void) printf("%s %s: %" G_GUINT64_FORMAT
-                  " requests. What was learned is off by %.0f %% for those that were held out, the "
+                  " %s. What was learned is off by %.0f %% for those that were held out, the "
                   "measured model by %.0f %%: placement goes by %s.\n",
-                  w->reading ? "reads from" : "writes to", name, r->requests, 100 * r->error,
+                  w->reading ? "reads from" : "writes to", name, r->requests,
+                  r->requests == 1 ? "request" : "requests", 100 * r->error,
                   100 * r->calibrated_error, r->better ? "what was learned" : "the measured one");
 }
 

@@ -48,6 +48,7 @@ print_effects(const tune_search *s)
 {
     (void) printf("\nWhat the model has learned; the time with another value, of the time with the "
                   "best setting:\n");
+    bool guessed = false;
     for (guint i = 0; i < s->space->count; i++) {
         const tune_parameter *p = &s->space->parameters[i];
         (void) printf("  %-9s", p->name);
@@ -59,10 +60,12 @@ print_effects(const tune_search *s)
                 (void) printf(" %s %.2f", p->texts[k], e.factor);
             else
                 (void) printf(" %s %.2f?", p->texts[k], e.factor);
+            guessed |= k != s->best.value[i] && !value_was_tried(s, i, k);
             (void) printf("%s", k + 1 < p->count ? "," : "\n");
         }
     }
-    (void) printf("  (?: no run had this value)\n");
+    if (guessed)
+        (void) printf("  (?: no run had this value: the model's guess; more --trials try it)\n");
 }
 
 /* Median of |predicted / seen - 1|; NAN: nothing was predicted. */

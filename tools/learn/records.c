@@ -253,6 +253,21 @@ add_targets(learn_table *t, const GPtrArray *spans)
     }
 }
 
+/* Clocks of nodes begin when these do: times of day tell what was under way at once.
+ * @param offset_ns of the process. */
+static void
+take_line(GPtrArray *spans, json_t *line, gint64 *offset_ns)
+{
+    if (g_strcmp0(json_string_value(json_object_get(line, "what")), "process") == 0)
+        *offset_ns = json_integer_value(json_object_get(line, "realtime_ns")) -
+                     json_integer_value(json_object_get(line, "monotonic_ns"));
+    if (!is_request(line))
+        return;
+    json_int_t start = json_integer_value(json_object_get(line, "start_ns"));
+    (void) json_object_set_new(line, "start_ns", json_integer(start + *offset_ns));
+    g_ptr_array_add(spans, json_incref(line));
+}
+
 static tool_exit
 load_lines(learn_table *t, const char *path)
 {
@@ -260,16 +275,17 @@ load_lines(learn_table *t, const char *path)
     if (t->features > 0)
         return claim(t, span_features, TARGETS_FROM, path) == TOOL_OK && t->rows == 0
                    ? TOOL_OK
-                   : tool_usage("--learn: one file of JSON Lines at a time");
+                   : tool_usage("--learn: one file of JSON Lines or one database at a time");
     g_autofree char *text = tool_records_text(path, &read);
     if (text == NULL)
         return read;
     g_autoptr(GPtrArray) spans = g_ptr_array_new_with_free_func((GDestroyNotify) json_decref);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    gint64 offset_ns = 0;
     for (guint i = 0; lines[i] != NULL; i++) {
         json_t *line = json_loads(lines[i], 0, NULL); /* the last one of a killed run is cut */
-        if (line != NULL && is_request(line))
-            g_ptr_array_add(spans, json_incref(line));
+        if (line != NULL)
+            take_line(spans, line, &offset_ns);
         json_decref(line);
     }
     g_ptr_array_sort(spans, by_start);

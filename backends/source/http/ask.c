@@ -255,7 +255,10 @@ sign(const http__request *r, CURL *easy, struct curl_slist *headers)
         (void) curl_easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
     free(url);
     headers = curl_slist_append(headers, NO_CONTENTS);
-    (void) curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, r->place->sigv4);
+    /* A libcurl that does not sign would send name and key as they are (HTTP Basic): none is given
+     * to it, and the server refuses. */
+    if (curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, r->place->sigv4) != CURLE_OK)
+        return headers;
     (void) curl_easy_setopt(easy, CURLOPT_USERNAME, keys->access_key);
     (void) curl_easy_setopt(easy, CURLOPT_PASSWORD, keys->secret_key);
     if (keys->session_token == NULL)

@@ -25,7 +25,7 @@ def check_learned(source):
     replayed = run([tool("esdm-replay"), source], env=no_leaks()).stdout
     expect("\nwrite " in replayed and "\ncommit " in replayed, replayed)
     learned = run([tool("esdm-tune"), "--learn", source], check=False, env=no_leaks())
-    expect("records of reads and writes; it takes 40" in learned.stderr and
+    expect(" of reads and writes; it takes 40" in learned.stderr and
            "are 0 records" not in learned.stderr, learned.stdout + learned.stderr)
 
 
@@ -51,6 +51,32 @@ def test_sqlite_has_what_files_have():
         check_learned(f"{base}#42.it's")
         expect_error(run([tool("esdm-replay"), f"{base}#43"], check=False, env=no_leaks()), "the run 43")
         expect_error(run([tool("esdm-explain"), base], check=False, env=no_leaks()), "esdm-run --records")
+
+
+def test_names_that_mislead():
+    """A folder with the sign of runs in its name, and files that are not there."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        folder = site.file("run#3")
+        folder.mkdir()
+        base = folder / "runs.sqlite"
+        client(["nccopy", file, "esdm://a.nc"], env={"ESDM_MONITOR": f"trace:{base}"})
+        check_learned(str(base))
+        check_learned(f"{base}#latest")
+        for name, words in (("none.sqlite", "there is no such file"), ("no/none.sqlite", "no such folder")):
+            expect_error(run([tool("esdm-replay"), folder / name], check=False, env=no_leaks()), words)
+
+
+def test_a_wrong_url_keeps_its_password():
+    """libpq quotes what it cannot understand of a URL."""
+    for url in ("postgresql://me:hidden%zz@127.0.0.1/d", "postgresql://me@127.0.0.1/d?password=hidden=x",
+                "postgresql://me:hid@hidden@127.0.0.1:1/d"):
+        result = run([tool("esdm-replay"), url], check=False, env=no_leaks())
+        if "libpq.so.5" in result.stderr:
+            print("without libpq: it is not installed")
+            return
+        expect_error(result, "URL cannot be understood")
+        expect("hid" not in result.stderr, f"the password is told: {result.stderr}")
 
 
 def test_programs_share_a_file():
@@ -131,5 +157,5 @@ def test_postgres():
         run([tool("esdm-ls"), "stopped.nc"])
 
 
-main(test_sqlite_has_what_files_have, test_programs_share_a_file,
-     test_a_locked_file_holds_nobody_up, test_postgres)
+main(test_sqlite_has_what_files_have, test_names_that_mislead, test_a_wrong_url_keeps_its_password,
+     test_programs_share_a_file, test_a_locked_file_holds_nobody_up, test_postgres)
