@@ -198,6 +198,13 @@ disconnect(esdm__database *d)
     d->connection = NULL;
 }
 
+void
+esdm__database_close(esdm__database *d)
+{
+    if (d != NULL)
+        disconnect(d);
+}
+
 static void
 forget_rows(esdm__database *d)
 {

@@ -107,6 +107,9 @@ void esdm__database_flush(esdm__database *d, bool now, const atomic_bool *give_u
  *  @return whether they have been committed. */
 bool esdm__database_end(esdm__database *d, esdm__monitor *monitor, bool statistics,
                         const atomic_bool *give_up);
+/** Ends the connection: a file of SQLite then needs none beside it. The next batch opens it again.
+ */
+void esdm__database_close(esdm__database *d); /* NULL is accepted */
 /** Rows of the trace that could not be written, since this was asked last. */
 uint64_t esdm__database_lost(esdm__database *d);
 /** Why something could not be written, first; NULL: nothing. Borrowed; any thread. */

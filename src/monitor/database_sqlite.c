@@ -8,6 +8,7 @@
  * SQLite, so that the child finds its mutexes free; where that takes too long, or a thread waits
  * for a lock amid a statement, which nobody could end in the child, it does without records.
  */
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -132,7 +133,8 @@ failed(const connection *c, const char *what, esdm_error *err)
                                                                           : ESDM_EIO;
     return esdm__error_set(err, status, "%s: %s: %s%s", c->place, what,
                            c->db != NULL ? sqlite3_errmsg(c->db) : "no memory",
-                           code == SQLITE_CANTOPEN ? why_closed(c->place) : "");
+                           code == SQLITE_CANTOPEN || code == SQLITE_READONLY ? why_closed(c->place)
+                                                                              : "");
 }
 
 /* Under the mutex. */
@@ -240,6 +242,46 @@ set_up(connection *c, bool reads, esdm_error *err)
     return esdm__database_check_format(format, c->place, err);
 }
 
+static esdm_status
+open_file(connection *c, bool reads, esdm_error *err)
+{
+    int flags = reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(c->place, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return failed(c, "it cannot be opened", err);
+    return set_up(c, reads, err);
+}
+
+/* Somebody else's file in a folder that may not be written to, where SQLite would make files of its
+ * own to read it. Without a log nobody has it open. */
+static bool
+is_left_alone(const char *place)
+{
+    char log[PATH_MAX];
+    int n = snprintf(log, sizeof log, "%s-wal", place);
+    return n > 0 && (size_t) n < sizeof log && access(place, R_OK) == 0 && access(log, F_OK) != 0 &&
+           errno == ENOENT;
+}
+
+static esdm_status
+open_unchanging(connection *c, esdm_error *err)
+{
+    char *uri = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&uri, &bytes);
+    if (out == NULL)
+        return esdm__error_nomem(err, sizeof *c, c->place);
+    (void) fputs(c->place[0] == '/' ? "file://" : "file:", out);
+    for (const char *at = c->place; *at != '\0'; at++)
+        (void) fprintf(out, strchr("%?#", *at) != NULL ? "%%%02X" : "%c", (unsigned char) *at);
+    (void) fputs("?immutable=1", out);
+    bool good =
+        fclose(out) == 0 &&
+        sqlite3_open_v2(uri, &c->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                        NULL) == SQLITE_OK;
+    free(uri);
+    return good ? set_up(c, true, err) : failed(c, "it cannot be opened", err);
+}
+
 /* Under the mutex. */
 static esdm_status
 open_one(const char *place, bool reads, const atomic_bool *give_up, void **ret_connection,
@@ -250,12 +292,14 @@ open_one(const char *place, bool reads, const atomic_bool *give_up, void **ret_c
         return esdm__error_nomem(err, sizeof *c, place);
     *c = (connection){.next = connections, .pid = getpid(), .place = place, .give_up = give_up};
     connections = c;
-    int flags = reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    esdm_status status = ESDM_OK;
-    if (sqlite3_open_v2(place, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        status = failed(c, "it cannot be opened", err);
-    if (status == ESDM_OK)
-        status = set_up(c, reads, err);
+    esdm_status status = open_file(c, reads, err);
+    if (status != ESDM_OK && reads && is_left_alone(place)) {
+        esdm_error other = {0};
+        (void) sqlite3_close(c->db);
+        c->db = NULL;
+        if (open_unchanging(c, &other) == ESDM_OK)
+            status = ESDM_OK;
+    }
     if (status != ESDM_OK) {
         close_one(c);
         return status;

@@ -187,6 +187,15 @@ finish_trace(esdm__monitor *m)
     (void) esdm__sink_flush(m->sink, &m->give_up);
 }
 
+/* A program may end without freeing what it has: what SQLite has in its log goes into the file. */
+static void
+close_databases(esdm__monitor *m)
+{
+    esdm__database_close(m->stats_database);
+    if (m->trace_database != m->stats_database)
+        esdm__database_close(m->trace_database);
+}
+
 static void
 finish(esdm__monitor *m)
 {
@@ -239,6 +248,7 @@ work(void *argument)
             (void) esdm__sink_flush(m->sink, &m->give_up);
     }
     finish(m);
+    close_databases(m);
     if (plain)
         esdm__plain_locale_leave(&locale);
     return NULL;

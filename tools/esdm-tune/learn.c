@@ -136,7 +136,7 @@ tune_learn(char **paths)
         return result;
     if (table.rows < ROWS_LEAST) {
         tool_error("there %s %" G_GSIZE_FORMAT " %s of reads and writes; it takes %d to learn "
-                   "from them",
+                   "from them: record longer, or several runs in one database",
                    table.rows == 1 ? "is" : "are", table.rows,
                    table.rows == 1 ? "record" : "records", ROWS_LEAST);
         return TOOL_FAILED;

@@ -67,6 +67,27 @@ def test_names_that_mislead():
             expect_error(run([tool("esdm-replay"), folder / name], check=False, env=no_leaks()), words)
 
 
+def test_a_colleague_reads():
+    """A file in a folder that its reader may not write to."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        folder = site.file("run #%3")
+        folder.mkdir()
+        client(["nccopy", file, "esdm://a.nc"], env={"ESDM_MONITOR": f"trace:{folder / 'runs.sqlite'}"})
+        expect(os.listdir(folder) == ["runs.sqlite"], os.listdir(folder))
+        other = {}
+        if os.getuid() == 0:
+            site.folder.chmod(0o755)
+            other = {"user": 65534, "group": 65534, "extra_groups": []}
+        folder.chmod(0o555)
+        try:
+            read = subprocess.run([tool("esdm-tune"), "--learn", folder / "runs.sqlite"], env=no_leaks(),
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **other)
+            expect(" of reads and writes; it takes 40" in read.stderr, read.stderr)
+        finally:
+            folder.chmod(0o755)
+
+
 def test_a_wrong_url_keeps_its_password():
     """libpq quotes what it cannot understand of a URL."""
     for url in ("postgresql://me:hidden%zz@127.0.0.1/d", "postgresql://me@127.0.0.1/d?password=hidden=x",
@@ -157,5 +178,6 @@ def test_postgres():
         run([tool("esdm-ls"), "stopped.nc"])
 
 
-main(test_sqlite_has_what_files_have, test_names_that_mislead, test_a_wrong_url_keeps_its_password,
-     test_programs_share_a_file, test_a_locked_file_holds_nobody_up, test_postgres)
+main(test_sqlite_has_what_files_have, test_names_that_mislead, test_a_colleague_reads,
+     test_a_wrong_url_keeps_its_password, test_programs_share_a_file, test_a_locked_file_holds_nobody_up,
+     test_postgres)
