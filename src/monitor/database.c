@@ -109,14 +109,6 @@ text(const char *string)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static bool
-ends_with(const char *string, const char *end)
-{
-    size_t length = strlen(string);
-    size_t bytes = strlen(end);
-    return length >= bytes && strcmp(string + length - bytes, end) == 0;
-}
-
 const esdm__engine *
 esdm__database_engine(const char *file)
 {
@@ -124,7 +116,7 @@ esdm__database_engine(const char *file)
     if (strncmp(file, "postgresql://", 13) == 0 || strncmp(file, "postgres://", 11) == 0)
         return &esdm__engine_postgres;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (ends_with(file, names[i]))
+        if (esdm__monitor_ends_with(file, names[i]))
             return &esdm__engine_sqlite;
     }
     return NULL;
@@ -417,30 +409,16 @@ add_actions(esdm__database *d, const json_t *list, const atomic_bool *give_up)
     }
 }
 
-static double
-difference(double before, double now)
-{
-    return before < 0 || now < before ? -1 : now - before;
-}
-
 static void
-add_node_total(esdm__database *d, const esdm__node_sample *b, const atomic_bool *give_up)
+add_node_total(esdm__database *d, const esdm__node_sample *before, const atomic_bool *give_up)
 {
-    esdm__node_sample n;
-    esdm__node_read(&n);
+    esdm__node_sample now;
+    double totals[ESDM__NODE_TOTALS];
+    esdm__node_read(&now);
+    esdm__node_totals(before, &now, totals);
     esdm__value *v = add_row(d, ESDM__TABLE_NODE_TOTAL, give_up)->values;
-    v[1] = real((double) (n.at_ns - b->at_ns) / 1e9);
-    v[2] = measured(difference(b->cpu_busy_s, n.cpu_busy_s));
-    v[3] = measured(difference(b->cpu_wait_s, n.cpu_wait_s));
-    v[4] = measured(difference(b->cpu_all_s, n.cpu_all_s));
-    v[5] = measured(difference(b->net_in_bytes, n.net_in_bytes));
-    v[6] = measured(difference(b->net_out_bytes, n.net_out_bytes));
-    v[7] = measured(difference(b->disk_read_bytes, n.disk_read_bytes));
-    v[8] = measured(difference(b->disk_write_bytes, n.disk_write_bytes));
-    v[9] = measured(difference(b->disk_busy_s, n.disk_busy_s));
-    v[10] = measured(difference(b->self_read_bytes, n.self_read_bytes));
-    v[11] = measured(difference(b->self_write_bytes, n.self_write_bytes));
-    v[12] = measured(difference(b->energy_j, n.energy_j));
+    for (unsigned i = 0; i < ESDM__NODE_TOTALS; i++)
+        v[1 + i] = measured(totals[i]);
 }
 
 static json_t *

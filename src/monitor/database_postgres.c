@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,19 +238,14 @@ connect_now(connection *c, const char *place, esdm_error *err)
     return failed(c, "no connection", why, err);
 }
 
+/* Who comes here is in the locale "C" (base/plain_locale.h), as messages of libpq then are. */
 static esdm_status
-connect_in_english(connection *c, const char *place, esdm_error *err)
+connect_high(connection *c, const char *place, esdm_error *err)
 {
-    locale_t english = newlocale(LC_MESSAGES_MASK, "C", (locale_t) 0);
-    locale_t before = english != (locale_t) 0 ? uselocale(english) : (locale_t) 0;
     c->until_ns = esdm__monitor_now_ns() + PATIENCE;
     esdm__descriptors_moving(true);
     esdm_status status = connect_now(c, place, err);
     esdm__descriptors_moving(false);
-    if (english != (locale_t) 0) {
-        (void) uselocale(before);
-        freelocale(english);
-    }
     return status;
 }
 
@@ -329,7 +323,7 @@ postgres_open(const char *place, bool reads, const atomic_bool *give_up, void **
     c->reads = reads;
     c->pq = esdm__libpq_find();
     esdm_status status =
-        c->pq != NULL ? connect_in_english(c, place, err)
+        c->pq != NULL ? connect_high(c, place, err)
                       : esdm__error_set(err, ESDM_ENOTSUP,
                                         "%s: records go to PostgreSQL by libpq (libpq.so.5), which "
                                         "is not installed here",

@@ -186,3 +186,35 @@ esdm__node_read(esdm__node_sample *ret_sample)
     read_energy(ret_sample);
     read_self(ret_sample);
 }
+
+const char *const esdm__node_total_names[ESDM__NODE_TOTALS] = {
+    "seconds",      "cpu_busy_s",         "cpu_wait_s",          "cpu_all_s",
+    "net_in_bytes", "net_out_bytes",      "disk_read_bytes",     "disk_write_bytes",
+    "disk_busy_s",  "process_read_bytes", "process_write_bytes", "energy_j"};
+
+static double
+difference(double before, double now)
+{
+    return before < 0 || now < before ? -1 : now - before;
+}
+
+void
+esdm__node_totals(const esdm__node_sample *before, const esdm__node_sample *now,
+                  double ret_totals[ESDM__NODE_TOTALS])
+{
+    const double totals[ESDM__NODE_TOTALS] = {
+        (double) (now->at_ns - before->at_ns) / 1e9,
+        difference(before->cpu_busy_s, now->cpu_busy_s),
+        difference(before->cpu_wait_s, now->cpu_wait_s),
+        difference(before->cpu_all_s, now->cpu_all_s),
+        difference(before->net_in_bytes, now->net_in_bytes),
+        difference(before->net_out_bytes, now->net_out_bytes),
+        difference(before->disk_read_bytes, now->disk_read_bytes),
+        difference(before->disk_write_bytes, now->disk_write_bytes),
+        difference(before->disk_busy_s, now->disk_busy_s),
+        difference(before->self_read_bytes, now->self_read_bytes),
+        difference(before->self_write_bytes, now->self_write_bytes),
+        difference(before->energy_j, now->energy_j),
+    };
+    memcpy(ret_totals, totals, sizeof totals);
+}

@@ -23,8 +23,8 @@ esdm__monitor_module(const char *name, size_t bytes)
     return 0;
 }
 
-static bool
-ends_with(const char *text, const char *end)
+bool
+esdm__monitor_ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text);
     size_t bytes = strlen(end);
@@ -34,7 +34,7 @@ ends_with(const char *text, const char *end)
 esdm_status
 esdm__monitor_check_file(const char *file, const char *source, esdm_error *err)
 {
-    if (ends_with(file, ".otf2"))
+    if (esdm__monitor_ends_with(file, ".otf2"))
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "%s: '%.200s': this ESDM was not built with OTF2; a name that ends "
                                "in .jsonl gets JSON Lines, one in .json trace events for Perfetto",

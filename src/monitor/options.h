@@ -37,6 +37,8 @@ esdm_status esdm__monitor_parse(const char *text, const char *source,
                                 esdm__monitor_options *options, esdm_error *err);
 /** Whether it is the name of a database: one in .sqlite, .sqlite3, .db, or a URL of PostgreSQL. */
 bool esdm__monitor_is_database(const char *file);
+/** By the end of a name it is known what a file shall hold. */
+bool esdm__monitor_ends_with(const char *text, const char *end);
 /** Refuses names of files that ask for a form which this library does not write: OTF2.
  *  @param source where the name stands. ESDM_ENOTSUP, with what to do. */
 esdm_status esdm__monitor_check_file(const char *file, const char *source, esdm_error *err);

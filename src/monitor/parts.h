@@ -93,6 +93,13 @@ typedef struct esdm__node_sample {
 
 void esdm__node_read(esdm__node_sample *ret_sample);
 
+/** What a node did between two samples: seconds, and what else has a total. */
+#define ESDM__NODE_TOTALS 12u
+extern const char *const esdm__node_total_names[ESDM__NODE_TOTALS];
+/** @param ret_totals in the order of their names; -1: not readable here. */
+void esdm__node_totals(const esdm__node_sample *before, const esdm__node_sample *now,
+                       double ret_totals[ESDM__NODE_TOTALS]);
+
 /* ---- sink.c: the file ------------------------------------------------------------------------ */
 
 typedef struct esdm__who {

@@ -237,14 +237,10 @@ read_counts(reader *r, const process_row *p, json_t *statistics, esdm_error *err
 static esdm_status
 read_node(reader *r, const process_row *p, json_t *statistics, esdm_error *err)
 {
-    static const char *const node[] = {
-        "seconds",      "cpu_busy_s",         "cpu_wait_s",          "cpu_all_s",
-        "net_in_bytes", "net_out_bytes",      "disk_read_bytes",     "disk_write_bytes",
-        "disk_busy_s",  "process_read_bytes", "process_write_bytes", "energy_j"};
     json_t *head = r->head;
     json_t *members = json_object();
     r->head = NULL;
-    r->names = node;
+    r->names = esdm__node_total_names;
     r->what = NULL;
     r->members = members;
     esdm_status status =

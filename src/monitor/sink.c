@@ -24,14 +24,6 @@
 /* Of a span's line without its texts: names of members, and numbers. */
 #define LINE_BYTES (160u + 10 * ESDM__NUMBER_BYTES)
 
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text);
-    size_t bytes = strlen(end);
-    return length >= bytes && strcmp(text + length - bytes, end) == 0;
-}
-
 /* Waits until the file takes something; false: it need not, any more. */
 static bool
 wait_for(int fd, const atomic_bool *give_up)
@@ -156,7 +148,7 @@ esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
     sink->path = path;
     sink->who = who;
     sink->fd = -1;
-    sink->chrome = ends_with(path, ".json");
+    sink->chrome = esdm__monitor_ends_with(path, ".json");
 }
 
 bool

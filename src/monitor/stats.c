@@ -35,33 +35,21 @@ put_counts(FILE *out, const esdm__object *object, esdm__span_kind kind, const ch
     *separator = ",";
 }
 
-static void
-put_difference(FILE *out, const char *name, double before, double now)
-{
-    if (before < 0 || now < before)
-        (void) fprintf(out, ",\"%s\":null", name);
-    else
-        (void) fprintf(out, ",\"%s\":%.3f", name, now - before);
-}
-
 /* What the node did while the session was open. null: not readable here. */
 static void
-put_node(FILE *out, const esdm__node_sample *b)
+put_node(FILE *out, const esdm__node_sample *before)
 {
-    esdm__node_sample n;
-    esdm__node_read(&n);
-    (void) fprintf(out, ",\"node\":{\"seconds\":%.3f", (double) (n.at_ns - b->at_ns) / 1e9);
-    put_difference(out, "cpu_busy_s", b->cpu_busy_s, n.cpu_busy_s);
-    put_difference(out, "cpu_wait_s", b->cpu_wait_s, n.cpu_wait_s);
-    put_difference(out, "cpu_all_s", b->cpu_all_s, n.cpu_all_s);
-    put_difference(out, "net_in_bytes", b->net_in_bytes, n.net_in_bytes);
-    put_difference(out, "net_out_bytes", b->net_out_bytes, n.net_out_bytes);
-    put_difference(out, "disk_read_bytes", b->disk_read_bytes, n.disk_read_bytes);
-    put_difference(out, "disk_write_bytes", b->disk_write_bytes, n.disk_write_bytes);
-    put_difference(out, "disk_busy_s", b->disk_busy_s, n.disk_busy_s);
-    put_difference(out, "process_read_bytes", b->self_read_bytes, n.self_read_bytes);
-    put_difference(out, "process_write_bytes", b->self_write_bytes, n.self_write_bytes);
-    put_difference(out, "energy_j", b->energy_j, n.energy_j);
+    esdm__node_sample now;
+    double totals[ESDM__NODE_TOTALS];
+    esdm__node_read(&now);
+    esdm__node_totals(before, &now, totals);
+    for (unsigned i = 0; i < ESDM__NODE_TOTALS; i++) {
+        (void) fprintf(out, "%s\"%s\":", i == 0 ? ",\"node\":{" : ",", esdm__node_total_names[i]);
+        if (totals[i] < 0)
+            (void) fputs("null", out);
+        else
+            (void) fprintf(out, "%.3f", totals[i]);
+    }
     (void) fputs("}", out);
 }
 
