@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/url.h"
 #include "site/parts.h"
 
 #define ROOTS_MOST     1024
@@ -87,10 +88,7 @@ static bool
 is_allowed(const esdm__site_references *references, const char *url)
 {
     for (size_t i = 0; i < references->nroots; i++) {
-        const char *root = references->roots[i];
-        size_t bytes = strlen(root);
-        if (esdm__site_is_url(root) && strncmp(url, root, bytes) == 0 &&
-            (url[bytes] == '/' || url[bytes] == '\0'))
+        if (esdm__site_is_url(references->roots[i]) && esdm__url_is_in(url, references->roots[i]))
             return true;
     }
     return false;

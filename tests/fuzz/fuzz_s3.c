@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "encode.h"
 #include "sigv4.h"
 #include "xml.h"
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "encode.h"
 #include "s3.h"
 #include "xml.h"
 

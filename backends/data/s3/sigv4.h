@@ -50,10 +50,6 @@ typedef struct s3__signable {
 
 #define S3__HEADERS_MAX 16
 
-/** Appends `text` with everything but A-Z a-z 0-9 - . _ ~ (and '/' if asked) as %XX. */
-void s3__encode(esdm__buffer *out, const char *text, bool keep_slashes);
-/** Replaces %XX in place; what is no such triple stays. */
-void s3__decode(char *text);
 /** Appends "a=1&b=" from parameters in any order; at most S3__HEADERS_MAX. No NUL. */
 void s3__canonical_query(esdm__buffer *out, const s3__pair *parameters, size_t nparameters);
 /** False: the library has no SHA-256. */

@@ -13,6 +13,7 @@
 #include "answer.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "encode.h"
 #include "retry.h"
 
 /* Longest body of what is no ranged GET: a page of a listing has some 500 KB. */

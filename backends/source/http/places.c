@@ -3,12 +3,13 @@
 /** @file Places on S3 whose objects are asked for with a signature, and the keys for that. libcurl
  * signs. */
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/url.h"
+#include "encode.h"
 #include "http.h"
 
 /* The first that signs as S3 wants it: with a digest of the contents. */
@@ -84,26 +85,12 @@ http__place_of(const http__source *source, const char *url)
     for (size_t i = 0; i < source->nplaces; i++) {
         const http__place *place = &source->places[i];
         size_t bytes = strlen(place->url);
-        if (bytes >= longest && strncmp(url, place->url, bytes) == 0 &&
-            (url[bytes] == '/' || url[bytes] == '\0')) {
+        if (bytes >= longest && esdm__url_is_in(url, place->url)) {
             found = place;
             longest = bytes;
         }
     }
     return found;
-}
-
-/* The byte of "%XX", and that without an escape. @param at is moved on. */
-static unsigned char
-next_byte(const char **at)
-{
-    unsigned value = 0;
-    if ((*at)[0] == '%' && isxdigit((unsigned char) (*at)[1]) &&
-        isxdigit((unsigned char) (*at)[2]) && sscanf(*at + 1, "%2x", &value) == 1) {
-        *at += 3;
-        return (unsigned char) value;
-    }
-    return (unsigned char) *(*at)++;
 }
 
 char *
@@ -113,18 +100,18 @@ http__signed_url(const char *url)
     const char *path = host != NULL ? strchr(host + 2, '/') : NULL;
     if (path == NULL)
         return strdup(url);
-    char *whole = malloc((size_t) (path - url) + 3 * strlen(path) + 1);
-    if (whole == NULL)
+    char *key = strdup(path);
+    if (key == NULL)
         return NULL;
-    memcpy(whole, url, (size_t) (path - url));
-    char *to = whole + (path - url);
-    while (*path != '\0') {
-        unsigned char byte = next_byte(&path);
-        if (byte < 128 && (isalnum(byte) || strchr("-._~/", byte) != NULL) && byte != 0)
-            *to++ = (char) byte;
-        else
-            to += sprintf(to, "%%%02X", byte);
-    }
-    *to = '\0';
-    return whole;
+    esdm__buffer whole;
+    esdm__buffer_init(&whole);
+    s3__decode(key);
+    esdm__buffer_put(&whole, url, (size_t) (path - url));
+    s3__encode(&whole, key, true);
+    esdm__buffer_put_u8(&whole, 0);
+    free(key);
+    if (!whole.failed)
+        return (char *) whole.data;
+    esdm__buffer_clear(&whole);
+    return NULL;
 }

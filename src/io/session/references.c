@@ -13,6 +13,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/url.h"
 
 /* Whether a path without links lies below a directory, whose links are followed. */
 static bool
@@ -157,8 +158,7 @@ url_allowed(const esdm_session *session, const char *url, esdm_error *err)
                                url);
     for (size_t i = 0; i < site->references.nroots; i++) {
         const char *root = site->references.roots[i];
-        size_t bytes = strlen(root);
-        if (esdm__site_is_url(root) && strncmp(url, root, bytes) == 0 && url[bytes] == '/')
+        if (esdm__site_is_url(root) && esdm__url_is_in(url, root) && strcmp(url, root) != 0)
             return ESDM_OK;
     }
     return esdm__error_set(err, ESDM_EACCES,
