@@ -24,12 +24,15 @@
 #include "io/session/sharers.h"
 #include "layout/packs.h"
 #include "layout/places.h"
+#include "upkeep/dedup_wish.h"
 #include "upkeep/move.h"
 #include "upkeep/upkeep.h"
 
 #define NONE UINT32_MAX
 /* Packs are emptied of which at least one in so many bytes is not needed any more. */
 #define EMPTY_SHARE 5u
+/* Of equal ones so many may stay, where policies want them at several places. */
+#define KEPT_MOST 8u
 
 typedef struct holder {
     uint64_t container;
@@ -45,7 +48,9 @@ typedef struct blob {
     uint64_t stored_bytes;
     uint64_t raw_bytes;
     uint64_t hash[2];
+    esdm__dedup_wish wish; /* of all that refer to it */
     uint32_t head_bytes;
+    uint32_t places; /* how many */
     uint32_t holder; /* the first that refers to it */
     uint32_t same;   /* blob that is named in its place; NONE: it stays */
     bool hashed;
@@ -153,7 +158,8 @@ grow_table(dedup *d)
 }
 
 static bool
-note_fragment(dedup *d, const esdm__record *record, uint32_t holder_number)
+note_fragment(dedup *d, const esdm__record *record, const esdm__dedup_wish *wish,
+              uint32_t holder_number)
 {
     if (record->pack == NULL || record->kind != ESDM__KIND_STORED)
         return true;
@@ -162,15 +168,19 @@ note_fragment(dedup *d, const esdm__record *record, uint32_t holder_number)
     if (pack == NULL || !grow_table(d) || d->nblobs >= NONE - 1)
         return false;
     uint32_t *slot = slot_of(d, pack, record->position);
-    if (*slot != 0)
+    if (*slot != 0) {
+        esdm__dedup_wish_add(&d->blobs[*slot - 1].wish, wish);
         return true;
+    }
     if (!esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
         return false;
     d->blobs[d->nblobs++] = (blob){.pack = pack,
                                    .position = record->position,
                                    .stored_bytes = record->stored_bytes,
                                    .raw_bytes = record->raw_bytes,
+                                   .wish = *wish,
                                    .head_bytes = record->head_bytes,
+                                   .places = (uint32_t) esdm__places_count(pack->target),
                                    .holder = holder_number,
                                    .same = NONE};
     *slot = (uint32_t) d->nblobs;
@@ -198,16 +208,24 @@ list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
 {
     esdm__page_list pages = {0};
     const holder *one = &d->holders[number];
-    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
+    esdm_container *model = NULL;
+    esdm__dedup_wish wish = {0};
+    uint32_t dataset = 0;
+    esdm_status status = again ? ESDM_OK : esdm__dedup_model(d->session, one->name, &model, err);
+    if (status == ESDM_OK)
+        status = esdm__page_list_load_all(d->session, one->container, &pages, err);
     for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
         const esdm_meta_page entry = esdm__page_list_at(&pages, i);
         esdm__page *page = NULL;
         esdm_error why = {0};
+        if (!again && (i == 0 || entry.dataset != dataset))
+            esdm__dedup_wish_of(d->session, one->name, model, entry.dataset, &wish);
+        dataset = entry.dataset;
         status = esdm__page_fetch(d->session, &entry, &page, &why);
         for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
             if (again)
                 note_named(d, &page->records.items[k]);
-            else if (!note_fragment(d, &page->records.items[k], number))
+            else if (!note_fragment(d, &page->records.items[k], &wish, number))
                 status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
         }
         esdm__page_unref(page);
@@ -217,6 +235,7 @@ list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
             *err = why;
     }
     esdm__page_list_clear(&pages);
+    esdm__container_drop(model);
     return status;
 }
 
@@ -236,6 +255,8 @@ by_size(const void *a, const void *b, void *user)
         if (keys[0][i] != keys[1][i])
             return keys[0][i] < keys[1][i] ? -1 : 1;
     }
+    if (x->places != y->places) /* what has most copies stays */
+        return x->places > y->places ? -1 : 1;
     return *(const uint32_t *) a < *(const uint32_t *) b ? -1 : 1;
 }
 
@@ -259,6 +280,29 @@ hash_one(void *context, size_t i, esdm_error *err)
                                      one->hash, &one->hashed, err);
 }
 
+/* Those that stay of the ones at hand, which are equal. */
+typedef struct kept_ones {
+    uint32_t items[KEPT_MOST];
+    size_t count;
+} kept_ones;
+
+static void
+find_kept(dedup *d, uint32_t number, kept_ones *kept)
+{
+    blob *one = &d->blobs[number];
+    const blob *first = kept->count > 0 ? &d->blobs[kept->items[0]] : NULL;
+    if (first != NULL && (!one->hashed || !same_size(one, first) ||
+                          memcmp(one->hash, first->hash, sizeof one->hash) != 0))
+        kept->count = 0;
+    for (size_t k = 0; k < kept->count && one->same == NONE; k++) {
+        if (esdm__dedup_wish_takes(d->session, &one->wish, one->pack,
+                                   d->blobs[kept->items[k]].pack))
+            one->same = kept->items[k];
+    }
+    if (one->hashed && one->same == NONE && kept->count < KEPT_MOST)
+        kept->items[kept->count++] = number;
+}
+
 static esdm_status
 find_equal(dedup *d, esdm_error *err)
 {
@@ -273,17 +317,11 @@ find_equal(dedup *d, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d->blobs);
-    uint32_t first = NONE;
+    kept_ones kept = {.count = 0};
     for (size_t i = 0; i < d->nblobs; i++) {
-        blob *one = &d->blobs[d->order[i]];
-        const blob *kept = first != NONE ? &d->blobs[first] : NULL;
+        const blob *one = &d->blobs[d->order[i]];
         d->result->head_bytes += one->hashed ? one->head_bytes : 0;
-        if (kept != NULL && one->hashed && same_size(one, kept) &&
-            memcmp(one->hash, kept->hash, sizeof one->hash) == 0) {
-            one->same = first;
-        } else {
-            first = one->hashed ? d->order[i] : NONE;
-        }
+        find_kept(d, d->order[i], &kept);
     }
     d->result->table_bytes = d->slots * sizeof *d->table + d->nblobs * (sizeof *d->blobs + 4);
     return ESDM_OK;

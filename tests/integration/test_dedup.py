@@ -3,6 +3,7 @@
 """esdm-dedup: what it foretells and what it saves, on a series of restarts; what is removed and written afterwards."""
 
 import json
+import re
 
 from esdmtest import Site, client, expect, expect_error, main, run, tool
 
@@ -43,6 +44,43 @@ def stored(site):
 
 def python(code, *arguments):
     client(["/usr/bin/python3", "-c", code, *map(str, arguments)])
+
+
+EQUAL = """
+import netCDF4, numpy, sys
+for name in sys.argv[1:]:
+    with netCDF4.Dataset(f"esdm://{name}", "w") as d:
+        d.createDimension("x", 20000)
+        d.createVariable("v", "i8", ("x",))[:] = numpy.random.default_rng(1).integers(0, 1 << 60, 20000)
+"""
+
+
+def places(name):
+    """Targets of each of its fragments."""
+    return set(re.findall(r'"target": "([^"]+)"', run([tool("esdm-stat"), "--json", "--fragments", name]).stdout))
+
+
+def test_what_is_named_has_the_copies_and_the_targets_that_are_wanted():
+    """Equal fragments of containers with other policies, and one that was stored while targets were away."""
+    policies = [{"container": "once/*", "copies": 1}, {"container": "thrice/*", "copies": 3},
+                {"container": "here/*", "targets": ["d", "e"]}]
+    targets = [{"name": name, "plugin": "posix", "directory": name} for name in "abcde"]
+    with Site(targets=targets, copies=2, policies=policies, engine={"inline": 0}, replaced={"keep": 0}) as site:
+        names = [f"{folder}/{n}" for n in range(2) for folder in ("once", "twice", "thrice", "here")]
+        python(EQUAL, *names)
+        before = len(site.pack_files())
+        foretold, done = dedup("--dry-run"), dedup()
+        expect(0 < done["duplicates"] == foretold["duplicates"], f"{foretold} {done}")
+        run([GC, "--yes", "--age=0"])
+        run([FSCK, "--data"])  # tells of fragments with too few copies
+        expect(len(site.pack_files()) <= before // 2, f"{before} packs, now {site.pack_files()}")
+        for name in names:
+            expect(name[:4] != "here" or places(name) <= {"d,e", "e,d", "d", "e"}, f"{name}: {places(name)}")
+        expect(dedup()["duplicates"] <= 2, "what policies keep apart is taken for equal")
+        for name in names[:4]:
+            run([RM, "--yes", name])
+        run([GC, "--yes", "--age=0"])
+        run([FSCK, "--data"])
 
 
 def test_a_series_saves_what_was_foretold():
@@ -103,5 +141,6 @@ def test_branches_clones_and_names():
 
 
 if __name__ == "__main__":
-    main(test_a_series_saves_what_was_foretold, test_what_is_removed_or_written_does_no_harm,
+    main(test_a_series_saves_what_was_foretold, test_what_is_named_has_the_copies_and_the_targets_that_are_wanted,
+         test_what_is_removed_or_written_does_no_harm,
          test_branches_clones_and_names)
