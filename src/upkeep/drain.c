@@ -15,6 +15,7 @@
 #include "io/io.h"
 #include "io/packs/page_list.h"
 #include "io/session/former.h"
+#include "layout/places.h"
 #include "upkeep/drain.h"
 #include "upkeep/drain_records.h"
 #include "upkeep/groups.h"
@@ -50,6 +51,7 @@ typedef struct drain {
     uint32_t dataset;
     uint32_t copies;
     uint32_t takers;
+    bool shared; /* others may refer to the same fragments, and want more copies of them */
 } drain;
 
 /* ---- what is to be moved ------------------------------------------------------------------ */
@@ -70,6 +72,16 @@ look_at_dataset(drain *d, uint32_t dataset)
     free(path);
 }
 
+/* One container's wish must not take copies from the others: not fewer than now. */
+static uint32_t
+shared_copies(const drain *d, const esdm__pack_name *pack)
+{
+    uint32_t most = esdm__site_most_copies(d->session->site);
+    uint32_t now = (uint32_t) esdm__places_count(pack->target);
+    uint32_t kept = now < most ? now : most;
+    return kept > d->copies ? kept : d->copies;
+}
+
 static bool
 wants(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
 {
@@ -85,6 +97,8 @@ wants(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *re
     look_at_dataset(d, dataset);
     bool balance = d->choice.kind == ESDM__DRAIN_REBALANCE;
     uint32_t copies = balance ? place.copies : d->copies;
+    if (d->shared && !balance)
+        copies = shared_copies(d, fragment->pack);
     if (d->takers == 0 || (balance && d->takers < copies)) {
         d->stuck++;
         return false;
@@ -423,7 +437,8 @@ look_at_record(drain *d, records *list, size_t at, esdm_error *err)
     if (d->mover == NULL)
         return esdm__error_nomem(err, sizeof *one, "moving fragments");
     esdm_status status;
-    if (group != ESDM__NO_GROUP) {
+    d->shared = group != ESDM__NO_GROUP;
+    if (d->shared) {
         status = look_at_group(d, list, at, group, err);
     } else {
         bool any = esdm__drain_choice_of(&d->choice, one->uuid, &packs);

@@ -80,6 +80,8 @@ def test_what_is_named_has_the_copies_and_the_targets_that_are_wanted():
         for name in names[:4]:
             run([RM, "--yes", name])
         run([GC, "--yes", "--age=0"])
+        for target in "abc":
+            run([tool("esdm-drain"), "--from", target, "--age", "0"])  # moves it for all that share it
         run([FSCK, "--data"])
 
 
