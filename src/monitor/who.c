@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +28,36 @@ rank_of_job(void)
     return -1;
 }
 
-/* What the processes of one run have in common. */
+static pthread_once_t first_ask = PTHREAD_ONCE_INIT;
+static char own_run[64];
+
+/* Numbers of processes come again, times do not. Kept, so that forked children have it, too. */
+static void
+name_own_run(void)
+{
+    struct timespec wall;
+    (void) clock_gettime(CLOCK_REALTIME, &wall);
+    (void) snprintf(own_run, sizeof own_run, "%d.%lld", (int) getpid(), (long long) wall.tv_sec);
+}
+
+/* What the processes of one run have in common: their batch job, what esdm-run or the user has
+ * named it, else who started the ranks. Programs beside each other in a script are runs of their
+ * own. */
 static void
 ask_job(esdm__who *who)
 {
-    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
-                                            "PMIX_NAMESPACE", NULL};
+    static const char *const variables[] = {"SLURM_JOB_ID",   "PBS_JOBID", "LSB_JOBID",
+                                            "PMIX_NAMESPACE", "ESDM_RUN",  NULL};
     const char *job = NULL;
     for (const char *const *name = variables; *name != NULL && job == NULL; name++)
         job = secure_getenv(*name);
-    if (job == NULL || job[0] == '\0' || esdm_text_printable(job, who->job, sizeof who->job) == 0)
-        (void) snprintf(who->job, sizeof who->job, "%s.%d", who->host, (int) getpgrp());
+    if (job != NULL && job[0] != '\0' && esdm_text_printable(job, who->job, sizeof who->job) != 0)
+        return;
+    (void) pthread_once(&first_ask, name_own_run);
+    if (who->rank >= 0)
+        (void) snprintf(who->job, sizeof who->job, "%s.%d", who->host, (int) getppid());
+    else
+        (void) snprintf(who->job, sizeof who->job, "%s.%s", who->host, own_run);
 }
 
 void

@@ -316,6 +316,11 @@ metadata(run *r)
                "put "
                "the environment on a local disk or in a container image.",
                r->lookups, r->failed_lookups, r->opens, time);
+    else if (r->engine)
+        advise(r, 0.7 * seconds,
+               "Containers were opened %" G_GUINT64_FORMAT
+               " times; that, and closing them, took %s. Open each once and keep it open.",
+               r->opens, time);
     else
         advise(
             r, 0.7 * seconds,

@@ -182,6 +182,12 @@ is_remote(const time_class *c)
     return 2 * c->remote > c->calls;
 }
 
+static bool
+is_target(const time_class *c)
+{
+    return 2 * c->targets > c->calls;
+}
+
 /* What a call costs that memory answers: as in the fastest class, where that is memory's. */
 static double
 latency_of(const GPtrArray *list)
@@ -255,6 +261,11 @@ explain_slow(time_class *c, const time_class *device, const char *typical, const
                       "%s for %s, each where the one before ended: the system had begun to read "
                       "them, and they waited for the rest",
                       typical, size));
+    } else if (is_target(c)) {
+        set_cause(c, "target",
+                  g_strdup_printf("%s for %s: memory did not have them; the device or the network "
+                                  "behind the target takes that long",
+                                  typical, size));
     } else if (is_remote(c)) {
         set_cause(c, "network",
                   g_strdup_printf("%s for %s, on a file system of other nodes", typical, size));
@@ -302,7 +313,10 @@ explain_writes(const GPtrArray *list)
                           "were stored",
                           typical, size, c->typical_s / memory_s));
         } else {
-            set_cause(c, is_remote(c) ? "network" : "device",
+            set_cause(c,
+                      is_target(c)   ? "target"
+                      : is_remote(c) ? "network"
+                                     : "device",
                       g_strdup_printf("%s for %s: no call was faster", typical, size));
         }
         g_free(typical);
@@ -335,6 +349,7 @@ join_neighbours(GPtrArray *list)
         a->following += b->following;
         a->beside += b->beside;
         a->remote += b->remote;
+        a->targets += b->targets;
         (void) g_ptr_array_remove_index(list, i);
         g_free(b->cause);
         g_free(b->because);
@@ -410,6 +425,7 @@ add_to_class(time_class *class, const call *c)
     class->seconds += seconds_of(c->ns);
     class->following += c->follows;
     class->beside += c->beside;
+    class->targets += c->object->target;
     class->remote += is_remote_file_system(c->object->entry.file_system);
 }
 

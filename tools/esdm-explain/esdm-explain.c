@@ -6,12 +6,16 @@
 
 static const tool_help help = {
     .name = "esdm-explain",
-    .arguments = "FOLDER",
+    .arguments = "FOLDER | DATABASE[#RUN]",
     .description =
         "Tells what a program did with files and NetCDF variables, where its time went, why\n"
         "calls took as long as they did, and the three things that would help most. FOLDER\n"
         "holds the records of the run, as 'esdm-run --records FOLDER PROGRAM …' leaves them;\n"
         "'esdm-run --report PROGRAM …' records, explains and removes them in one go.\n"
+        "DATABASE is where programs' sessions were recorded (\"monitor\", ESDM_MONITOR): a file\n"
+        "in .sqlite, .sqlite3 or .db, or postgresql://HOST/DATABASE; #RUN takes one run by its\n"
+        "name, #latest the last one. Such records tell of containers, and of requests to\n"
+        "targets in place of files; times of calls are explained where they have a trace.\n"
         "\n"
         "Times of reads and writes are parted into classes where their density has minima.\n"
         "The cause of each - page cache, read-ahead, device, network, contention, write-back -\n"
@@ -20,10 +24,11 @@ static const tool_help help = {
                 "  0  everything was done\n"
                 "  1  something failed; a message on standard error says what\n"
                 "  2  the command line is wrong\n"
-                "  3  the folder does not exist, or holds no records\n",
+                "  3  the folder or database does not exist, or holds no records\n",
     .examples = "  esdm-run --report ncra in_*.nc mean.nc\n"
                 "  esdm-run --records /scratch/r python3 model.py\n"
-                "  esdm-explain --page report.html /scratch/r\n",
+                "  esdm-explain --page report.html /scratch/r\n"
+                "  esdm-explain runs.sqlite#latest\n",
     .see_also = "esdm-run",
 };
 
@@ -46,13 +51,16 @@ main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
-        return tool_usage("one folder with the records of a run");
-    if (esdm_records_are_in_database(argv[1]))
-        return tool_usage("what ESDM itself did is in databases, for esdm-tune --learn and "
-                          "esdm-replay; to explain a run takes a folder of esdm-run --records");
-    tool_exit status = run_load(argv[1], &r);
+        return tool_usage("one folder with the records of a run, or one database");
+    bool database = esdm_records_are_in_database(argv[1]);
+    tool_exit status = database ? spans_load(argv[1], &r) : run_load(argv[1], &r);
     if (status != TOOL_OK)
         return status;
+    /* Where ESDM's counters of the same programs are (esdm-run); URLs may have passwords, which
+     * arguments would show to everybody. */
+    const char *beside = g_getenv("ESDM_EXPLAIN_STATISTICS");
+    if (beside != NULL && !database && esdm_records_are_in_database(beside))
+        (void) spans_add(beside, &r); /* the report is good without */
     run_sum(&r);
     run_classes(&r);
     run_advise(&r);

@@ -28,6 +28,7 @@ typedef struct call {
     struct object *object;
     struct process *process;
     const watch_box *box; /* of a variable; NULL: none was noted */
+    const char *name;     /* of what ESDM itself recorded; NULL: that of `op` */
     guint32 thread;
     watch_kind kind;
     guint16 op;
@@ -56,6 +57,7 @@ typedef struct object {
     char *variable;
     watch_entry entry; /* as the first process has it, with the counters of all */
     guint processes;
+    bool target; /* of ESDM: whatever storage is behind it (spans.c) */
     pattern reads;
     pattern writes;
     guint64 nested_ns; /* of a file: in NetCDF calls */
@@ -100,10 +102,11 @@ typedef struct time_class {
     guint64 bytes;
     double seconds;
     guint64 following;
-    guint64 beside; /* sum over the calls */
-    guint64 remote; /* calls of files on a network file system */
-    char *cause;    /* "page cache", "read-ahead", "device", … */
-    char *because;  /* what speaks for it */
+    guint64 beside;  /* sum over the calls */
+    guint64 remote;  /* calls of files on a network file system */
+    guint64 targets; /* requests to targets of ESDM */
+    char *cause;     /* "page cache", "read-ahead", "device", … */
+    char *because;   /* what speaks for it */
 } time_class;
 
 typedef struct advice {
@@ -123,6 +126,8 @@ typedef struct run {
     GPtrArray *read_classes;
     GPtrArray *write_classes;
     char *command;
+    bool engine;       /* what ESDM itself recorded: "files" are targets (spans.c) */
+    guint64 commit_ns; /* of `engine`, which counts more than calls tell */
     guint ranks;
     guint64 start_ns;
     guint64 end_ns;
@@ -137,6 +142,22 @@ typedef struct run {
     guint64 cpu_us;
     double best_s; /* of the reads, if all were in the page cache */
 } run;
+
+/** Nothing, to be filled. */
+void run_new(run *ret_run);
+/** The object that an entry is about; made, with the entry's facts but without its counters, when
+ *  there is none. */
+object *object_named(run *r, const watch_entry *e);
+/** Counters and actions of a line `statistics`. */
+void run_add_statistics(run *r, const json_t *line);
+/** Order of calls, for g_array_sort(). */
+gint call_by_start(gconstpointer a, gconstpointer b);
+/** Reads what ESDM itself recorded out of a database, `DATABASE#RUN`. @param ret_run new. */
+tool_exit spans_load(const char *source, run *ret_run);
+/** Adds counters and actions of the processes of a run, which was loaded from a folder. */
+tool_exit spans_add(const char *source, run *r);
+/** What run_sum() does with calls of files, with counters. */
+void spans_sum(run *r);
 
 /** Reads the files `*.watch` and statistics `*.stats.json` of a folder. */
 tool_exit run_load(const char *folder, run *ret_run);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static object *
+object *
 object_named(run *r, const watch_entry *e)
 {
     char *name = g_strndup(e->name, sizeof e->name);
@@ -237,6 +237,15 @@ add_action(run *r, const json_t *value)
         g_ptr_array_add(r->actions, a);
 }
 
+void
+run_add_statistics(run *r, const json_t *line)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(line, "spans"), i, one) add_span(r, one);
+    json_array_foreach(json_object_get(line, "actions"), i, one) add_action(r, one);
+}
+
 static void
 load_statistics(run *r, const char *path)
 {
@@ -246,22 +255,33 @@ load_statistics(run *r, const char *path)
     char **lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
         json_t *line_of = json_loads(*line, 0, NULL);
-        size_t i;
-        json_t *span;
-        json_array_foreach(json_object_get(line_of, "spans"), i, span) add_span(r, span);
-        json_array_foreach(json_object_get(line_of, "actions"), i, span) add_action(r, span);
+        run_add_statistics(r, line_of);
         json_decref(line_of);
     }
     g_strfreev(lines);
     g_free(text);
 }
 
-static gint
-by_start(gconstpointer a, gconstpointer b)
+gint
+call_by_start(gconstpointer a, gconstpointer b)
 {
     const call *x = a;
     const call *y = b;
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+void
+run_new(run *ret_run)
+{
+    *ret_run = (run){.processes = g_ptr_array_new(),
+                     .objects = g_ptr_array_new(),
+                     .by_name = g_hash_table_new(g_str_hash, g_str_equal),
+                     .calls = g_array_new(FALSE, FALSE, sizeof(call)),
+                     .spans = g_ptr_array_new(),
+                     .actions = g_ptr_array_new(),
+                     .advice = g_ptr_array_new(),
+                     .read_classes = g_ptr_array_new(),
+                     .write_classes = g_ptr_array_new()};
 }
 
 tool_exit
@@ -274,15 +294,7 @@ run_load(const char *folder, run *ret_run)
         g_error_free(error);
         return TOOL_NOT_FOUND;
     }
-    *ret_run = (run){.processes = g_ptr_array_new(),
-                     .objects = g_ptr_array_new(),
-                     .by_name = g_hash_table_new(g_str_hash, g_str_equal),
-                     .calls = g_array_new(FALSE, FALSE, sizeof(call)),
-                     .spans = g_ptr_array_new(),
-                     .actions = g_ptr_array_new(),
-                     .advice = g_ptr_array_new(),
-                     .read_classes = g_ptr_array_new(),
-                     .write_classes = g_ptr_array_new()};
+    run_new(ret_run);
     for (guint i = 0; i < names->len; i++) {
         g_autofree char *path = g_build_filename(folder, g_ptr_array_index(names, i), NULL);
         if (g_str_has_suffix(path, ".watch"))
@@ -294,6 +306,6 @@ run_load(const char *folder, run *ret_run)
         tool_error("%s holds no records of a run (HOST.PID.N.watch)", folder);
         return TOOL_NOT_FOUND;
     }
-    g_array_sort(ret_run->calls, by_start);
+    g_array_sort(ret_run->calls, call_by_start);
     return TOOL_OK;
 }

@@ -330,7 +330,7 @@ put_page(FILE *out, const run *r)
     put_places(out, r);
     put_classes(out, "Why reads took as long as they did", r->read_classes);
     put_classes(out, "Why writes took as long as they did", r->write_classes);
-    put_objects(out, r, WATCH_FILE, "Files");
+    put_objects(out, r, WATCH_FILE, r->engine ? "Targets" : "Files");
     put_objects(out, r, WATCH_MPI_FILE, "Files by MPI");
     put_objects(out, r, WATCH_VARIABLE, "Variables");
     g_free(to);

@@ -79,7 +79,11 @@ print_head(const run *r)
     else
         (void) printf("  %u process%s, %s\n", r->processes->len, r->processes->len > 1 ? "es" : "",
                       time);
-    if (r->dropped > 0)
+    if (r->dropped > 0 && r->engine)
+        (void) printf("  %" G_GUINT64_FORMAT
+                      " spans are only counted: the database did not take them in time.\n",
+                      r->dropped);
+    else if (r->dropped > 0)
         (void) printf("  %" G_GUINT64_FORMAT
                       " calls are only counted: there was no room for them (see "
                       "ESDM_WATCH_MB).\n",
@@ -162,7 +166,7 @@ print_spans(const run *r)
             commit += s->seconds;
         }
     }
-    if (r->spans->len == 0)
+    if (raw == 0 && commit <= 0)
         return;
     char *a = bytes_text((double) raw);
     char *b = bytes_text((double) stored);
@@ -243,12 +247,18 @@ print_time(const run *r)
     (void) printf("\nWhere the time went%s\n", r->processes->len > 1 || r->ranks > 1
                                                    ? " (of all processes and threads together)"
                                                    : "");
-    print_share(r, "reading files", seconds_of(r->read_ns));
-    print_share(r, "writing files", seconds_of(r->write_ns));
-    print_share(r, "waiting until data were stored (sync)", seconds_of(r->sync_ns));
-    print_share(r, "opening, closing and looking for files", seconds_of(r->meta_ns));
+    print_share(r, r->engine ? "reading from targets" : "reading files", seconds_of(r->read_ns));
+    print_share(r, r->engine ? "writing to targets" : "writing files", seconds_of(r->write_ns));
+    print_share(r, r->engine ? "commits" : "waiting until data were stored (sync)",
+                seconds_of(r->sync_ns));
+    print_share(
+        r, r->engine ? "opening and closing containers" : "opening, closing and looking for files",
+        seconds_of(r->meta_ns));
     print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
-    print_share(r, "NetCDF library: decompression, conversion, copies", library);
+    print_share(r,
+                r->engine ? "ESDM: codecs, conversion, copies"
+                          : "NetCDF library: decompression, conversion, copies",
+                library);
     if (r->processes->len == 1)
         print_share(r, "the program itself",
                     MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
@@ -338,10 +348,11 @@ print_report(const run *r)
 {
     print_head(r);
     (void) printf("\nWhat it did\n");
-    print_direction("read", "from files", r->read_bytes, r->read_calls, r->small_reads, r->read_ns);
-    print_direction("wrote", "to files", r->write_bytes, r->write_calls, r->small_writes,
-                    r->write_ns);
-    print_objects(r, WATCH_FILE, "file");
+    print_direction("read", r->engine ? "from targets" : "from files", r->read_bytes, r->read_calls,
+                    r->small_reads, r->read_ns);
+    print_direction("wrote", r->engine ? "to targets" : "to files", r->write_bytes, r->write_calls,
+                    r->small_writes, r->write_ns);
+    print_objects(r, WATCH_FILE, r->engine ? "target" : "file");
     print_objects(r, WATCH_MPI_FILE, "file by MPI");
     print_objects(r, WATCH_VARIABLE, "variable");
     print_spans(r);

@@ -283,9 +283,11 @@ run_sum(run *r)
             add_file(r, o);
     }
     GHashTable *outer = g_hash_table_new(g_direct_hash, g_direct_equal);
-    for (guint i = 0; i < r->calls->len; i++)
+    for (guint i = 0; i < r->calls->len && !r->engine; i++)
         add_call(r, &g_array_index(r->calls, call, i), outer);
     g_hash_table_destroy(outer);
+    if (r->engine)
+        spans_sum(r);
     find_patterns(r);
     run_ranks(r);
 }

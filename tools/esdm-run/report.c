@@ -182,6 +182,45 @@ set_signals(void)
     (void) sigaction(SIGQUIT, &ignore, NULL);
 }
 
+/* The run's name in databases, of what no batch system names; all ranks have one. */
+static bool
+name_run(const report_run *r)
+{
+    char host[128] = "";
+    char name[280];
+    (void) gethostname(host, sizeof host - 1);
+    if (r->ranks > 1)
+        (void) snprintf(name, sizeof name, "%s.%s", host, r->job);
+    else
+        (void) snprintf(name, sizeof name, "%s.%d.%lld", host, (int) getpid(),
+                        (long long) time(NULL));
+    return setenv("ESDM_RUN", name, 0) == 0;
+}
+
+/* Where the user has ESDM's own counters put, when that is a database: "stats:DATABASE" of
+ * $ESDM_MONITOR, as DATABASE#RUN. URLs may have passwords: not among arguments. */
+static void
+set_statistics(void)
+{
+    static const char *const runs[] = {"SLURM_JOB_ID",   "PBS_JOBID", "LSB_JOBID",
+                                       "PMIX_NAMESPACE", "ESDM_RUN",  NULL};
+    char source[PATH_MAX];
+    const char *monitor = getenv("ESDM_MONITOR");
+    const char *at = monitor;
+    while (at != NULL && strncmp(at, "stats:", 6) != 0) {
+        at = strchr(at, ',');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    const char *run = first_set(runs);
+    if (at == NULL || run == NULL)
+        return;
+    at += 6;
+    size_t length = strcspn(at, ",");
+    int n = snprintf(source, sizeof source, "%.*s#%s", (int) length, at, run);
+    if (n > 0 && (size_t) n < sizeof source)
+        (void) setenv("ESDM_EXPLAIN_STATISTICS", source, 1);
+}
+
 static bool
 set_environment(const report_run *r, bool read_ahead)
 {
@@ -203,6 +242,10 @@ report_begin(report_run *r, const char *records, bool read_ahead, const char **r
     find_job(r);
     if (records != NULL ? !use_folder(r, records) : !make_folder(r)) {
         *ret_why = errno != 0 ? strerror(errno) : "it cannot be written";
+        return false;
+    }
+    if (!name_run(r)) {
+        *ret_why = "out of memory";
         return false;
     }
     set_signals();
@@ -295,6 +338,7 @@ explain(const report_run *r, const report_options *o)
     pid_t pid = fork();
     if (pid == 0) {
         (void) dup2(STDERR_FILENO, STDOUT_FILENO);
+        set_statistics();
         if (slash != NULL) {
             (void) snprintf(slash + 1, 20, "esdm-explain");
             (void) execv(program, (char *const *) (uintptr_t) argv);

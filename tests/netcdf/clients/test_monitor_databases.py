@@ -29,6 +29,77 @@ def check_learned(source):
            "are 0 records" not in learned.stderr, learned.stdout + learned.stderr)
 
 
+def check_explained(source, db_bytes):
+    """esdm-explain says what the database has."""
+    said = json.loads(run([tool("esdm-explain"), "--json", source], env=no_leaks()).stdout)
+    variables = {(v["file"], v["variable"]): v for v in said["variables"]}
+    expect(sum(v["write"]["bytes"] for v in variables.values()) == db_bytes, str(variables))
+    expect(said["moved"]["write_bytes"] > 1e5 and said["time"]["sync"] > 0, str(said["moved"]))
+    expect([f["file"] for f in said["files"]] == ["target disk"], str(said["files"]))
+    expect(any(t["cause"] in ("page cache", "target") for t in said["write_times"]), str(said["write_times"]))
+    text = run([tool("esdm-explain"), source], env=no_leaks()).stdout
+    expect("to targets in" in text and "esdm:" in text, text)
+
+
+def rows(base, question):
+    with contextlib.closing(sqlite3.connect(base)) as db:
+        return db.execute(question).fetchall()
+
+
+def test_statistics_alone_and_traces_alone():
+    """What is counted is the same, whether spans or counters tell it."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        said = []
+        for part in ("stats", "trace", "both"):
+            base = site.file(f"{part}.sqlite")
+            asked = f"stats:{base},trace:{base}" if part == "both" else f"{part}:{base}"
+            client(["nccopy", file, f"esdm://{part}.nc"], env={"ESDM_MONITOR": asked})
+            report = json.loads(run([tool("esdm-explain"), "--json", base], env=no_leaks()).stdout)
+            said.append([(v["write"]["calls"], v["write"]["bytes"], v["write"]["below_64_KiB"])
+                         for v in report["variables"]] + [report["moved"]["write_calls"]])
+            expect(report["seconds"] > 0 and report["time"]["sync"] > 0, str(report["time"]))
+        expect(said[0] == said[1] == said[2] and len(said[0]) == 2, str(said))
+
+
+def test_programs_of_a_script_are_runs():
+    """One shell starts two programs: each has a name; $ESDM_RUN names both."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        base = site.file("runs.sqlite")
+        script = f"'{tool('esdm-run')}' nccopy {file} esdm://s1.nc; '{tool('esdm-run')}' ncdump -h esdm://s1.nc"
+        plain = client_environment({"ESDM_MONITOR": f"stats:{base},trace:{base}"})
+        for name in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMIX_NAMESPACE", "ESDM_RUN"):
+            plain.pop(name, None)
+        run(["sh", "-c", script], env=plain)
+        jobs = rows(base, "SELECT job FROM esdm_process")
+        expect(len(jobs) == 2 == len(set(jobs)), str(jobs))
+        latest = run([tool("esdm-explain"), f"{base}#latest"], env=no_leaks())
+        expect(latest.stdout.startswith("ncdump") and not latest.stderr, latest.stdout + latest.stderr)
+        both = run([tool("esdm-explain"), base], env=no_leaks())
+        expect("2 processes" in both.stdout and "these are 2 runs as one" in both.stderr,
+               both.stdout + both.stderr)
+        run(["sh", "-c", script.replace("s1", "s2")], env={**plain, "ESDM_RUN": "night"})
+        expect(rows(base, "SELECT count(*) FROM esdm_process WHERE job = 'night'") == [(2,)], "ESDM_RUN")
+
+
+def test_report_takes_counters_from_a_database():
+    """esdm-run --report beside ESDM_MONITOR: ESDM's counters of this program, of no other one."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        base = site.file("runs.sqlite")
+        for name, batch in (("a", {}), ("b", {"PBS_JOBID": "7"}), ("c", {"PBS_JOBID": "7"})):
+            done = client(["--report", "nccopy", file, f"esdm://{name}.nc"],
+                          env={"ESDM_MONITOR": f"stats:{base}", **batch})
+            line = next((li for li in done.stderr.splitlines() if "ESDM made" in li), done.stderr)
+            raw, = rows(base, "SELECT s.bytes FROM esdm_statistic s JOIN esdm_process p USING (process) "
+                              f"WHERE s.kind = 'encode' AND s.container = '{name}.nc'")[0]
+            expect(f" of {raw / 1000:.0f} kB " in line, f"{line} {raw}")
+        kept = site.file("none.txt")
+        done = client(["--report", "nccopy", file, "esdm://d.nc"], env={"ESDM_MONITOR": f"stats:{kept}"})
+        expect("What it did" in done.stderr, done.stderr)
+
+
 def test_sqlite_has_what_files_have():
     file = need_data("fields", "era5_u.nc")
     with Site() as site:
@@ -50,7 +121,8 @@ def test_sqlite_has_what_files_have():
         check_learned(f"{base}#latest")
         check_learned(f"{base}#42.it's")
         expect_error(run([tool("esdm-replay"), f"{base}#43"], check=False, env=no_leaks()), "the run 43")
-        expect_error(run([tool("esdm-explain"), base], check=False, env=no_leaks()), "esdm-run --records")
+        check_explained(f"{base}#42.it's", db_bytes=traced)
+        expect_error(run([tool("esdm-explain"), f"{base}#43"], check=False, env=no_leaks()), "the run 43")
 
 
 def test_names_that_mislead():
@@ -157,6 +229,11 @@ def test_postgres():
         expect(traced == server.sql("SELECT sum(bytes) FROM esdm_statistic WHERE kind = 'write'"),
                f"{traced}")
         check_learned(url_of(server) + "#latest")
+        one, = server.sql("SELECT sum(bytes) FROM esdm_span WHERE kind = 'write' AND process = "
+                          "(SELECT process FROM esdm_process ORDER BY realtime_ns DESC LIMIT 1)")
+        check_explained(url_of(server) + "#latest", db_bytes=int(one))
+        done = client(["--report", "nccopy", file, "esdm://r.nc"], env=env)
+        expect("ESDM made" in done.stderr and "secret" not in done.stderr, done.stderr)
 
         # A server that is stopped: its processes answer nothing.
         pids = [server.process.pid, *map(int, subprocess.run(
@@ -178,6 +255,7 @@ def test_postgres():
         run([tool("esdm-ls"), "stopped.nc"])
 
 
-main(test_sqlite_has_what_files_have, test_names_that_mislead, test_a_colleague_reads,
+main(test_sqlite_has_what_files_have, test_statistics_alone_and_traces_alone,
+     test_programs_of_a_script_are_runs, test_report_takes_counters_from_a_database, test_names_that_mislead, test_a_colleague_reads,
      test_a_wrong_url_keeps_its_password, test_programs_share_a_file, test_a_locked_file_holds_nobody_up,
      test_postgres)
