@@ -172,6 +172,21 @@ esdmnc_postponed_settle(int key, bool complete, const char *reason)
 }
 
 void
+esdmnc_files_abandon(int opening, const char *reason)
+{
+    (void) esdmnc_files_lock(NULL);
+    for (esdmnc_file *file = esdmnc_files_first(); file != NULL; file = file->next) {
+        if (file->opening != opening || file->postponed || !file->writable || file->transient ||
+            esdmnc_comm(file) != NULL || file->generation != esdmnc_session_generation() ||
+            !esdm_container_is_dirty(file->container))
+            continue;
+        tell_failure(file, reason, 1);
+        file->transient = true;
+    }
+    esdmnc_files_unlock();
+}
+
+void
 esdmnc_postponed_resume(esdmnc_file *file)
 {
     esdmnc_file *kept = take(0, file->name);

@@ -226,6 +226,9 @@ bool esdmnc_postpone(esdmnc_file *file, int key);
 /** Commits what was postponed under a key, all of it when that is negative, or drops it and says
  * why on stderr. */
 void esdmnc_postponed_settle(int key, bool complete, const char *reason);
+/** Nothing more of an open file is committed: the thread of a Python program that opened it, as its
+ *  number `opening`, has failed. Says so. */
+void esdmnc_files_abandon(int opening, const char *reason);
 /** Gives a file that is being opened for writing the container that was postponed under its name.
  */
 void esdmnc_postponed_resume(esdmnc_file *file);

@@ -3,10 +3,12 @@
 complete. Python closes files while an exception unwinds the stack, and a file that is closed so is
 half written. Whether the program handles the exception shows later: handled ones are freed.
 
-The C side (python.c) defines settle(key, complete, reason) and ending(reason, by_signal). A *key* is
-the number of an exception; files that were closed while it was under way are kept under it.
+The C side (python.c) defines settle(key, complete, reason), abandon(number, reason) and ending(reason,
+by_signal). A *key* is the number of an exception; files that were closed while it was under way are kept
+under it.
 """
 
+import _thread
 import atexit
 import os
 import sys
@@ -96,6 +98,8 @@ def opening():
     if once("end"):
         atexit.register(at_end)
     opened += 1
+    if watch_threads():
+        threads.__dict__.setdefault("opened", []).append(opened)
     exc = sys.exc_info()[1]
     if exc is not None:
         exc.__dict__.setdefault(SEEN, opened)
@@ -127,13 +131,20 @@ def once(what):
     return new
 
 
+def watch_threads():
+    """What a thread does not handle comes to its hook. Whether this is another thread than the first."""
+    threading = sys.modules.get("threading")
+    if threading is None or threading.current_thread() is threading.main_thread():
+        return False
+    if getattr(threading, "excepthook", in_thread) is not in_thread:
+        previous["thread"], threading.excepthook = threading.excepthook, in_thread
+    return True
+
+
 def watch():
     """Learns of exceptions that nobody handles, but for those that end the program."""
-    threading = sys.modules.get("threading")
+    watch_threads()
     processes = sys.modules.get("multiprocessing.util")
-    if getattr(threading, "excepthook", in_thread) is not in_thread and \
-            threading.current_thread() is not threading.main_thread():
-        previous["thread"], threading.excepthook = threading.excepthook, in_thread
     if hasattr(sys, "ps1") and sys.excepthook is not at_prompt:
         previous["prompt"], sys.excepthook = sys.excepthook, at_prompt
     if processes and once(("process", processes.os.getpid())):
@@ -145,10 +156,16 @@ def watch():
 
 
 previous = {}
+threads = _thread._local()
 
 
 def in_thread(args):
-    uncaught(args.exc_value)
+    """What its frames hold is closed later, by nobody in particular: when garbage is collected."""
+    exc = args.exc_value
+    uncaught(exc)
+    if exc is not None and not (isinstance(exc, SystemExit) and exc.code in (None, 0)):
+        for number in getattr(threads, "opened", ()):
+            abandon(number, describe(exc))
     previous["thread"](args)
 
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/accuracy.h"
 #include "model/accuracy_quantities.h"
+#include "model/accuracy_units.h"
 
 #define TEXT_BYTES 1024
 /* What a region can state. */
@@ -46,30 +47,86 @@ esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret)
     COPY_TOLERANCES(ret, region);
 }
 
-bool
-esdm__regions_equal(const esdm_accuracy *a, const esdm_accuracy *b)
+/* ---- the same place in other numbers -------------------------------------------------------- */
+
+/* To a billionth: what other numbers of the same place differ by is rounding. */
+static double
+rounded(double value)
 {
-    esdm__buffer left, right;
-    esdm__buffer_init(&left);
-    esdm__buffer_init(&right);
-    esdm__regions_put(&left, a);
-    esdm__regions_put(&right, b);
-    bool same = !left.failed && !right.failed && left.bytes == right.bytes &&
-                (left.bytes == 0 || memcmp(left.data, right.data, left.bytes) == 0);
-    esdm__buffer_clear(&left);
-    esdm__buffer_clear(&right);
-    return same;
+    return round(value * 1e9) / 1e9 + 0.0; /* and no -0 */
+}
+
+/* What its levels are in the units that others may have stated them in. */
+static void
+usual_levels(esdm_accuracy_region *r)
+{
+    static const char *const usual[] = {"Pa", "m"};
+    char why[200];
+    double factor = 1;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && r->level_units[0] != '\0'; i++) {
+        if (!esdm__units_factor(r->level_units, usual[i], false, &factor, why, sizeof why))
+            continue;
+        r->level_low = rounded(r->level_low * factor);
+        r->level_high = rounded(r->level_high * factor);
+        strcpy(r->level_units, usual[i]);
+        return;
+    }
+}
+
+/* West from -180 to below 180; a whole circle begins there. */
+static void
+usual_box(esdm_accuracy_region *r)
+{
+    const double width = fmin(rounded(r->east - r->west), 360);
+    double west = rounded(r->west - 360 * floor((r->west + 180) / 360));
+    if (width >= 360 || west >= 180)
+        west = -180;
+    r->west = west;
+    r->east = rounded(west + width);
+}
+
+/* As all write it that mean the same points. */
+static esdm_accuracy_region
+usual_place(const esdm_accuracy_region *region)
+{
+    esdm_accuracy_region r = *region;
+    if ((r.within & ESDM_REGION_BOX) != 0)
+        usual_box(&r);
+    if ((r.within & ESDM_REGION_LEVELS) != 0)
+        usual_levels(&r);
+    return r;
 }
 
 /* Whether both are of the same points. */
 static bool
-same_place(const esdm_accuracy_region *a, const esdm_accuracy_region *b)
+same_place(const esdm_accuracy_region *one, const esdm_accuracy_region *other)
 {
-    return a->within == b->within && a->west == b->west && a->south == b->south &&
-           a->east == b->east && a->north == b->north && a->level_low == b->level_low &&
-           a->level_high == b->level_high && strcmp(a->level_units, b->level_units) == 0 &&
-           a->mask_low == b->mask_low && a->mask_high == b->mask_high &&
-           strcmp(a->mask, b->mask) == 0;
+    if (one->within != other->within)
+        return false;
+    const esdm_accuracy_region a = usual_place(one);
+    const esdm_accuracy_region b = usual_place(other);
+    return a.west == b.west && a.south == b.south && a.east == b.east && a.north == b.north &&
+           a.level_low == b.level_low && a.level_high == b.level_high &&
+           strcmp(a.level_units, b.level_units) == 0 && a.mask_low == b.mask_low &&
+           a.mask_high == b.mask_high && strcmp(a.mask, b.mask) == 0;
+}
+
+static bool
+same_region(const esdm_accuracy_region *a, const esdm_accuracy_region *b)
+{
+    esdm_accuracy x, y;
+    esdm__region_accuracy(a, &x);
+    esdm__region_accuracy(b, &y);
+    return esdm__accuracy_equal(&x, &y) && same_place(a, b);
+}
+
+bool
+esdm__regions_equal(const esdm_accuracy *a, const esdm_accuracy *b)
+{
+    bool same = a->region_count == b->region_count;
+    for (uint32_t i = 0; i < a->region_count && same; i++)
+        same = same_region(&a->regions[i], &b->regions[i]);
+    return same;
 }
 
 static esdm_status

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cf/units.h"
+
 const char esdm__units_any[] = "(any)";
 
 typedef struct prefix {
@@ -70,6 +72,20 @@ by_prefix(const char *unit, const char *base, double *ret_factor)
     return false;
 }
 
+/* All else: "W m-2" and "W/m2", "mm day-1" and "kg m-2 s-1" do not convert. Whoever compares what
+ * the lists above know loads no library. */
+static bool
+by_udunits(const char *unit, const char *units, bool difference, double *ret_factor)
+{
+    bool known = false;
+    double slope = 1, offset = 0;
+    if (esdm__units_convert(unit, units, &known, &slope, &offset, NULL) != ESDM_OK ||
+        !(slope > 0) || (offset != 0 && !difference))
+        return false;
+    *ret_factor = slope;
+    return true;
+}
+
 bool
 esdm__units_factor(const char *unit, const char *units, bool difference, double *ret_factor,
                    char *why, size_t bytes)
@@ -112,6 +128,8 @@ esdm__units_factor(const char *unit, const char *units, bool difference, double 
             return true;
         }
     }
+    if (by_udunits(unit, units, difference, ret_factor))
+        return true;
     (void) snprintf(why, bytes, "units '%.60s' are not those of the dataset, '%.60s'", unit, units);
     return false;
 }

@@ -2,8 +2,8 @@
 #ifndef ESDM_MODEL_ACCURACY_UNITS_H
 #define ESDM_MODEL_ACCURACY_UNITS_H
 
-/** @file Units of tolerances: those of the dataset, and what differs from them by a prefix. Pure.
- */
+/** @file Units of tolerances: those of the dataset, and what is a multiple of them. The usual ones
+ *  are known here, all others to UDUNITS-2 (cf/units.h). */
 
 #include <stdbool.h>
 #include <stddef.h>

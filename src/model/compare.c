@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/accuracy.h"
+#include "model/accuracy_kept.h"
 #include "model/values.h"
 
 typedef struct comparison {
@@ -343,6 +344,24 @@ follow(const char *where, esdm_attributes *list, const esdm_attributes *first, c
     return status;
 }
 
+/* What is the same in other numbers is kept in those of the first one. */
+static esdm_status
+follow_accuracy(esdm_dataset *dataset, const esdm_dataset *first, esdm_error *err)
+{
+    const esdm__stated *here = dataset->stated;
+    const esdm__stated *there = first->stated;
+    esdm_accuracy mine, others;
+    if (here->accuracy == NULL || there->accuracy == NULL || here->units != NULL ||
+        there->units != NULL)
+        return ESDM_OK;
+    esdm__accuracy_of_kept(here->accuracy, &mine);
+    esdm__accuracy_of_kept(there->accuracy, &others);
+    if (!esdm__accuracy_equal(&mine, &others))
+        return ESDM_OK;
+    esdm_status status = esdm__dataset_put_accuracy(dataset, NULL, NULL, err);
+    return status == ESDM_OK ? esdm__dataset_put_accuracy(dataset, &others, NULL, err) : status;
+}
+
 esdm_status
 esdm__attributes_follow(esdm_container *container, const esdm_container *first, char *text,
                         size_t bytes, esdm_error *err)
@@ -363,6 +382,8 @@ esdm__attributes_follow(esdm_container *container, const esdm_container *first, 
         if (status == ESDM_OK && strcmp(dataset->name, other->name) == 0)
             status = follow(path_of(dataset->group, dataset->name, path, sizeof path),
                             &dataset->attributes, &other->attributes, text, bytes, &told, err);
+        if (status == ESDM_OK && strcmp(dataset->name, other->name) == 0)
+            status = follow_accuracy(dataset, other, err);
     }
     return status;
 }

@@ -19,7 +19,8 @@ bool esdm__structure_differs(const esdm_container *a, const char *one, const esd
 /**
  * Gives attributes the values that they have in another container, where name, place and type are
  * the same: what ranks state differently in passing (times, hosts). Not those that decide what is
- * stored: `_FillValue` and `esdm_…`.
+ * stored: `_FillValue` and `esdm_…`. Accuracies that are the same in other numbers become those of
+ * the other container.
  *
  * @param text describes the first one that had another value; untouched when there was none.
  */

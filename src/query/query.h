@@ -163,12 +163,6 @@ esdm_status esdm__query_explain(const esdm_meta_plugin *meta, void *store, const
                                 bool (*visit)(const char *text, void *user), void *user,
                                 esdm_error *err);
 
-/** How numbers of one unit become those of another (UDUNITS-2): number * slope + offset.
- *  @return ESDM_EINVAL: they do not fit, or `from` is none (*ret_known); ESDM_ENOTSUP: the library
- * is not there. */
-esdm_status esdm__units_convert(const char *from, const char *to, bool *ret_known,
-                                double *ret_slope, double *ret_offset, esdm_error *err);
-
 /** @return ESDM_EINVAL with the place in the pattern. @param ret_regex owned; esdm__regex_free().
  */
 esdm_status esdm__regex_new(const char *pattern, esdm__regex **ret_regex, esdm_error *err);

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "cf/units.h"
 #include "query/query.h"
 
 typedef struct resolving {

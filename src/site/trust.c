@@ -69,20 +69,6 @@ esdm__site_check_owner(const char *path, const struct stat *file, esdm_error *er
 
 /* ---- secrets -------------------------------------------------------------------------------- */
 
-static bool
-is_secret(const char *key, const json_t *value)
-{
-    static const char *const words[] = {"secret_key", "session_token", "password"};
-    const char *text = json_string_value(value);
-    if (text == NULL || text[0] == '\0')
-        return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(key, words[i]) == 0)
-            return true;
-    }
-    return strcmp(key, "connection") == 0 && strstr(text, "password") != NULL;
-}
-
 /* "postgresql://USER:PASSWORD@HOST/DATABASE", or "?password=". */
 static bool
 is_url_with_password(const char *text)
@@ -95,6 +81,21 @@ is_url_with_password(const char *text)
     const char *query = strchr(authority, '?');
     return (at != NULL && memchr(authority, ':', (size_t) (at - authority)) != NULL) ||
            (query != NULL && strstr(query, "password=") != NULL);
+}
+
+static bool
+is_secret(const char *key, const json_t *value)
+{
+    static const char *const words[] = {"secret_key", "session_token", "password"};
+    const char *text = json_string_value(value);
+    if (text == NULL || text[0] == '\0')
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(key, words[i]) == 0)
+            return true;
+    }
+    return strcmp(key, "connection") == 0 &&
+           (strstr(text, "password") != NULL || is_url_with_password(text));
 }
 
 /* Of databases that records of programs go to. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cf/units.h"
 #include "query/query.h"
 #include "virtual/parts.h"
 

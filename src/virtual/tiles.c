@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cf/units.h"
 #include "io/session/pool.h"
 #include "query/query.h"
 #include "virtual/parts.h"

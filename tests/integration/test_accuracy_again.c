@@ -65,6 +65,10 @@ test_units_change_after_rounding(test *t)
         {"K", "abs=0.5", "kW", "rel=1%", "stated in 'K'"},
         {"K", "abs=0.5", "kW", "", "stated in 'K'"},
         {"K", "abs=0.5", "kelvin", "abs=0.1", NULL},
+        {"W m-2", "abs=0.5", "W/m2", "abs=0.1", NULL},
+        {"W m-2", "abs=0.5", "W m^-2", NULL, NULL},
+        {"W m-2", "abs=0.5", "mW m-2", NULL, "stated in 'W m-2'"},
+        {"dBZ", "abs=0.5", "mm6 m-3", NULL, "stated in 'dBZ'"},
         {"K", "abs=0.5", "degC", "", NULL},
         {"K", "abs=0.5; lossless_up_to=-1e9", "degC", "abs=0.5", "stated in 'K'"},
         {"K", "abs=0.5", "kW", "abs=0.5; mode=archive", NULL}, /* as much may be lost of these */
@@ -112,6 +116,10 @@ test_units_change_after_rounding(test *t)
         ok(esdm_dataset_set_accuracy(dataset, NULL, ERR));
     }
     fails(esdm_container_commit(t->container, NULL, ERR), ESDM_EINVAL, "'units' was changed");
+    set_units(dataset, "K"); /* nothing helps, and nobody is told that something does */
+    set_accuracy(dataset, "abs=0.5");
+    fails(esdm_container_commit(t->container, NULL, ERR), ESDM_EINVAL, "give them up");
+    check(strstr(ERR->message, "state anew") == NULL && strstr(ERR->message, "'K'") != NULL);
     esdm_container_discard(t->container);
 }
 

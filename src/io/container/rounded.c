@@ -103,6 +103,14 @@ esdm__rounded_check(const esdm_dataset *dataset, const esdm__dataset_io *io, esd
 {
     if (io->rounded == NULL || allowed(dataset, io->rounded))
         return ESDM_OK;
+    if (io->rounded->mixed)
+        return esdm__error_set(
+            err, ESDM_EINVAL,
+            "its attribute 'units' was changed between numbers that were written with an accuracy, "
+            "some of which was stated in '%s': no statement is right for all of them. They "
+            "cannot be committed: give them up (nc_abort, esdm_container_discard), and write anew "
+            "in units that stay, or commit (nc_sync) before the units change",
+            io->rounded->units[0] != '\0' ? io->rounded->units : "other units");
     const char *units = io->rounded->units;
     if (units[0] == '\0')
         units = esdm_dataset_accuracy_units(dataset);

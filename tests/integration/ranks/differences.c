@@ -108,6 +108,10 @@ accuracies_are_compared(rank_state *r)
         {"abs=1.1 hPa; exact=1 0", "abs=110 Pa; exact=0 1"},
         {"rel=1.1 %", "rel=0.011"},
         {"abs=3; box=0,0,9,9: rel=1%", "regions=box=0,0, 9,9: rel=0.01; abs=3"},
+        {"abs=3; box=-9.9,0,5.3,9: rel=1%", "abs=3; box=350.1,-0,365.3,9: rel=1%"},
+        {"abs=3; box=-180,0,180,9: rel=1%", "abs=3; box=0,0,360,9: rel=1%"},
+        {"abs=3; level=850..300 hPa: abs=1; box=0,0,9,9: abs=2",
+         "abs=3; level=30000..85000 Pa: abs=0.01 hPa; box=360,0,9,9: abs=2 Pa"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         esdm_container *c = create(r, "words", ESDM_CREATE_REPLACE);

@@ -136,6 +136,14 @@ def thread():
     worker.join()
 
 
+def thread_frame():
+    worker = threading.Thread(target=in_frame)
+    worker.start()
+    worker.join()
+    with netCDF4.Dataset("esdm://later.nc", "w"):  # of the program's own
+        pass
+
+
 def future():
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         pool.submit(half).result()
@@ -238,6 +246,7 @@ ways = {
     "generator": generator_ended,
     "handler": handler_writes,
     "thread": thread,
+    "thread-frame": thread_frame,
     "future": future,
     "child": child,
     "pool": pool,

@@ -45,6 +45,11 @@ test_accuracy__texts_round_trip(void **state)
         {"abs=1.1 hPa", "Pa", "absolute_tolerance=110"}, /* 1.1 * 100 is not */
         {"rel=1.1%", NULL, "relative_tolerance=0.011"},
         {"abs=1 m/s", "m s-1", "absolute_tolerance=1"},
+        {"abs=1 W/m2", "W m-2", "absolute_tolerance=1"},
+        {"abs=1 mW m**-2", "W m-2", "absolute_tolerance=0.001"},
+        {"abs=36 km/h", "m s-1", "absolute_tolerance=10"},
+        {"abs=0.9 degF", "K", "absolute_tolerance=0.5"},
+        {"abs=1 min", "h", "absolute_tolerance=0.0166666666666667"},
         {"abs=1 kg m-2", "kg m-2", "absolute_tolerance=1"},
         {"rel=1%", NULL, "relative_tolerance=0.01"},
         {"rel=0.001, finest=1e-6", NULL, "relative_tolerance=0.001; relative_finest=1e-06"},
@@ -157,8 +162,11 @@ test_accuracy__nonsense_is_refused(void **state)
         {"abs=inf", NULL, "finite"},
         {"abs=1 K", NULL, "no units"},
         {"abs=1 Pa", "K", "units 'Pa' are not those of the dataset, 'K'"},
-        {"abs=1 min", "h", "are not those"},
-        {"abs=1 kin", "in", "are not those"},
+        {"abs=1 psu", "h", "are not those"},
+        {"abs=1 dBZ", "mm6 m-3", "are not those"},               /* no multiple */
+        {"abs=1 K;lossless_up_to=3 degF", "K", "are not those"}, /* shifted */
+        {"abs=-1 W/m2", "W m-2", "must not be negative"},
+        {"abs=1 min", "in", "are not those"},
         {"abs=1;lossless_from=3 degC", "K", "are not those"},
         {"rel=1 K", "K", "no units but %"},
         {"rel=1", NULL, "promises nothing"},

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "site/parts.h"
 #include "site/site.h"
 
 #define TARGETS  "\"targets\":[{\"name\":\"d\",\"plugin\":\"posix\",\"directory\":\"/d\"}]"
@@ -448,6 +449,30 @@ test_embedded__lies_in_the_data_folder(void **state)
 }
 
 static void
+test_secret__of_a_connection_is_known(void **state)
+{
+    static const struct {
+        const char *connection;
+        bool secret;
+    } cases[] = {
+        {"postgresql://me:pw@host/d", true},
+        {"postgres://host/d?user=me&password=pw", true},
+        {"host=h password=pw", true},
+        {"postgresql://me@host/d", false},
+        {"postgresql://host:5432/d?application_name=a:b@c", false},
+        {"host=h user=me", false},
+    };
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *root = json_pack("{s:{s:s, s:s}}", "metadata", "plugin", "postgres", "connection",
+                                 cases[i].connection);
+        if (esdm__site_holds_secret(root) != cases[i].secret)
+            fail_msg("%s", cases[i].connection);
+        json_decref(root);
+    }
+}
+
+static void
 test_embedded__needs_a_home(void **state)
 {
     (void) state;
@@ -477,6 +502,7 @@ main(void)
         IN_FOLDER(test_find__file_in_the_current_folder_is_loaded),
         IN_FOLDER(test_embedded__lies_in_the_data_folder),
         IN_FOLDER(test_embedded__needs_a_home),
+        IN_FOLDER(test_secret__of_a_connection_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 /**
  * @file
- * Units, by UDUNITS-2. The library is loaded when a query first has to convert something: no
+ * Units, by UDUNITS-2. The library is loaded when something first has to be converted: no
  * program pays for it otherwise, and one that has loaded it shares it.
  */
 
@@ -14,7 +14,7 @@
 #include <udunits2.h>
 
 #include "base/error.h"
-#include "query/query.h"
+#include "cf/units.h"
 
 #define LIBRARY "libudunits2.so.0"
 
@@ -79,6 +79,32 @@ parse(const char *text)
     return unit;
 }
 
+/* How far from 1 or 0 a conversion may be that changes nothing: it is computed with rounding. */
+#define ROUNDING 1e-12
+
+static double
+rounded(double value, double usual)
+{
+    return fabs(value - usual) < ROUNDING ? usual : value;
+}
+
+/* Whether it is a line; logarithms are none. */
+static bool
+is_line(const cv_converter *converter, double *ret_slope, double *ret_offset)
+{
+    const double far = 1e6; /* so that an offset takes no digits from the slope */
+    const double above = units.convert(converter, far);
+    const double below = units.convert(converter, -far);
+    const double offset = units.convert(converter, 0);
+    const double one = units.convert(converter, 1);
+    const double slope = offset == 0 ? one : (above - below) / (2 * far);
+    *ret_slope = rounded(slope, 1);
+    *ret_offset = rounded(offset, 0);
+    return isfinite(slope) && isfinite(offset) && slope != 0 && isfinite(above) &&
+           isfinite(below) && fabs(one - (slope + offset)) <= 1e-9 * (fabs(slope) + fabs(offset)) &&
+           fabs(above - (far * slope + offset)) <= 1e-9 * (fabs(far * slope) + fabs(offset));
+}
+
 /* Whether they fit. */
 static bool
 convert(const char *from, const char *to, bool *ret_known, double *ret_slope, double *ret_offset)
@@ -86,17 +112,15 @@ convert(const char *from, const char *to, bool *ret_known, double *ret_slope, do
     ut_unit *a = parse(from);
     ut_unit *b = parse(to);
     cv_converter *converter = a != NULL && b != NULL ? units.get_converter(a, b) : NULL;
+    bool fits = converter != NULL && is_line(converter, ret_slope, ret_offset);
     *ret_known = a != NULL;
-    if (converter != NULL) {
-        *ret_offset = units.convert(converter, 0);
-        *ret_slope = units.convert(converter, 1) - *ret_offset;
+    if (converter != NULL)
         units.free_converter(converter);
-    }
     if (a != NULL)
         units.free_unit(a);
     if (b != NULL)
         units.free_unit(b);
-    return converter != NULL && isfinite(*ret_slope) && isfinite(*ret_offset) && *ret_slope != 0;
+    return fits;
 }
 
 esdm_status
