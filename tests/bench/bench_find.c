@@ -77,7 +77,7 @@ add(esdm_group *root, const char *name, uint32_t rank, esdm_dimension *const *di
 {
     esdm_dataset *dataset;
     esdm_dataspace space;
-    uint64_t start[2] = {0}, count[2] = {2, 2};
+    uint64_t start[3] = {0}, count[3] = {2, 2, 2};
     ok(esdm_dataset_create(root, name, ESDM_TYPE_FLOAT64, rank, dimensions, &dataset, &err));
     set_text(esdm_dataset_attributes(dataset), "units", units);
     ok(esdm_dataspace_init(&space, rank, start, count, &err));
@@ -115,8 +115,8 @@ make_one(unsigned long i)
     (void) add(root, "time", 1, d, (double[]){time, time + 365}, "days since 1850-01-01");
     (void) add(root, "lat", 1, d + 1, (double[]){lat, lat + 5}, "degrees_north");
     (void) add(root, "lon", 1, d + 2, (double[]){lon, lon + 5}, "degrees_east");
-    (void) add(root, "tas", 2, d + 1, (double[]){lat, 280, 290, 300 + (double) (i % 997) / 50},
-               "K");
+    (void) add(root, "tas", 3, d,
+               (double[]){lat, 280, 290, 300 + (double) (i % 997) / 50, 280, 281, 282, 283}, "K");
     ok(esdm_container_close(container, &err));
 }
 

@@ -23,6 +23,11 @@ static const char pending_table[] =
 #define COUNT_FIRST  INT64_C(64)
 #define COUNT_GROWTH 16
 #define COUNT_LAST   (INT64_C(1) << 40)
+/* Where each start has so many, equalities are met together: at first with so many steps, as
+ * something else may be rarer than all of them; where all are frequent with as many as it takes. */
+#define ENTRIES_SOME   INT64_C(1024)
+#define ENTRIES_MANY   INT64_C(16384)
+#define STEPS_AT_FIRST 100000
 
 /* Brings the lists of containers that are not in the index into a temporary table. */
 static esdm_status
@@ -209,7 +214,8 @@ count_round(sqlite__link *link, sqlite__query *q, bool extents, int64_t last, in
  * that finding it costs no more than a few times what it saves; extents, of which the fewest seldom
  * are, after the others. */
 static esdm_status
-count_all(sqlite__link *link, sqlite__query *q, uint64_t *counts, esdm_error *err)
+count_all(sqlite__link *link, sqlite__query *q, int64_t last_limit, uint64_t *counts,
+          uint64_t *ret_sum, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     uint64_t sum = 0;
@@ -220,7 +226,8 @@ count_all(sqlite__link *link, sqlite__query *q, uint64_t *counts, esdm_error *er
         apart |= !extent && is_needed(q, i);
         some |= extent && q->holds[i];
     }
-    for (bool more = true; limit < COUNT_LAST && more && status == ESDM_OK; limit *= COUNT_GROWTH) {
+    for (bool more = true; limit <= last_limit && more && status == ESDM_OK;
+         limit *= COUNT_GROWTH) {
         more = false;
         status = count_round(link, q, false, last, limit, counts, &more, err);
         if (status == ESDM_OK && (!apart || last == 0))
@@ -239,6 +246,7 @@ count_all(sqlite__link *link, sqlite__query *q, uint64_t *counts, esdm_error *er
         status = count_round(link, q, true, COUNT_FIRST, limit, counts, &more, err);
         sqlite__query_begin(q, counts, &sum);
     }
+    *ret_sum = sum;
     return status;
 }
 
@@ -290,13 +298,22 @@ choose_starts(sqlite__link *link, sqlite__query *q, esdm_error *err)
     uint64_t *counts = calloc(q->nconditions, sizeof *counts);
     if (counts == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
-    if (esdm__tree_has_choice(&q->expression)) {
-        status = count_all(link, q, counts, err);
-        if (status == ESDM_OK)
-            status = sort_checks(q, counts, err);
-    } else {
+    if (!esdm__tree_has_choice(&q->expression)) {
         sqlite__query_begin(q, counts, &sum);
+        free(counts);
+        return ESDM_OK;
     }
+    status = count_all(link, q, ENTRIES_SOME, counts, &sum, err);
+    if (status == ESDM_OK && sum >= ENTRIES_SOME)
+        status = sqlite__find_meet(link, q, counts, STEPS_AT_FIRST, err);
+    if (status == ESDM_OK && sum >= ENTRIES_SOME && !q->narrowed) {
+        memset(counts, 0, q->nconditions * sizeof *counts);
+        status = count_all(link, q, COUNT_LAST, counts, &sum, err);
+        if (status == ESDM_OK && sum >= ENTRIES_MANY)
+            status = sqlite__find_meet(link, q, counts, UINT64_MAX, err);
+    }
+    if (status == ESDM_OK)
+        status = sort_checks(q, counts, err);
     free(counts);
     return status;
 }
@@ -313,6 +330,9 @@ run_query(sqlite__link *link, const sqlite__query *q, uint64_t indexed, sqlite__
     if (status == ESDM_OK) {
         int at = (int) (q->nconditions * SQLITE__FIND_PARAMETERS) + 1;
         int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) indexed);
+        if (code == SQLITE_OK && q->narrowed)
+            code =
+                sqlite3_bind_text(statement, at + 1, (const char *) q->met.data, -1, SQLITE_STATIC);
         if (code != SQLITE_OK && code != SQLITE_RANGE) /* nothing may ask for it */
             status = sqlite__error(link, code, err);
     }

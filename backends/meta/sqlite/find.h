@@ -44,9 +44,12 @@ typedef struct sqlite__query {
     bool *holds;                     /* of each: it must hold somewhere; owned */
     size_t *starts;                  /* conditions by which candidates are found; owned */
     size_t nstarts;
-    bool covered;  /* they find all; else containers come from the list of all */
-    size_t parts;  /* of the list that is being written */
-    size_t proven; /* the condition that candidates meet anyhow; SIZE_MAX: none */
+    bool covered;     /* they find all; else containers come from the list of all */
+    size_t parts;     /* of the list that is being written */
+    size_t proven;    /* the condition that candidates meet anyhow; SIZE_MAX: none */
+    bool narrowed;    /* candidates in the index are the containers of `met` */
+    esdm__buffer met; /* a JSON array of their numbers, in order */
+    bool *is_met;     /* of each condition: these containers meet it; owned */
 } sqlite__query;
 
 /** The expression is the caller's. */
@@ -55,11 +58,21 @@ esdm_status sqlite__query_init(sqlite__query *q, const esdm_meta_expression *exp
 void sqlite__query_clear(sqlite__query *q);
 /** Chooses the starts by how many entries each condition has. @param ret_sum of those. */
 void sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret_sum);
+/**
+ * Finds the containers that meet the equalities that must hold together, where there are several
+ * (find_meet.c), and remembers whether it did.
+ * @param counts of each condition: those with few entries come first. @param steps it may take.
+ */
+esdm_status sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts,
+                              uint64_t steps, esdm_error *err);
+/** Whether that set has the candidates of the table that is being written. */
+bool sqlite__find_is_narrowed(const sqlite__query *q);
 /** Text that counts entries of the index at which condition i has to look, up to the limit
  *  ?1 + parameters of all conditions. */
 void sqlite__query_put_count(sqlite__query *q, size_t i);
 /** Text of the query itself. @param with_pending there are containers with larger numbers than
- *  ?1 + parameters of all conditions, whose attributes are in temp.pending. */
+ *  ?1 + parameters of all conditions, whose attributes are in temp.pending. The parameter behind
+ *  that one is the set of containers, where there is one. */
 void sqlite__query_put(sqlite__query *q, bool with_pending);
 
 /* ---- parts of the text (find_text.c) ---- */

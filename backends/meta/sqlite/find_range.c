@@ -74,10 +74,12 @@ sqlite__query_init(sqlite__query *q, const esdm_meta_expression *expression, esd
                          .expression = *expression,
                          .proven = SIZE_MAX};
     esdm__buffer_init(&q->sql);
+    esdm__buffer_init(&q->met);
     q->ranges = calloc(count, sizeof *q->ranges);
     q->holds = calloc(count, sizeof *q->holds);
     q->starts = calloc(count, sizeof *q->starts);
-    if (q->ranges == NULL || q->holds == NULL || q->starts == NULL)
+    q->is_met = calloc(count, sizeof *q->is_met);
+    if (q->ranges == NULL || q->holds == NULL || q->starts == NULL || q->is_met == NULL)
         return esdm__error_nomem(err, count * sizeof *q->ranges, "a query");
     esdm_status status = esdm__tree_prepare(&q->expression, &q->nodes, q->holds, err);
     return status == ESDM_OK ? find_ranges(q, err) : status;
@@ -100,7 +102,9 @@ sqlite__query_clear(sqlite__query *q)
     free(q->ranges);
     free(q->holds);
     free(q->starts);
+    free(q->is_met);
     free(q->nodes);
+    esdm__buffer_clear(&q->met);
     esdm__buffer_clear(&q->sql);
     *q = (sqlite__query){.proven = SIZE_MAX};
 }

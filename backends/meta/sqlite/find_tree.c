@@ -32,12 +32,32 @@ end_parts(sqlite__query *q)
     return any;
 }
 
+bool
+sqlite__find_is_narrowed(const sqlite__query *q)
+{
+    return q->narrowed && strcmp(q->table, "main.attribute") == 0;
+}
+
+/* The set of containers that meet several lists together. */
+static void
+put_met(sqlite__query *q)
+{
+    char text[80];
+    (void) snprintf(text, sizeof text, "SELECT value AS container FROM json_each(?%zu)",
+                    q->nconditions * SQLITE__FIND_PARAMETERS + 2);
+    begin_part(q);
+    sqlite__find_put(q, text);
+}
+
 /* Containers that meet a start, or a dataset of which has an extent that does. */
 static void
 put_start_containers(sqlite__query *q)
 {
     sqlite__find_arm arms[SQLITE__FIND_ARMS];
-    for (size_t i = 0; i < q->nstarts; i++) {
+    bool narrowed = sqlite__find_is_narrowed(q);
+    if (narrowed)
+        put_met(q);
+    for (size_t i = 0; i < q->nstarts && !narrowed; i++) {
         size_t count = sqlite__find_arms_of(q, q->starts[i], arms);
         for (size_t k = 0; k < count; k++) {
             begin_part(q);
@@ -89,7 +109,8 @@ is_start(const sqlite__query *q, size_t condition)
 static bool
 is_inherited(const sqlite__query *q, size_t j)
 {
-    return q->covered && q->holds[j] && sqlite__find_finds_datasets(q, j) && !is_start(q, j);
+    return q->covered && q->holds[j] && sqlite__find_finds_datasets(q, j) &&
+           (sqlite__find_is_narrowed(q) || !is_start(q, j));
 }
 
 /* Datasets among which all are that can be found. */
@@ -108,7 +129,7 @@ put_dataset_candidates(sqlite__query *q)
     /* An empty list to begin with: a container's condition has no datasets of its own. */
     begin_part(q);
     sqlite__find_put(q, "SELECT 0 AS container, 0 AS dataset, NULL AS path WHERE 0");
-    for (size_t i = 0; i < q->nstarts; i++) {
+    for (size_t i = 0; i < q->nstarts && !sqlite__find_is_narrowed(q); i++) {
         size_t start = q->starts[i];
         size_t count =
             sqlite__find_finds_datasets(q, start) ? sqlite__find_arms_of(q, start, arms) : 0;
@@ -163,8 +184,9 @@ static void
 put_of_container(size_t i, bool holds, void *user)
 {
     const sqlite__query *q = user;
-    if (i == q->proven || sqlite__names_variable(&q->conditions[i])) {
-        sqlite__find_put(user, i == q->proven || !holds ? "1" : "0");
+    bool met = i == q->proven || (q->is_met[i] && sqlite__find_is_narrowed(q));
+    if (met || sqlite__names_variable(&q->conditions[i])) {
+        sqlite__find_put(user, met == holds ? "1" : "0");
         return;
     }
     sqlite__find_put(user, holds ? "" : "NOT ");
@@ -189,7 +211,8 @@ put_checks(sqlite__query *q, bool datasets)
     bool flat = esdm__tree_is_flat(e, false);
     if (esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1))
         return;
-    q->proven = flat && !datasets && q->nstarts == 1 ? q->starts[0] : SIZE_MAX;
+    bool one = flat && !datasets && q->nstarts == 1 && !sqlite__find_is_narrowed(q);
+    q->proven = one ? q->starts[0] : SIZE_MAX;
     sqlite__find_put(q, " AND ");
     if (flat || !datasets) /* all that may be met by itself belongs to the one alternative */
         esdm__tree_put(e, 0, &writer);
@@ -227,7 +250,10 @@ put_containers(sqlite__query *q)
     size_t parts = 0;
     sqlite__find_put(q, q->numbers ? "SELECT o.container, 0" : "SELECT c.name, NULL");
     sqlite__find_put(q, " FROM (");
-    for (size_t i = 0; i < q->nstarts && q->covered; i++) {
+    bool narrowed = sqlite__find_is_narrowed(q);
+    if (narrowed)
+        put_met(q);
+    for (size_t i = 0; i < q->nstarts && q->covered && !narrowed; i++) {
         size_t count = sqlite__names_variable(&q->conditions[q->starts[i]])
                            ? 0
                            : sqlite__find_arms_of(q, q->starts[i], arms);

@@ -27,6 +27,15 @@ static const char catalogue[] =
     "INSERT INTO attribute SELECT value, 0, 'model', 2, NULL, printf('model-%d', value / 10), NULL"
     " FROM generate;"
     "INSERT INTO attribute SELECT value, 0, 'project', 3, NULL, 'CMIP6', NULL FROM generate;"
+    /* Frequent values: spread, and together. */
+    "INSERT INTO attribute SELECT value, 0, 'seventh', 7, NULL, printf('s%d', value % 7), NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'eleventh', 8, NULL, value % 11, value % 11"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'block', 9, NULL, printf('b%d', value / 4000), NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'half', 10, NULL, printf('h%d', value / 10000), NULL"
+    " FROM generate;"
     "INSERT INTO attribute SELECT value, 1, 'units', 4, '/tas', 'K', NULL FROM generate;"
     "INSERT INTO attribute SELECT value, 1, 'level', 5, '/tas', value + 0.5, printf('%g', value + "
     "0.5) FROM generate;"
@@ -410,6 +419,47 @@ check_tree(fixture *f, const esdm_meta_condition *conditions, size_t count, cons
     sqlite3_progress_handler(f->store->reader.db, 0, NULL, NULL);
 }
 
+/* How many of the containers in a range are n modulo 7 and m modulo 11; -1: any. */
+static size_t
+count_of(int from, int to, int n, int m)
+{
+    size_t count = 0;
+    for (int i = from; i <= to && i <= CONTAINERS; i++)
+        count += (n < 0 || i % 7 == n) && (m < 0 || i % 11 == m);
+    return count;
+}
+
+/* Of frequent values, what lies between those that meet is not looked at. */
+static void
+test_find__frequent_values_meet(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_condition none[] = {TEXT("block", EQ, "b3"), TEXT("half", EQ, "h0"),
+                                        TEXT("project", EQ, "CMIP6")};
+    check_tree(f, none, 3, "&...)", false);
+    assert_int_equal(f->found, 0);
+    assert_true(f->steps < 60000); /* 300,000 when one was looked at after the other */
+    const esdm_meta_condition both[] = {TEXT("seventh", EQ, "s3"), NUMBER("eleventh", EQ, 5)};
+    check_tree(f, both, 2, "&..)", false);
+    assert_int_equal(f->found, count_of(1, CONTAINERS, 3, 5));
+    /* Alternatives, and what must fail. */
+    const esdm_meta_condition some[] = {TEXT("seventh", EQ, "s3"), TEXT("seventh", EQ, "s4"),
+                                        TEXT("block", EQ, "b2"), NUMBER("eleventh", EQ, 5)};
+    check_tree(f, some, 4, "&|..).!)", false);
+    assert_int_equal(f->found, count_of(8000, 11999, 3, -1) - count_of(8000, 11999, 3, 5) +
+                                   count_of(8000, 11999, 4, -1) - count_of(8000, 11999, 4, 5));
+    /* A value that datasets have, and one that they have from their container. */
+    const esdm_meta_condition own[] = {TEXT("units", EQ, "K"), TEXT("block", EQ, "b2"),
+                                       TEXT("seventh", EQ, "s3")};
+    check_tree(f, own, 3, "&...)", false);
+    assert_int_equal(f->found, count_of(8000, 11999, 3, -1));
+    /* Something else is rarer than what is met together. */
+    const esdm_meta_condition rare[] = {TEXT("project", EQ, "CMIP6"), TEXT("half", EQ, "h0"),
+                                        TEXT("tracking", GLOB, "id-5*")};
+    check_tree(f, rare, 3, "&...)", false);
+    assert_int_equal(f->found, 1111);
+}
+
 /* Alternatives and what must fail cost what they find, in one statement. */
 static void
 test_find__expressions_cost_what_they_find(void **state)
@@ -426,7 +476,7 @@ test_find__expressions_cost_what_they_find(void **state)
     assert_true(f->steps < 10000);
     check_tree(f, c, 6, "&|..)&.|.|..))))", false);
     assert_int_equal(f->found, 3); /* one that is of the model, and variables with the unit */
-    assert_true(f->steps < 20000);
+    assert_true(f->steps < 60000); /* 300,000 when one was looked at after the other */
     const esdm_meta_condition not_those[] = {TEXT("model", EQ, "model-77"),
                                              TEXT("tracking", EQ, "id-777"),
                                              TEXT("project", EQ, "CMIP5")};
@@ -438,7 +488,7 @@ test_find__expressions_cost_what_they_find(void **state)
                                           TEXT("project", EQ, "CMIP6"), TEXT("units", EQ, "K")};
     check_tree(f, ranges, 5, "&|&..).)|..))", false);
     assert_int_equal(f->found, 6 + 6); /* and their variables */
-    assert_true(f->steps < 20000);
+    assert_true(f->steps < 60000);     /* 300,000 when one was looked at after the other */
     check_tree(f, ranges, 2, "|.!)", true);
 }
 
@@ -451,6 +501,7 @@ main(void)
         cmocka_unit_test(test_find__ranges_cost_what_they_find),
         cmocka_unit_test(test_find__names_and_values_cost_what_they_tell),
         cmocka_unit_test(test_find__no_operator_goes_through_a_table),
+        cmocka_unit_test(test_find__frequent_values_meet),
         cmocka_unit_test(test_find__expressions_cost_what_they_find),
         cmocka_unit_test(test_find__statistics_change_nothing),
     };

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Fills the SQLite catalogue of a site with the containers that bench_find makes, without commits.
+
+    fill_catalogue.py DATABASE COUNT     adds those from the last that is there up to COUNT
+    fill_catalogue.py --check DATABASE   compares what it would write with what commits wrote
+
+The site is made with esdm-mkfs, and bench_find with a COUNT that 64 divides has made some containers, the last of
+which is the template of what differs from container to container only in its values. Nothing else has the site open.
+All that queries and views look at is what commits would write, which --check compares; rows have no checksums, and
+pages of values and the checksum of a document are the template's: no query reads them, but do not open these containers.
+"""
+
+import datetime
+import json
+import sqlite3
+import sys
+import uuid
+
+FACETS = ("model", "experiment", "member", "table", "variable")
+VALUES = (60, 40, 20, 10, 8)
+UNITS = ("days since 1850-01-01", "degrees_north", "degrees_east", "K")
+PATHS = ("/time", "/lat", "/lon", "/tas")
+TAB = "\t"
+
+
+def date_key(days):
+    """What esdm__date_key() makes of a date."""
+    whole = int(days)
+    date = datetime.date(1850, 1, 1) + datetime.timedelta(days=whole)
+    return date.year * 372 + (date.month - 1) * 31 + date.day - 1 + days - whole
+
+
+def attributes_of(i):
+    """The attributes that bench_find sets, in its order."""
+    rest, result = i, []
+    for name, count in zip(FACETS, VALUES):
+        result.append((name, f"{name}-{rest % count}"))
+        rest //= count
+    result += [(f"attribute_{k}", f"value {i % (k * k + 1)} of {k}") for k in range(25)]
+    return result
+
+
+def extents_of(i):
+    """Names and values of the extents that a commit derives, sorted by name."""
+    time, lat, east = i % 165 * 365.25, i % 160 - 80.0, i * 7 % 350
+    lon = float(east - 360 if east >= 180 else east)
+    units = [f"{path[1:]}{TAB}{unit}" for path, unit in zip(PATHS, UNITS)]
+    low, high = 300 + i % 997 / 50, max(300 + i % 997 / 50, 290.0)
+    return [
+        ("@grid", "regular"), ("@lat_max", lat + 5), ("@lat_min", lat), ("@length:lat", 2.0), ("@length:lon", 2.0),
+        ("@length:time", 2.0), ("@lon_max", lon + 5), ("@lon_min", lon), (f"@max:{units[1]}", lat + 5),
+        (f"@max:{units[2]}", east + 5.0), (f"@max:{units[3]}", high), (f"@min:{units[1]}", lat),
+        (f"@min:{units[2]}", float(east)), (f"@min:{units[3]}", min(lat, low, 280.0)),
+        ("@time_max", date_key(time + 365)), ("@time_min", date_key(time))]
+
+
+def rows_of(i):
+    """Rows of the table attribute, in the order of its key."""
+    n = i + 1
+    rows = [(n, 0, name, 0, None, value, None) for name, value in extents_of(i)]
+    rows += sorted((n, 0, name, k, None, value, None) for k, (name, value) in enumerate(attributes_of(i)))
+    for d in range(4):
+        rows.append((n, d + 1, "@type", 30 + 2 * d, PATHS[d], "float64", None))
+        rows.append((n, d + 1, "units", 31 + 2 * d, PATHS[d], UNITS[d], None))
+    return rows
+
+
+def varint(value):
+    """An unsigned number in groups of seven bits."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def text(value):
+    """A text of an attribute list: its bytes, and the NUL behind it."""
+    raw = value.encode() + b"\0"
+    return varint(len(raw)) + raw
+
+
+def list_of(i):
+    """The attribute list of a snapshot."""
+    out = b"".join(b"\0\0" + text(name) + text(value) + b"\0" for name, value in attributes_of(i))
+    for d in range(4):
+        head = varint(d + 1)
+        out += head + text(PATHS[d]) + text("@type") + text("float64") + b"\0"
+        out += head + b"\0" + text("units") + text(UNITS[d]) + b"\0"
+    return out
+
+
+def document_of(template, i):
+    """The document of the template with the values of another container."""
+    begin = template.index(b'"attributes":[')
+    end = template.index(b"]]", begin) + 2
+    own = json.dumps([[name, "char", value] for name, value in attributes_of(i)], separators=(",", ":"))
+    return template[:begin] + b'"attributes":' + own.encode() + template[end:]
+
+
+class Filler:
+    """The catalogue that is filled."""
+
+    def __init__(self, path):
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.execute("PRAGMA cache_size = -200000")
+        self.last = self.one("SELECT max(container) FROM container")[0]
+        if self.last is None or self.last % 64 != 0:
+            sys.exit("fill_catalogue.py: bench_find is to make a number of containers that 64 divides first")
+
+    def one(self, sql, *values):
+        """The first row."""
+        return self.db.execute(sql, values).fetchone()
+
+    def check(self):
+        """Ends the program where a container that was committed has other rows."""
+        step = max(1, self.last // 500)
+        for n in range(1, self.last + 1, step):
+            rows = sorted(self.db.execute("SELECT * FROM attribute WHERE container = ?", (n,)))
+            name, = self.one("SELECT name FROM container WHERE container = ?", n)
+            document, blob = self.one("SELECT document, attributes FROM snapshot WHERE id = ?", (n << 32) + 1)
+            parts = [part for part, in self.db.execute(
+                "WITH RECURSIVE up(node, part, depth) AS (SELECT v.node, v.part || '|' || v.parent, 0 FROM view_member m "
+                "JOIN view_node v USING (node) WHERE m.container = ?1 UNION ALL SELECT v.node, v.part || '|' || v.parent, "
+                "depth + 1 FROM up JOIN view_node v ON v.node = CAST(substr(up.part, instr(up.part, '|') + 1) AS INTEGER) "
+                "WHERE v.node <> 0) SELECT substr(part, 1, instr(part, '|') - 1) FROM up ORDER BY depth DESC", (n,))]
+            expected = [(rows, sorted(rows_of(n - 1))), (name, f"bench/{(n - 1) // 1000}/{n - 1}.nc"),
+                        (blob, list_of(n - 1)), (document, document_of(document, n - 1)),
+                        (parts[1:], ["=" + value for _, value in attributes_of(n - 1)[:5]])]
+            for have, want in expected:
+                if have != want:
+                    sys.exit(f"fill_catalogue.py: container {n} has\n{have}\nand would get\n{want}")
+        print(f"{len(range(1, self.last + 1, step))} of {self.last} containers are as they would be filled")
+
+    def copies(self, table, key, numbers, changes):
+        """Rows of the template for each number. changes: columns, as functions of the row and the number."""
+        columns = [row[1] for row in self.db.execute(f"PRAGMA table_info({table})")]
+        rows = self.db.execute(f"SELECT * FROM {table} WHERE {key}", (self.last,)).fetchall()
+        marks = ", ".join("?" * len(columns))
+        functions = [changes.get(c) for c in columns]
+        self.db.executemany(
+            f"INSERT INTO {table} VALUES({marks})",
+            ([f(v, n) if f is not None else v for f, v in zip(functions, row)] for n in numbers for row in rows))
+
+    def fill_views(self, numbers):
+        """The counts and last nodes of the first view."""
+        root, part = self.one("SELECT node, part FROM view_node WHERE parent = 0 ORDER BY node LIMIT 1")
+        if part.split("\n")[1:] != list(FACETS):
+            sys.exit("fill_catalogue.py: the first view is to be {model}/{experiment}/{member}/{table}/{variable}")
+        nodes = {(parent, p): [node, n] for node, parent, p, n in self.db.execute("SELECT * FROM view_node")}
+        following, members = max(node for node, _ in nodes.values()) + 1, []
+        for n in numbers:
+            at = nodes[0, part]
+            at[1] += 1
+            for _, value in attributes_of(n - 1)[:5]:
+                key = at[0], "=" + value
+                if key not in nodes:
+                    nodes[key] = [following, 0]
+                    following += 1
+                at = nodes[key]
+                at[1] += 1
+            members.append((n, at[0]))
+        self.db.executemany("INSERT OR REPLACE INTO view_node VALUES(?, ?, ?, ?)",
+                            ((node, parent, p, n) for (parent, p), (node, n) in nodes.items()))
+        self.db.executemany("INSERT INTO view_member VALUES(?, ?)", members)
+        assert root == nodes[0, part][0]
+
+    def fill(self, count):
+        """Adds what is missing."""
+        numbers = range(self.last + 1, count + 1)
+        index, = self.one("SELECT sql FROM sqlite_master WHERE name = 'attribute_value'")
+        triggers = self.db.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'attribute'").fetchall()
+        for pragma in ("journal_mode = DELETE", "synchronous = OFF", "temp_store = FILE"):
+            self.db.execute(f"PRAGMA {pragma}")
+        self.db.execute("BEGIN IMMEDIATE")
+        for name, _ in triggers:
+            self.db.execute(f"DROP TRIGGER {name}")
+        self.db.execute("DROP INDEX attribute_value")
+        marks = ", ".join("?" * 7)
+        self.db.executemany(f"INSERT INTO attribute VALUES({marks})", (row for n in numbers for row in rows_of(n - 1)))
+        self.copies("container", "container = ?", numbers, {
+            "container": lambda v, n: n, "name": lambda v, n: f"bench/{(n - 1) // 1000}/{n - 1}.nc",
+            "uuid": lambda v, n: uuid.uuid4().hex, "sum": lambda v, n: "none"})
+        self.copies("snapshot", "id >> 32 = ?", numbers, {
+            "id": lambda v, n: (n << 32) + (v & 0xffffffff), "sum": lambda v, n: "none",
+            "document": lambda v, n: document_of(v, n - 1), "attributes": lambda v, n: list_of(n - 1)})
+        key = {"container": lambda v, n: n, "page": lambda v, n: (n << 32) + (v & 0xffffffff),
+               "sum": lambda v, n: "none"}
+        self.copies("page", "container = ?", numbers, key)
+        self.copies("page_data", "page >> 32 = ?", numbers, key)
+        self.fill_views(numbers)
+        self.db.execute(index)
+        for _, trigger in triggers:
+            self.db.execute(trigger)
+        self.db.execute("UPDATE store SET value = ? WHERE key = 'indexed'", (count // 64 * 64,))
+        self.db.execute("COMMIT")
+        self.db.execute("PRAGMA journal_mode = WAL")
+
+
+def main():
+    """The command line."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    if sys.argv[1] == "--check":
+        Filler(sys.argv[2]).check()
+    else:
+        Filler(sys.argv[1]).fill(int(sys.argv[2]) // 64 * 64)
+
+
+if __name__ == "__main__":
+    main()
