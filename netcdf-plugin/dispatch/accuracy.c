@@ -265,18 +265,33 @@ esdmnc_accuracy_tell(const esdmnc_file *file)
     }
 }
 
+static bool
+states_mode(const esdmnc_var *var, esdm_accuracy *ret_accuracy)
+{
+    esdm_accuracy_init(ret_accuracy);
+    return esdm_dataset_accuracy(var->dataset, ret_accuracy) &&
+           (ret_accuracy->stated & ESDM_ACCURACY_MODE) != 0;
+}
+
+static esdm_accuracy_mode
+mode_of_level(unsigned level)
+{
+    if (level >= ARCHIVE_LEVEL)
+        return ESDM_MODE_ARCHIVE;
+    return level <= FAST_LEVEL ? ESDM_MODE_FAST : ESDM_MODE_BALANCED;
+}
+
 int
-esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level)
+esdmnc_accuracy_compress(const esdmnc_file *file, esdmnc_var *var, unsigned level)
 {
     esdm_accuracy accuracy;
     esdm_error err;
-    if ((level > FAST_LEVEL && level < ARCHIVE_LEVEL) ||
-        !esdm_dataset_accuracy(var->dataset, &accuracy))
-        return NC_NOERR;
-    if (level <= FAST_LEVEL && accuracy.mode != ESDM_MODE_BALANCED)
-        return NC_NOERR; /* stated otherwise */
-    accuracy.stated |= ESDM_ACCURACY_MODE;
-    accuracy.mode = level <= FAST_LEVEL ? ESDM_MODE_FAST : ESDM_MODE_ARCHIVE;
-    esdm_status st = esdm_dataset_set_accuracy(var->dataset, &accuracy, &err);
+    bool stated = states_mode(var, &accuracy) && !var->mode_of_filter;
+    esdm_status st = esdm_dataset_request_compression(var->dataset, &err);
+    if (st == ESDM_OK && !stated && states_mode(var, &accuracy)) {
+        var->mode_of_filter = true;
+        accuracy.mode = level > 0 ? mode_of_level(level) : accuracy.mode;
+        st = esdm_dataset_set_accuracy(var->dataset, &accuracy, &err);
+    }
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "set compression in", file->name);
 }

@@ -246,11 +246,7 @@ esdmnc_def_var_filter(esdmnc_id id, int varid, unsigned filter, size_t count,
         rc = add_filter(file, var, filter, count, params);
     if (rc != NC_NOERR || !is_compression(filter, count, params))
         return rc;
-    esdm_error err;
-    if (esdm_dataset_request_compression(var->dataset, &err) != ESDM_OK)
-        return esdmnc_error(&err, "set compression in", file->name);
-    return filter == ESDMNC_FILTER_DEFLATE ? esdmnc_accuracy_deflate(file, var, params[0])
-                                           : NC_NOERR;
+    return esdmnc_accuracy_compress(file, var, filter == ESDMNC_FILTER_DEFLATE ? params[0] : 0);
 }
 
 int

@@ -76,6 +76,7 @@ typedef struct esdmnc_var {
     bool collective;               /* nc_var_par_access() */
     bool restated;                 /* attributes of its accuracy changed: accuracy.c */
     bool withdrawn;                /* and some were removed */
+    bool mode_of_filter;           /* the mode of its accuracy was asked for by a filter */
     uint32_t copied;               /* ESDM_ACCURACY_* that came with their numbers from a file */
     _Atomic(esdmnc_doubt *) doubt; /* owned; NULL: none */
     uint32_t borrowed;             /* ESDM_ACCURACY_* that were copied from other numbers */

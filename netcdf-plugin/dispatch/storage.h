@@ -106,8 +106,9 @@ int esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var);
  * where the regions of an accuracy lie; and once, when what was stated of a variable is in other
  * units than those that it has. */
 void esdmnc_accuracy_tell(const esdmnc_file *file);
-/** A variable whose compression was asked for with that level of deflate. */
-int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
+/** A filter asks for compression: the mode of the accuracy follows the last level of deflate,
+ * unless it was stated otherwise. @param level 0: another filter. */
+int esdmnc_accuracy_compress(const esdmnc_file *file, esdmnc_var *var, unsigned level);
 
 /* ---- doubt.c -------------------------------------------------------------------------------- */
 

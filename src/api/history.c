@@ -37,10 +37,9 @@ check_store(const esdm_session *session, esdm_error *err)
                                  session->site->name);
 }
 
-/* The record and snapshot that a name says. */
-static esdm_status
-find(esdm_session *session, const char *name, char ret_stored[ESDM__FORMER_NAME_BYTES],
-     uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
+esdm_status
+esdm__tag_place(esdm_session *session, const char *name, char ret_stored[ESDM__FORMER_NAME_BYTES],
+                uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_meta_container record;
@@ -69,26 +68,28 @@ find(esdm_session *session, const char *name, char ret_stored[ESDM__FORMER_NAME_
 #define ATTEMPTS 1000
 
 /* Others may commit between the two steps, more often than the site keeps snapshots. */
-static esdm_status
-tag_found(esdm_session *session, const char *name, const char *tag, bool replace,
-          uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
+esdm_status
+esdm__tag_newest(esdm_session *session, const char *name, const esdm_meta_tag *tag, bool replace,
+                 uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
 {
     char stored[ESDM__FORMER_NAME_BYTES];
     uint64_t record = 0, snapshot = 0;
     esdm_status status = ESDM_ENOENT;
     for (int i = 0; i < ATTEMPTS && status == ESDM_ENOENT; i++) {
         uint64_t before_record = record, before = snapshot;
-        status = find(session, name, stored, &record, &snapshot, err);
+        status = esdm__tag_place(session, name, stored, &record, &snapshot, err);
         if (status != ESDM_OK)
             return status;
-        const esdm_meta_tag wanted = {
-            .name = tag, .snapshot = snapshot, .author = esdm__session_writer(session)};
+        esdm_meta_tag wanted = *tag;
+        wanted.snapshot = snapshot;
         status = esdm__noted_tag(session, stored, record, &wanted, replace, err);
         if (record == before_record && snapshot == before)
             break;
     }
-    *ret_record = record;
-    *ret_snapshot = snapshot;
+    if (ret_record != NULL)
+        *ret_record = record;
+    if (ret_snapshot != NULL)
+        *ret_snapshot = snapshot;
     return status;
 }
 
@@ -98,7 +99,8 @@ set_tag(esdm_session *session, const char *name, const char *tag, bool replace,
 {
     uint64_t record = 0, snapshot = 0;
     esdm__tagged there = {.name = tag};
-    esdm_status status = tag_found(session, name, tag, replace, &record, &snapshot, err);
+    const esdm_meta_tag wanted = {.name = tag, .author = esdm__session_writer(session)};
+    esdm_status status = esdm__tag_newest(session, name, &wanted, replace, &record, &snapshot, err);
     if (status == ESDM_EEXIST && esdm__tag_find(session, record, &there, NULL) == ESDM_OK &&
         there.snapshot != 0)
         status = there.snapshot == snapshot

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
-#include "api/moment.h"
+#include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/io.h"
@@ -70,34 +70,17 @@ esdm_notices_clear(esdm_notices *notices)
     *notices = (esdm_notices){.sealed = false};
 }
 
-/* Of a container, or of what a name says of its past. */
-static esdm_status
-find(esdm_session *session, const char *name, esdm_meta_container *ret_record, esdm_error *err)
-{
-    char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm__moment moment;
-    esdm_status status = esdm__name_normalise(name, normal, err);
-    if (status != ESDM_OK)
-        return status;
-    status = session->meta->container_find(session->store, normal, ret_record, err);
-    if (status != ESDM_ENOENT || !esdm__moment_is_said(normal))
-        return status;
-    status = esdm__moment_find(session, normal, &moment, err);
-    return status == ESDM_OK
-               ? session->meta->container_find(session->store, moment.stored, ret_record, err)
-               : status;
-}
-
 esdm_status
 esdm_container_notices(esdm_session *session, const char *name, esdm_notices *ret_notices,
                        esdm_error *err)
 {
-    esdm_meta_container record;
+    char stored[ESDM__FORMER_NAME_BYTES];
+    uint64_t record, snapshot;
     ESDM__NEED(err, session);
     ESDM__NEED(err, name);
     ESDM__NEED(err, ret_notices);
-    esdm_status status = find(session, name, &record, err);
-    return status == ESDM_OK ? load(session, record.container, ret_notices, err) : status;
+    esdm_status status = esdm__tag_place(session, name, stored, &record, &snapshot, err);
+    return status == ESDM_OK ? load(session, record, ret_notices, err) : status;
 }
 
 /* ---- making it so -------------------------------------------------------------------------- */
@@ -106,24 +89,19 @@ static esdm_status
 set(esdm_session *session, const char *name, const esdm_meta_tag *tag, bool replace,
     esdm_error *err)
 {
-    esdm_meta_container record;
-    esdm_meta_tag wanted = *tag;
+    char stored[ESDM__FORMER_NAME_BYTES];
+    uint64_t record, newest;
     if (session->meta->tag_set == NULL)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "the metadata store of site '%s' knows no tags: its plug-in was "
                                "built for an older ESDM",
                                session->site->name);
     esdm_status status = esdm__need_writable(session, err);
+    if (status == ESDM_OK && tag->snapshot == 0)
+        return esdm__tag_newest(session, name, tag, replace, NULL, NULL, err);
     if (status == ESDM_OK)
-        status = find(session, name, &record, err);
-    for (uint64_t before = 0; status == ESDM_OK; before = wanted.snapshot) {
-        wanted.snapshot = tag->snapshot != 0 ? tag->snapshot : record.snapshot;
-        status = esdm__noted_tag(session, name, record.container, &wanted, replace, err);
-        if (status != ESDM_ENOENT || wanted.snapshot == before || tag->snapshot != 0)
-            break;
-        status = find(session, name, &record, err); /* the newest is another one meanwhile */
-    }
-    return status;
+        status = esdm__tag_place(session, name, stored, &record, &newest, err);
+    return status == ESDM_OK ? esdm__noted_tag(session, stored, record, tag, replace, err) : status;
 }
 
 esdm_status
@@ -153,15 +131,16 @@ esdm_container_retract(esdm_session *session, const char *name, const char *reas
     const esdm_meta_tag tag = {.name = ESDM_META_TAG_RETRACTION, .author = reason};
     if (reason != NULL)
         return set(session, name, &tag, true, err);
-    esdm_meta_container record;
+    char stored[ESDM__FORMER_NAME_BYTES];
+    uint64_t record, snapshot;
     esdm_status status = esdm__need_writable(session, err);
     if (status == ESDM_OK)
-        status = find(session, name, &record, err);
+        status = esdm__tag_place(session, name, stored, &record, &snapshot, err);
     if (status != ESDM_OK)
         return status;
     esdm_error why = {0};
     if (session->meta->tag_remove != NULL)
-        status = esdm__noted_untag(session, name, record.container, ESDM_META_TAG_RETRACTION, &why);
+        status = esdm__noted_untag(session, stored, record, ESDM_META_TAG_RETRACTION, &why);
     if (session->meta->tag_remove == NULL || status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT, "container '%s' is not retracted", name);
     if (status != ESDM_OK && err != NULL)

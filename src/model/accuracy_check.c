@@ -13,6 +13,7 @@
 #include "model/accuracy_quantities.h"
 #include "model/accuracy_units.h"
 #include "model/container.h"
+#include "model/undo.h"
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
@@ -190,8 +191,10 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
     bool stands = dataset->stated->accuracy != NULL;
     bool same = dataset->stated->units == NULL &&
                 esdm__accuracy_equal(none ? NULL : &wanted, stands ? &before : NULL);
-    esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
     esdm__kept_accuracy *copy = NULL;
+    if (!same && esdm__undo_keep_dataset(dataset, err) != ESDM_OK)
+        return ESDM_ENOMEM;
+    esdm__stated *stated = same ? NULL : esdm__dataset_stated(dataset, err);
     if (!same && stated == NULL)
         return ESDM_ENOMEM;
     if (!same && !none) {
@@ -225,6 +228,8 @@ esdm__accuracy_note_units(esdm_dataset *dataset, esdm_error *err)
     esdm__attribute_text(dataset, "units", units, sizeof units);
     if (units[0] == '\0') /* they are only now told */
         return ESDM_OK;
+    if (esdm__undo_keep_dataset(dataset, err) != ESDM_OK)
+        return ESDM_ENOMEM;
     esdm__stated *stated = esdm__dataset_stated(dataset, err);
     if (stated == NULL)
         return ESDM_ENOMEM;

@@ -204,6 +204,10 @@ esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *
  * are read: 1; 2 with user-defined types; 3 with fill values that are NULL, or dimensions of any
  * group; 4 with accuracies. */
 #define ESDM__DOCUMENT_FORMAT 5
+/** Hint by which a dataset with an accuracy of mode `balanced` has mode `fast`: libraries of the
+ * same format that do not know that mode read `balanced`, and keep the hint. */
+#define ESDM__HINT_MODE      "esdm.mode"
+#define ESDM__HINT_MODE_FAST "fast"
 
 /** The dataset with that id; NULL: there is none. */
 const esdm_dataset *esdm__container_dataset(const esdm_container *container, uint32_t id);

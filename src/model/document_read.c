@@ -352,6 +352,24 @@ read_accuracy(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
                          : st;
 }
 
+/* Whoever has set another mode since, not knowing the hint, is obeyed. */
+static esdm_status
+take_mode(esdm__document_reader *r, esdm_dataset *dataset, esdm__stated *stated)
+{
+    esdm_accuracy accuracy;
+    bool changed;
+    const char *mode = esdm__hints_get(&stated->hints, ESDM__HINT_MODE);
+    if (mode == NULL)
+        return ESDM_OK;
+    bool fast = strcmp(mode, ESDM__HINT_MODE_FAST) == 0;
+    esdm_status st = esdm__hints_set(&stated->hints, ESDM__HINT_MODE, NULL, &changed, r->err);
+    if (st != ESDM_OK || !fast || !esdm_dataset_accuracy(dataset, &accuracy) ||
+        (accuracy.stated & ESDM_ACCURACY_MODE) == 0 || accuracy.mode != ESDM_MODE_BALANCED)
+        return st;
+    accuracy.mode = ESDM_MODE_FAST;
+    return esdm__dataset_put_accuracy(dataset, &accuracy, NULL, r->err);
+}
+
 /* What few datasets have. @param nodes of chunk, codec, accuracy, fill value and hints; 0: none. */
 static esdm_status
 read_stated(esdm__document_reader *r, const uint32_t nodes[5], esdm_dataset *dataset)
@@ -368,7 +386,9 @@ read_stated(esdm__document_reader *r, const uint32_t nodes[5], esdm_dataset *dat
         st = read_accuracy(r, nodes[2], dataset);
     if (st == ESDM_OK)
         st = read_fill(r, nodes[3], dataset, stated);
-    return st == ESDM_OK ? read_hints(r, nodes[4], &stated->hints) : st;
+    if (st == ESDM_OK)
+        st = read_hints(r, nodes[4], &stated->hints);
+    return st == ESDM_OK ? take_mode(r, dataset, stated) : st;
 }
 
 static esdm_status

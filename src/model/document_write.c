@@ -97,19 +97,32 @@ put_attributes(esdm__buffer *out, const esdm_attributes *list)
 }
 
 static void
-put_hints(esdm__buffer *out, const esdm__hints *hints)
+put_hint(esdm__buffer *out, const char *key, const char *value)
 {
-    if (hints->count == 0)
-        return;
-    esdm__put_text(out, ",\"hints\":{");
+    esdm__put_string(out, key, strlen(key));
+    esdm__buffer_put_u8(out, ':');
+    esdm__put_string(out, value, strlen(value));
+}
+
+/* @param fast what ESDM__HINT_MODE says; a hint of that name is nobody else's. */
+static void
+put_hints(esdm__buffer *out, const esdm__hints *hints, bool fast)
+{
+    const char *before = ",\"hints\":{";
     for (size_t i = 0; i < hints->count; i++) {
-        if (i > 0)
-            esdm__buffer_put_u8(out, ',');
-        esdm__put_string(out, hints->items[i].key, strlen(hints->items[i].key));
-        esdm__buffer_put_u8(out, ':');
-        esdm__put_string(out, hints->items[i].value, strlen(hints->items[i].value));
+        if (strcmp(hints->items[i].key, ESDM__HINT_MODE) == 0)
+            continue;
+        esdm__put_text(out, before);
+        put_hint(out, hints->items[i].key, hints->items[i].value);
+        before = ",";
     }
-    esdm__buffer_put_u8(out, '}');
+    if (fast) {
+        esdm__put_text(out, before);
+        put_hint(out, ESDM__HINT_MODE, ESDM__HINT_MODE_FAST);
+        before = ",";
+    }
+    if (before[1] == '\0')
+        esdm__buffer_put_u8(out, '}');
 }
 
 /* ---- objects ------------------------------------------------------------------------------- */
@@ -253,7 +266,12 @@ put_dataset(esdm__buffer *out, const void *item)
         esdm__put_string(out, dataset->stated->codec, strlen(dataset->stated->codec));
     }
     esdm_accuracy accuracy;
+    bool fast = false;
     if (esdm_dataset_accuracy(dataset, &accuracy)) {
+        fast = (accuracy.stated & ESDM_ACCURACY_MODE) != 0 && accuracy.mode == ESDM_MODE_FAST &&
+               dataset->stated->hints.count < ESDM__HINTS_MAX;
+        if (fast)
+            accuracy.mode = ESDM_MODE_BALANCED;
         esdm__put_text(out, ",\"accuracy\":\"");
         esdm__accuracy_put(out, &accuracy);
         esdm__put_text(out, "\"");
@@ -266,7 +284,7 @@ put_dataset(esdm__buffer *out, const void *item)
             put_user_values(out, dataset->group->container, dataset->type, 1,
                             dataset->stated->fill);
     }
-    put_hints(out, &dataset->stated->hints);
+    put_hints(out, &dataset->stated->hints, fast);
     put_attributes(out, &dataset->attributes);
     esdm__buffer_put_u8(out, '}');
 }
@@ -300,7 +318,7 @@ put_document(esdm__buffer *out, const esdm_container *container)
     esdm__put_u64(out, ESDM__DOCUMENT_FORMAT);
     esdm__put_text(out, ",\"next_dataset\":");
     esdm__put_u64(out, container->next_dataset_id);
-    put_hints(out, &container->hints);
+    put_hints(out, &container->hints, false);
     put_list(out, "groups", &container->groups, put_group);
     if (has_types)
         put_list(out, "types", &container->types, put_usertype);

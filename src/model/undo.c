@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/accuracy_kept.h"
 #include "model/group.h"
 #include "model/values.h"
 
@@ -22,6 +23,8 @@ typedef struct kept_dataset {
     void *fill;      /* owned, as the others */
     uint64_t *chunk; /* … */
     char *codec;
+    esdm__kept_accuracy *accuracy;
+    char *units; /* of the accuracy */
     esdm__hints hints;
 } kept_dataset;
 
@@ -104,6 +107,8 @@ entry_clear(entry *kept)
         free_value(kept->of.dataset.dataset, kept->of.dataset.fill);
         free(kept->of.dataset.chunk);
         free(kept->of.dataset.codec);
+        free(kept->of.dataset.accuracy);
+        free(kept->of.dataset.units);
         esdm__hints_clear(&kept->of.dataset.hints);
         break;
     case KEPT_HINTS:
@@ -150,11 +155,26 @@ esdm__undo_keep_attributes(esdm_attributes *list, esdm_error *err)
 }
 
 static esdm_status
+copy_accuracy(const esdm__stated *stated, kept_dataset *to, esdm_error *err)
+{
+    esdm_accuracy accuracy;
+    if (stated->accuracy == NULL)
+        return ESDM_OK;
+    esdm__accuracy_of_kept(stated->accuracy, &accuracy);
+    to->accuracy = esdm__accuracy_keep(&accuracy);
+    if (to->accuracy == NULL)
+        return esdm__error_nomem(err, sizeof accuracy, "what can be undone");
+    return copy_text(stated->units, &to->units, err);
+}
+
+static esdm_status
 copy_dataset(const esdm_dataset *dataset, kept_dataset *to, esdm_error *err)
 {
     esdm__typeref of;
     size_t bytes = dataset->rank * sizeof *to->chunk;
     esdm_status st = copy_text(dataset->stated->codec, &to->codec, err);
+    if (st == ESDM_OK)
+        st = copy_accuracy(dataset->stated, to, err);
     if (st == ESDM_OK)
         st = copy_hints(&dataset->stated->hints, &to->hints, err);
     if (st == ESDM_OK && dataset->stated->chunk != NULL) {
@@ -190,6 +210,13 @@ esdm__undo_keep_dataset(esdm_dataset *dataset, esdm_error *err)
     dataset->kept = undo->number;
     add(undo, &kept);
     return ESDM_OK;
+}
+
+bool
+esdm__undo_has_kept(const esdm_dataset *dataset)
+{
+    const esdm__undo *undo = &dataset->group->container->undo;
+    return undo->active && dataset->kept == undo->number;
 }
 
 esdm_status
@@ -278,6 +305,8 @@ restore_dataset(kept_dataset *kept)
     SWAP(stated->fill, kept->fill);
     SWAP(stated->chunk, kept->chunk);
     SWAP(stated->codec, kept->codec);
+    SWAP(stated->accuracy, kept->accuracy);
+    SWAP(stated->units, kept->units);
     SWAP(stated->hints, kept->hints);
 }
 

@@ -20,11 +20,13 @@ esdm_status esdm__undo_keep_name(esdm_container *container, char **place, esdm__
                                  uint32_t value, esdm_error *err);
 /** All attributes of a list, with their order. */
 esdm_status esdm__undo_keep_attributes(esdm_attributes *list, esdm_error *err);
-/** Fill value, chunk shape, codec and hints of a dataset. */
+/** Fill value, chunk shape, codec, accuracy and hints of a dataset. */
 esdm_status esdm__undo_keep_dataset(esdm_dataset *dataset, esdm_error *err);
 /** The container's own hints. */
 esdm_status esdm__undo_keep_hints(esdm_container *container, esdm_error *err);
 
+/** Whether something of esdm__undo_keep_dataset() was kept since the mark. */
+bool esdm__undo_has_kept(const esdm_dataset *dataset);
 /** Forgets the mark and all that was kept. */
 void esdm__undo_forget(esdm_container *container);
 /** Goes back to the mark. Engine state of datasets that go must have been released. */

@@ -269,6 +269,53 @@ test_codecs_are_chosen_anew_for_what_is_stated_anew(test *t)
     t->session = usual;
 }
 
+static newest
+commit_and_find(const test *t, esdm_dataset *dataset)
+{
+    newest found = {0};
+    ok(esdm_container_commit(t->container, NULL, ERR));
+    ok(esdm_dataset_fragments(dataset, take_newest, &found, ERR));
+    return found;
+}
+
+static void
+expect_mode(const esdm_dataset *dataset, uint32_t stated, esdm_accuracy_mode mode)
+{
+    esdm_accuracy accuracy;
+    check(esdm_dataset_accuracy(dataset, &accuracy));
+    check(accuracy.stated == stated && accuracy.mode == mode);
+}
+
+/* What is taken back holds for what was written under it, and for nothing after. */
+static void
+test_statements_that_are_taken_back(test *t)
+{
+    static float after[NUMBERS];
+    esdm_dataspace space;
+    const uint64_t n = NUMBERS;
+    ok(esdm_dataspace_init(&space, 1, NULL, &n, ERR));
+    esdm_dataset *dataset = one_dataset(t, "reverted", ESDM_TYPE_FLOAT32);
+    set_accuracy(dataset, "abs=0.5; mode=archive");
+    ok(esdm_container_commit(t->container, NULL, ERR));
+    esdm_container_mark(t->container);
+    set_accuracy(dataset, "mode=speed");
+    field_make(FIELD_BITS, ESDM_TYPE_FLOAT32, NUMBERS, t->before);
+    write_all(dataset, t->before);
+    esdm_container_revert(t->container);
+    expect_mode(dataset, ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_MODE, ESDM_MODE_ARCHIVE);
+    newest found = commit_and_find(t, dataset);
+    check(found.stored_bytes > found.raw_bytes / 8 * 7);
+    ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, after, NULL, ERR));
+    check(memcmp(after, t->before, sizeof after) == 0);
+
+    field_make(FIELD_SMOOTH, ESDM_TYPE_FLOAT32, NUMBERS, t->before);
+    write_all(dataset, t->before);
+    found = commit_and_find(t, dataset);
+    if (found.stored_bytes > found.raw_bytes / 4)
+        die("%" PRIu64 " of %" PRIu64 " bytes are stored", found.stored_bytes, found.raw_bytes);
+    ok(esdm_container_close(t->container, ERR));
+}
+
 int
 main(void)
 {
@@ -280,6 +327,7 @@ main(void)
     test_two_statements_in_the_same_units(t);
     test_regions_are_looked_for_when_stated_late(t);
     test_codecs_are_chosen_anew_for_what_is_stated_anew(t);
+    test_statements_that_are_taken_back(t);
     esdm_session_close(t->session);
     free(t);
     return 0;

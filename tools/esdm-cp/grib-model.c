@@ -78,24 +78,43 @@ points_of(cp_grib *g, cp_model *model, GArray *all, const gribs_grid *grid)
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
-static cp_grib_variable *
-variable_of(GPtrArray *variables, const gribs_message *m)
+static guint
+hash_variable(gconstpointer key)
 {
-    for (guint i = variables->len; i-- > 0;) {
-        cp_grib_variable *v = g_ptr_array_index(variables, i);
-        bool member = v->has_members ? m->member >= 0 : v->member == m->member;
-        if (v->parameter == m->parameter && v->grid == m->grid && member && v->hybrid == m->hybrid)
-            return v;
-    }
-    cp_grib_variable *v = g_new0(cp_grib_variable, 1);
-    v->parameter = m->parameter;
-    v->grid = m->grid;
-    v->has_members = cp_wants.members && m->member >= 0;
-    v->member = v->has_members ? -1 : m->member;
-    v->hybrid = m->hybrid;
+    const cp_grib_variable *v = key;
+    guint hash = g_direct_hash(v->parameter);
+    hash = hash * 31 + g_direct_hash(v->grid);
+    hash = hash * 31 + g_direct_hash(v->hybrid);
+    return (hash * 31 + (guint) v->member) * 2 + (v->has_members ? 1 : 0);
+}
+
+static gboolean
+is_same_variable(gconstpointer a, gconstpointer b)
+{
+    const cp_grib_variable *x = a, *y = b;
+    return x->parameter == y->parameter && x->grid == y->grid && x->hybrid == y->hybrid &&
+           x->member == y->member && x->has_members == y->has_members;
+}
+
+/* @param known set of those in the list. */
+static cp_grib_variable *
+variable_of(GPtrArray *variables, GHashTable *known, const gribs_message *m)
+{
+    bool has_members = cp_wants.members && m->member >= 0;
+    const cp_grib_variable wanted = {.hybrid = m->hybrid,
+                                     .parameter = m->parameter,
+                                     .grid = m->grid,
+                                     .member = has_members ? -1 : m->member,
+                                     .has_members = has_members};
+    cp_grib_variable *v = g_hash_table_lookup(known, &wanted);
+    if (v != NULL)
+        return v;
+    v = g_new0(cp_grib_variable, 1);
+    *v = wanted;
     v->cells = g_array_new(FALSE, FALSE, sizeof(cp_grib_cell));
     v->levels = g_array_new(FALSE, FALSE, sizeof(cp_grib_level));
     g_ptr_array_add(variables, v);
+    (void) g_hash_table_add(known, v);
     return v;
 }
 
@@ -297,9 +316,10 @@ cp_grib_model(cp_grib *g, cp_model *model, float missing, esdm_error *err)
     g_autoptr(GArray) times = cp_grib_times(g->index, &first);
     g_autoptr(GArray) members = cp_grib_members(g->index);
     g_autoptr(GPtrArray) variables = g_ptr_array_new();
+    g_autoptr(GHashTable) known = g_hash_table_new(hash_variable, is_same_variable);
     for (guint i = 0; i < g->index->messages->len; i++) {
         const gribs_message *m = &g_array_index(g->index->messages, gribs_message, i);
-        cp_grib_variable *v = variable_of(variables, m);
+        cp_grib_variable *v = variable_of(variables, known, m);
         cp_grib_cell cell = {.message = m,
                              .time = cp_grib_time_number(times, m->time_s),
                              .level = level_number(v->levels, m)};

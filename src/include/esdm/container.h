@@ -112,9 +112,9 @@ ESDM_API size_t esdm_container_give_up_failed(esdm_container *container);
  */
 ESDM_API void esdm_container_mark(esdm_container *container);
 /**
- * Takes back what was created, renamed or set since the mark. Data that were written to datasets
- * that stay are kept, and so are lengths of unlimited dimensions; objects that were created are
- * freed. Without a mark it does nothing. The mark stays.
+ * Takes back what was created, renamed or set since the mark, accuracies among it. Data that were
+ * written to datasets that stay are kept, and so are lengths of unlimited dimensions; objects that
+ * were created are freed. Without a mark it does nothing. The mark stays.
  */
 ESDM_API void esdm_container_revert(esdm_container *container);
 

@@ -456,6 +456,33 @@ forget_choice(esdm_dataset *dataset)
     (void) pthread_mutex_unlock(&container_io->lock);
 }
 
+/* Caller holds the write lock. */
+static void
+choose_anew(esdm__dataset_io *io)
+{
+    if (io->choice != NULL)
+        io->choice->made = false;
+    if (io->choice_in_regions != NULL)
+        io->choice_in_regions->made = false;
+    atomic_store(&io->regions.looked_at, 0);
+}
+
+void
+esdm__dataset_end_statement(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
+    if (io == NULL) {
+        forget_choice(dataset);
+        return;
+    }
+    (void) pthread_mutex_lock(&io->write_lock);
+    (void) !esdm__dataset_flush(dataset, io, NULL);
+    (void) !esdm__rounded_restate(dataset, io, NULL);
+    choose_anew(io);
+    (void) pthread_mutex_unlock(&io->write_lock);
+    esdm__dataset_io_put(dataset);
+}
+
 esdm_status
 esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
                       esdm_error *err)
@@ -474,11 +501,7 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
         status = esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
     if (status == ESDM_OK)
         esdm__dataset_io_size(dataset, io);
-    if (io->choice != NULL)
-        io->choice->made = false;
-    if (io->choice_in_regions != NULL)
-        io->choice_in_regions->made = false;
-    atomic_store(&io->regions.looked_at, 0);
+    choose_anew(io);
     (void) pthread_mutex_unlock(&io->write_lock);
     esdm__dataset_io_put(dataset);
     return status;

@@ -213,26 +213,33 @@ release_new(esdm_container *container)
         esdm__dataset_io_free(container->datasets.items[i]);
 }
 
+/* What was written since the mark is stored as was stated then; what cannot be stays gathered. */
+static void
+end_statements(esdm_container *container)
+{
+    for (size_t i = 0; i < container->undo.datasets; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        if (esdm__undo_has_kept(dataset))
+            esdm__dataset_end_statement(dataset);
+    }
+}
+
 void
 esdm__io_revert(esdm_container *container)
 {
-    esdm__chain chain;
     if (!container->undo.active)
         return;
     release_new(container);
+    end_statements(container);
     esdm__undo_revert(container);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
         esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
         if (io == NULL)
             continue;
-        chain = container->session->default_chain;
-        if (dataset->stated->codec == NULL ||
-            esdm__chain_parse_stored(dataset->stated->codec, &chain, NULL) == ESDM_OK) {
-            (void) pthread_mutex_lock(&io->write_lock);
-            io->chain = chain;
-            (void) pthread_mutex_unlock(&io->write_lock);
-        } /* else it is which it was before: the codec is gone meanwhile */
+        (void) pthread_mutex_lock(&io->write_lock);
+        esdm__dataset_obey(dataset, io);
+        (void) pthread_mutex_unlock(&io->write_lock);
         esdm__dataset_io_put(dataset);
     }
 }

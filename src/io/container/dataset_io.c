@@ -191,6 +191,16 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
     io->gather.limit_bytes = preferred;
 }
 
+void
+esdm__dataset_obey(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    esdm__chain chain = dataset->group->container->session->default_chain;
+    const char *codec = dataset->stated->codec;
+    if (codec == NULL || esdm__chain_parse_stored(codec, &chain, NULL) == ESDM_OK)
+        io->chain = chain; /* else it is which it was before: the codec is gone meanwhile */
+    esdm__dataset_io_size(dataset, io);
+}
+
 static esdm_status
 init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {

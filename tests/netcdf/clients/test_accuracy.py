@@ -456,10 +456,44 @@ def test_deflate_is_lossless_and_chosen():
             expect(back == run(["ncdump", file]).stdout.split("\n", 1)[1], "the data differ")
 
 
+DEFLATES = """
+import ctypes
+import sys
+c = ctypes.CDLL("libnetcdf.so.19")
+nc, x, v = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+def done(rc):
+    assert rc == 0, rc
+done(c.nc_create(sys.argv[1].encode(), 0x1000, ctypes.byref(nc)))
+done(c.nc_def_dim(nc, b"x", ctypes.c_size_t(1000), ctypes.byref(x)))
+done(c.nc_def_var(nc, b"t", 5, 1, ctypes.byref(x), ctypes.byref(v)))
+for step in sys.argv[2:]:
+    if step.isdigit():
+        done(c.nc_def_var_deflate(nc, v, 0, 1, int(step)))
+    else:
+        done(c.nc_put_att_text(nc, v, b"esdm_mode", ctypes.c_size_t(len(step)), step.encode()))
+done(c.nc_enddef(nc))
+done(c.nc_put_var_float(nc, v, (ctypes.c_float * 1000)(*range(1000))))
+done(c.nc_close(nc))
+"""
+
+
+def test_the_last_level_of_deflate_counts_and_an_attribute_above_all():
+    with Site() as site:
+        program = site.file("deflates.py")
+        program.write_text(DEFLATES)
+        for number, (*steps, mode) in enumerate([
+                ("1", "fast"), ("1", "4", "balanced"), ("9", "4", "balanced"), ("9", "1", "fast"),
+                ("4", "9", "archive"), ("1", "9", "2", "fast"), ("balanced", "1", "balanced"),
+                ("1", "balanced", "balanced"), ("fast", "9", "fast"), ("speed", "9", "1", "speed")]):
+            client(["/usr/bin/python3", program, f"esdm://{number}.nc", *steps])
+            expect(accuracy_of(f"{number}.nc")["stated"] == f"mode={mode}", (steps, mode))
+
+
 main(test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
      test_copies_of_containers_are_not_rounded_again, test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
      test_global_attributes_state_nothing_and_are_told_once, test_where_an_accuracy_comes_from,
      test_numbers_that_did_not_change,
-     test_deflate_is_lossless_and_chosen)
+     test_deflate_is_lossless_and_chosen,
+     test_the_last_level_of_deflate_counts_and_an_attribute_above_all)

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "esdm/usertypes.h"
+#include "model/accuracy.h"
 #include "model/container.h"
 #include "model/tape.h"
 #include "random.h"
@@ -554,6 +555,45 @@ test_document__damage_never_crashes(void **state)
     free(text);
 }
 
+/* The mode `fast` came after format 5: in the text stands what libraries of before understand. */
+static void
+test_document__a_newer_mode_is_stored_as_an_older_one_and_a_hint(void **state)
+{
+    static const char stored[] = "\"accuracy\":\"absolute_tolerance=3; mode=balanced\","
+                                 "\"hints\":{\"a\":\"b\",\"esdm.mode\":\"fast\"}";
+    static const char *const others[] = {"balanced", "archive", "energy"};
+    esdm_container *container = esdm__container_new("a.nc");
+    esdm_group *root = esdm_container_root(container);
+    esdm_dataset *dataset;
+    esdm_accuracy accuracy;
+    char *text;
+    size_t bytes;
+    (void) state;
+    assert_int_equal(esdm_dataset_create(root, "v", ESDM_TYPE_INT32, 0, NULL, &dataset, NULL), 0);
+    assert_int_equal(esdm_dataset_set_hint(dataset, "esdm.mode", "of a user", NULL), ESDM_OK);
+    assert_int_equal(esdm_dataset_set_hint(dataset, "a", "b", NULL), ESDM_OK);
+    esdm_accuracy_init(&accuracy);
+    assert_int_equal(esdm_accuracy_parse(&accuracy, "abs=3; mode=fast", NULL, NULL), ESDM_OK);
+    assert_int_equal(esdm__dataset_put_accuracy(dataset, &accuracy, NULL, NULL), ESDM_OK);
+    assert_int_equal(esdm__document_write(container, &text, &bytes, NULL), ESDM_OK);
+    assert_non_null(strstr(text, stored));
+    free(text);
+    esdm_container *copy = round_trip(container);
+    dataset = esdm_group_dataset_find(esdm_container_root(copy), "v");
+    assert_true(esdm_dataset_accuracy(dataset, &accuracy));
+    assert_int_equal(accuracy.mode, ESDM_MODE_FAST);
+    assert_null(esdm_dataset_hint(dataset, "esdm.mode"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(esdm_accuracy_set(&accuracy, "mode", others[i], NULL, NULL), ESDM_OK);
+        assert_int_equal(esdm__dataset_put_accuracy(dataset, &accuracy, NULL, NULL), ESDM_OK);
+        assert_int_equal(esdm__document_write(copy, &text, &bytes, NULL), ESDM_OK);
+        assert_null(strstr(text, "esdm.mode"));
+        free(text);
+    }
+    esdm__container_free(copy);
+    esdm__container_free(container);
+}
+
 int
 main(void)
 {
@@ -562,6 +602,7 @@ main(void)
         cmocka_unit_test(test_document__random_floats_survive_bit_for_bit),
         cmocka_unit_test(test_document__texts_survive_byte_for_byte),
         cmocka_unit_test(test_document__structure_survives),
+        cmocka_unit_test(test_document__a_newer_mode_is_stored_as_an_older_one_and_a_hint),
         cmocka_unit_test(test_document__empty_containers_survive),
         cmocka_unit_test(test_document__decimal_commas_of_locales_do_not_matter),
         cmocka_unit_test(test_document__the_examples_of_the_schema_are_read),

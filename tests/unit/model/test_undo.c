@@ -11,9 +11,19 @@
 #include <cmocka.h>
 
 #include "esdm/usertypes.h"
+#include "model/accuracy.h"
 #include "model/undo.h"
 
 #define OK(call) assert_int_equal((call), ESDM_OK)
+
+static void
+state_accuracy(esdm_dataset *dataset, const char *text)
+{
+    esdm_accuracy accuracy;
+    esdm_accuracy_init(&accuracy);
+    OK(esdm_accuracy_parse(&accuracy, text, NULL, NULL));
+    OK(esdm__dataset_put_accuracy(dataset, &accuracy, NULL, NULL));
+}
 
 /* Two dimensions, two datasets, a group, a type, attributes and hints. */
 static int
@@ -36,6 +46,7 @@ set_up(void **state)
     OK(esdm_dataset_set_fill(dataset, &number, NULL));
     OK(esdm_dataset_set_chunk(dataset, (const uint64_t[]){5}, NULL));
     OK(esdm_dataset_set_hint(dataset, "key", "value", NULL));
+    state_accuracy(dataset, "absolute_tolerance=3; mode=fast");
     OK(esdm_attribute_set(esdm_dataset_attributes(dataset), "first", ESDM_TYPE_INT32, 1, &number,
                           NULL));
     OK(esdm_attribute_set(esdm_dataset_attributes(dataset), "second", ESDM_TYPE_STRING, 1,
@@ -98,6 +109,7 @@ change_all(esdm_container *container)
     OK(esdm_dataset_set_hint(a, "key", NULL, NULL));
     OK(esdm_dataset_set_hint(a, "other", "x", NULL));
     OK(esdm__dataset_set_codec_text(a, "none", NULL));
+    state_accuracy(a, "absolute_tolerance=5; mode=archive");
     OK(esdm_container_set_hint(container, "format", "new", NULL));
     OK(esdm_dataset_create(root, "group", ESDM_TYPE_INT8, 0, NULL, &dataset, NULL));
 }
