@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "esdm/accuracy.h"
 #include "io/container/accuracy.h"
+#include "io/container/behind.h"
 #include "io/io.h"
 #include "meta/coordinates.h"
 #include "model/accuracy_units.h"
@@ -406,6 +407,7 @@ make(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_accuracy *accuracy)
     map->made_at = made_at;
     memcpy(map->sources, coordinates, sizeof coordinates);
     (void) pthread_mutex_lock(&io->write_lock);
+    esdm__dataset_wait(dataset, io); /* they are stored by the former one */
     esdm__region_map *former = io->regions.map;
     io->regions.map = map;
     (void) pthread_mutex_unlock(&io->write_lock);

@@ -187,12 +187,13 @@ esdm__container_free(esdm_container *container)
 }
 
 esdm_status
-esdm__container_check_writable(const esdm_container *container, esdm_error *err)
+esdm__container_check_writable(esdm_container *container, esdm_error *err)
 {
     if (!container->writable)
         return esdm__error_set(err, ESDM_EACCES,
                                "container '%.300s' is open for reading only; open it for writing",
                                container->name);
+    esdm__container_settle(container);
     return ESDM_OK;
 }
 

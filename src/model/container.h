@@ -164,9 +164,10 @@ struct esdm_container {
     pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
     esdm__undo undo;
-    void *io;                       /* engine state of this container; see io/ */
-    const esdm__provider *provider; /* NULL: data are the engine's */
-    void *provided;                 /* owned by the provider */
+    void (*settle)(esdm_container *container); /* NULL, or: waits for who reads structure */
+    void *io;                                  /* engine state of this container; see io/ */
+    const esdm__provider *provider;            /* NULL: data are the engine's */
+    void *provided;                            /* owned by the provider */
 };
 
 /** The structure changed: a commit must publish it. */
@@ -175,6 +176,14 @@ esdm__container_changed(esdm_container *container)
 {
     container->structure_dirty = true;
     atomic_fetch_add(&container->changes, 1);
+}
+
+/** Before a change of structure: those who read it behind their caller have ended. */
+static inline void
+esdm__container_settle(esdm_container *container)
+{
+    if (container->settle != NULL)
+        container->settle(container);
 }
 
 /** A fresh container with an empty root group; name is copied. NULL when out of memory. */
@@ -219,8 +228,8 @@ bool esdm__dimension_grow(esdm_dimension *dimension, uint64_t length);
 bool esdm__pointers_add(esdm__pointers *list, void *item); /* false: out of memory */
 /** Makes room for one more item, which esdm__pointers_add() then cannot fail to add. */
 bool esdm__pointers_reserve(esdm__pointers *list);
-/** ESDM_EACCES on a read-only handle. Changes nothing. */
-esdm_status esdm__container_check_writable(const esdm_container *container, esdm_error *err);
+/** Before each change of structure. ESDM_EACCES on a read-only handle. Changes nothing. */
+esdm_status esdm__container_check_writable(esdm_container *container, esdm_error *err);
 /** ESDM_EACCES on a read-only handle; else marks the structure dirty. */
 esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
 

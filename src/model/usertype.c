@@ -274,7 +274,7 @@ esdm_enum_create(esdm_group *group, const char *name, esdm_type base, esdm_type 
 
 /* The type of that class, to be changed. */
 static esdm_status
-find_changeable(const esdm_container *container, esdm_type type, esdm_type_class kind,
+find_changeable(esdm_container *container, esdm_type type, esdm_type_class kind,
                 esdm__usertype **ret_type, esdm_error *err)
 {
     esdm_status st = esdm__container_check_writable(container, err);

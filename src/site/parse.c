@@ -379,9 +379,9 @@ optional_size(const esdm__json_node *object, const char *key, uint64_t min, uint
 static esdm_status
 parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
 {
-    static const char *const keys[] = {"threads",      "memory", "fragment",         "pack",
-                                       "inline",       "codec",  "codec_on_request", "drain",
-                                       "earlier_runs", NULL};
+    static const char *const keys[] = {
+        "threads",          "memory", "fragment",     "pack",   "inline", "codec",
+        "codec_on_request", "drain",  "earlier_runs", "writes", NULL};
     esdm_status status = esdm__json_known_keys(node, keys, err);
     esdm__json_node member;
     uint64_t threads = 0;
@@ -410,6 +410,12 @@ parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm
         size_t choice = 0;
         status = esdm__json_choice(&member, choices, &choice, err);
         engine->earlier_runs = choice == 1;
+    }
+    if (status == ESDM_OK && esdm__json_member(node, "writes", &member)) {
+        static const char *const choices[] = {"direct", "background", NULL};
+        size_t choice = 0;
+        status = esdm__json_choice(&member, choices, &choice, err);
+        engine->writes_behind = choice == 1;
     }
     if (status == ESDM_OK && esdm__json_member(node, "codec", &member))
         status = parse_codec(&member, &engine->codec, err);
@@ -499,9 +505,10 @@ refuse_ranks(const esdm__json_node *root, esdm_error *err)
     esdm__json_node ranks;
     if (!esdm__json_member(root, "ranks", &ranks))
         return ESDM_OK;
-    return esdm__json_error(&ranks, err,
-                            "no ranks can be set aside to write for others: each stores what it "
-                            "writes; leave it out, and give them \"engine.threads\"");
+    return esdm__json_error(
+        &ranks, err,
+        "no ranks can be set aside to write for others: each stores what it "
+        "writes, with \"writes\": \"background\" in \"engine\" while it computes");
 }
 
 esdm_status

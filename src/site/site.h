@@ -58,6 +58,7 @@ typedef struct esdm__site_engine {
     uint64_t pack_bytes;      /* a pack is sealed beyond this; default 1 GiB */
     uint64_t inline_bytes;    /* fragments up to this stay in the metadata store; default 1024 */
     char *codec;              /* default chain: "none" */
+    bool writes_behind;       /* "writes": puts return before their data are stored */
     bool drain_in_background; /* "drain": node-local targets are emptied beside the program */
     char *codec_on_request;   /* where a program asks for compression; NULL: not stated */
     bool earlier_runs;        /* what earlier runs read is asked for early; default true */

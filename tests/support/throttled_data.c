@@ -21,6 +21,10 @@
  * and how many of them were answered. With $THROTTLED_GATE=N none is answered before N have
  * arrived, or 20 seconds have passed.
  *
+ * With $THROTTLED_HOLD=FILE no append begins before FILE is there, or 60 seconds have passed.
+ * $THROTTLED_APPENDS names a file that gets a line for each append that is done: the process and
+ * the bytes.
+ *
  * Built as "background" it keeps what is appended in memory, as an object store does: what is
  * written is stored when the pack ends, while others are filled, and waited for when it is sealed.
  */
@@ -31,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "esdm/sys/data_target.h"
@@ -200,6 +205,28 @@ throttled_create(void *target, const char *name, void **ret_pack, esdm_error *er
     return status;
 }
 
+/* ---- what a test wants to know of writes --------------------------------------------------- */
+
+static void
+wait_for_hold(void)
+{
+    const char *file = getenv("THROTTLED_HOLD");
+    const double until = now_s() + 60;
+    while (file != NULL && access(file, F_OK) != 0 && now_s() < until)
+        sleep_until(now_s() + 1e-3);
+}
+
+static void
+note_append(size_t bytes)
+{
+    const char *log = getenv("THROTTLED_APPENDS");
+    FILE *out = log != NULL ? fopen(log, "ae") : NULL;
+    if (out == NULL)
+        return;
+    (void) fprintf(out, "%ld %zu\n", (long) getpid(), bytes);
+    (void) fclose(out);
+}
+
 static esdm_status
 throttled_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                  esdm_error *err)
@@ -209,10 +236,12 @@ throttled_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_pos
     size_t bytes = 0;
     for (size_t i = 0; i < niov; i++)
         bytes += iov[i].bytes;
+    wait_for_hold();
     esdm_status status = inner.pack_append(p->pack, iov, niov, ret_position, err);
     p->unsynced += bytes;
     if (STORES_APPENDS)
         serve(p->on, came, bytes);
+    note_append(bytes);
     return status;
 }
 

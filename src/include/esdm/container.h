@@ -325,6 +325,9 @@ ESDM_API bool esdm_attribute_find(const esdm_attributes *list, const char *name,
  * After a failure (a full disk, say) what was written before is kept, and a part of this selection
  * may be stored. Nothing is committed until the selection was written again, as a whole or in
  * slabs, or esdm_container_give_up_failed() was called.
+ *
+ * Where the site has "writes": "background" the data are stored after the return, and a failure is
+ * told by the commit. They are kept, and the next commit tries again; or they are given up.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_write(esdm_dataset *dataset, const esdm_dataspace *space,
                                                 esdm_type memory_type, const void *buffer,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/container/behind.h"
 #include "io/container/container_io.h"
 #include "io/container/lengths.h"
 #include "io/packs/decisions.h"
@@ -229,6 +230,7 @@ esdm__io_revert(esdm_container *container)
 {
     if (!container->undo.active)
         return;
+    esdm__container_settle(container);
     release_new(container);
     end_statements(container);
     esdm__undo_revert(container);
@@ -254,6 +256,7 @@ esdm__io_give_up_failed(esdm_container *container)
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->write_lock);
+        given_up += esdm__dataset_give_up_boxes(dataset, io);
         given_up += io->failed.count != SIZE_MAX ? io->failed.count : 1;
         esdm__failed_clear(&io->failed);
         (void) pthread_mutex_unlock(&io->write_lock);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/short_mutex.h"
 #include "io/container/accuracy.h"
+#include "io/container/behind.h"
 #include "io/container/shared_pages.h"
 #include "io/packs/equals.h"
 
@@ -26,6 +27,7 @@ esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_er
     io->by_content = dedup == ESDM__DEDUP_CONTENT;
     container->session = session;
     container->io = io;
+    container->settle = session->behind != NULL ? esdm__container_wait : NULL;
     return ESDM_OK;
 }
 
@@ -360,6 +362,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     dataset->io_choice = NULL;
     if (io == NULL)
         return;
+    esdm__dataset_drop_boxes(dataset, io, NULL, NULL);
     uncount(dataset, io);
     free_io(io);
     dataset->io = NULL;

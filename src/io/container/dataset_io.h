@@ -25,6 +25,7 @@
 #include "io/encode/elements.h"
 #include "io/packs/pack_set.h"
 #include "io/packs/page_list.h"
+#include "io/session/behind.h"
 #include "layout/index.h"
 #include "meta/coordinates.h"
 #include "model/container.h"
@@ -98,6 +99,7 @@ typedef struct esdm__dataset_io {
     esdm__epochs epochs;               /* used when ranks share the container */
     struct esdm__territory *territory; /* the same; io/ranks/meeting.h; owned; NULL: not used yet;
                                           of the thread in a collective call */
+    esdm__lane lane;                   /* boxes that are not stored yet (behind.h) */
     esdm__failed_writes failed;        /* what is to be written again before a commit */
     const esdm_error *failure; /* NULL, or: the order among ranks is lost; commits report it */
     pthread_mutex_t lock;      /* guards index to planning, steps; a leaf lock */
@@ -266,8 +268,8 @@ void esdm__structure_observed(const esdm_container *container);
 esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,
                               bool growing, esdm_error *err);
 
-/** Sends gathered writes to fragments; what that fails for stays gathered. Caller holds the write
- *  lock. */
+/** Sends gathered writes to fragments, after what is to be stored behind its put; what that fails
+ *  for stays as it is. Caller holds the write lock. */
 esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 
 /* Fragments in flight in one round of the pool. */

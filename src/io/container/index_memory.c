@@ -27,8 +27,8 @@ bool
 esdm__dataset_io_is_idle(const esdm_dataset *dataset, const esdm__dataset_io *io)
 {
     bool kept = io->gather.levels != NULL || io->failed.count > 0 || io->failure != NULL ||
-                atomic_load(&io->listed) || io->regions.map != NULL ||
-                atomic_load(&io->regions.doubt) != NULL;
+                atomic_load(&io->lane.count) > 0 || atomic_load(&io->listed) ||
+                io->regions.map != NULL || atomic_load(&io->regions.doubt) != NULL;
     bool chosen = io->choice_in_regions != NULL; /* that took time; the other one is kept */
     bool shared = esdm__io_of(dataset->group->container)->comm != NULL;
     return !kept && !chosen && !shared && esdm__index_is_idle(io->index);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "io/container/behind.h"
 #include "io/ranks/collective.h"
 #include "io/ranks/meeting.h"
 #include "io/read/read.h"
@@ -99,19 +100,25 @@ apply_lengths(const transfer *t)
     }
 }
 
-/* A gathered box that is to be written again. */
+/* What is to be written again. */
 typedef struct given_up {
     esdm__dataset_io *io;
     const esdm_error *why;
 } given_up;
 
 static void
-note_lost(void *user, const esdm__box *box)
+note_lost_selection(void *user, const esdm_dataspace *space)
 {
     const given_up *g = user;
+    esdm__failed_note(&g->io->failed, space, g->why);
+}
+
+static void
+note_lost(void *user, const esdm__box *box)
+{
     esdm_dataspace space;
     (void) !esdm_dataspace_init(&space, box->rank, box->lo, box->n, NULL);
-    esdm__failed_note(&g->io->failed, &space, g->why);
+    note_lost_selection(user, &space);
 }
 
 /* What could not be stored before the cut would be taken for newer than what others write after
@@ -120,6 +127,7 @@ static void
 give_up_gathered(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_error *why)
 {
     given_up g = {.io = io, .why = why};
+    esdm__dataset_drop_boxes(dataset, io, note_lost_selection, &g);
     atomic_fetch_sub(&dataset->group->container->session->gathered,
                      esdm__gather_bytes(&io->gather));
     esdm__gather_give_up(&io->gather, note_lost, &g);

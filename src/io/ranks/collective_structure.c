@@ -48,6 +48,8 @@ follow(esdm_container *mine, int rank, const char *document, size_t bytes, char 
     first->writable = true; /* while it is filled */
     esdm_status status = esdm__document_read(document, bytes, first, err);
     if (status == ESDM_OK)
+        esdm__container_settle(mine);
+    if (status == ESDM_OK)
         status = esdm__attributes_follow(mine, first, settled, settled_bytes, err);
     if (status == ESDM_OK)
         status = hash_of(mine, &hash, err);

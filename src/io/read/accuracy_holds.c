@@ -6,6 +6,7 @@
 
 #include "codec/verify.h"
 #include "io/container/accuracy.h"
+#include "io/container/behind.h"
 #include "io/encode/choose.h"
 #include "io/read/read.h"
 
@@ -18,6 +19,7 @@ loosest_of_io(esdm_dataset *dataset, esdm__dataset_io *io)
     double loosest = 0;
     esdm__container_position(dataset->group->container, &record, &snapshot);
     (void) pthread_mutex_lock(&io->write_lock);
+    esdm__dataset_wait(dataset, io);
     if (io->choice == NULL)
         io->choice = calloc(1, sizeof *io->choice);
     if (io->choice != NULL && io->choice->loosest_snapshot == snapshot)
@@ -27,6 +29,7 @@ loosest_of_io(esdm_dataset *dataset, esdm__dataset_io *io)
         return loosest;
     loosest = report.lossy_fragments > 0 ? report.absolute : 0;
     (void) pthread_mutex_lock(&io->write_lock);
+    esdm__dataset_wait(dataset, io);
     if (io->choice != NULL) {
         io->choice->loosest = loosest;
         io->choice->loosest_snapshot = snapshot;

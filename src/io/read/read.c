@@ -50,7 +50,7 @@ settle_writes(const esdm__transfer *t, const esdm__box *hull, bool *ret_done, es
     esdm__dataset_io *io = t->io;
     esdm_error failure = {0};
     *ret_done = false;
-    if (atomic_load(&io->gathered)) {
+    if (atomic_load(&io->gathered) || atomic_load(&io->lane.count) > 0) {
         (void) pthread_mutex_lock(&io->write_lock);
         *ret_done = read_gathered(t, hull);
         if (!*ret_done)

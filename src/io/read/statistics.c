@@ -244,7 +244,7 @@ esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
     esdm_status status = esdm__dataset_io_get(dataset, &g.io, err);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
-    if (atomic_load(&g.io->gathered))
+    if (atomic_load(&g.io->gathered) || atomic_load(&g.io->lane.count) > 0)
         status = flush(dataset, g.io, err);
     if (status == ESDM_OK)
         status = esdm__dataset_load_directory(dataset, g.io, err);

@@ -313,6 +313,11 @@ init_engine(esdm_session *session, const esdm__store_told *told, esdm_error *err
         ask_models(session);
     session->streams = threads + waiting_tasks(session);
     session->pool = esdm__pool_new(threads, session->streams - threads);
+    if (engine->writes_behind && !session->read_only) {
+        session->behind = esdm__behind_new(engine->memory_bytes / 4);
+        if (session->behind == NULL)
+            return esdm__error_nomem(err, sizeof *session, "the session");
+    }
     uint32_t requests = requests_at_once(session);
     if (requests > 0)
         session->ahead = esdm__ahead_new(requests, engine->memory_bytes / 4, read_ahead, session);
@@ -410,6 +415,7 @@ esdm__session_free(esdm_session *session)
         session->kept = kept->next;
         kept->end(session, kept);
     }
+    esdm__behind_free(session->behind);
     esdm__ahead_free(session->ahead);
     esdm__session_settle_ahead(session);
     esdm__earlier_free(session->earlier);

@@ -12,6 +12,7 @@
 #include "esdm/session.h"
 #include "esdm/sys/meta_store.h"
 #include "io/session/ahead.h"
+#include "io/session/behind.h"
 #include "io/session/cache.h"
 #include "io/session/earlier.h"
 #include "io/session/pool.h"
@@ -56,6 +57,7 @@ struct esdm_session {
     struct esdm__models *models; /* io/session/models.h */
     esdm__monitor *monitor;      /* NULL: nobody observes */
     esdm__pool *pool;
+    esdm__behind *behind; /* NULL: who writes stores it before it goes on */
     esdm__cache *cache;
     /* What readers have in memory of blocks that they decode: who waits for a server takes nothing
      * from those who read files. */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "io/container/behind.h"
 #include "io/write/write.h"
+#include "io/write/write_behind.h"
 #include "model/copy.h"
 
 /* A strided selection of so many boxes, each shorter than that, is kept as strided fragments. */
@@ -16,6 +18,7 @@
 typedef struct sink_context {
     esdm_dataset *dataset;
     esdm__dataset_io *io;
+    bool now; /* it is waited for anyhow */
 } sink_context;
 
 static esdm_status
@@ -29,21 +32,29 @@ sink(void *user, const esdm__box *box, void *data, esdm_error *err)
                               .io = context->io,
                               .elements = e,
                               .memory = {e->type, data, stride}};
-    return esdm__write_fragments(&t, box, false, err);
+    return context->now ? esdm__write_fragments(&t, box, false, err)
+                        : esdm__write_behind(&t, box, false, err);
 }
 
-esdm_status
-esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+static esdm_status
+flush_gathered(esdm_dataset *dataset, esdm__dataset_io *io, bool now, esdm_error *err)
 {
     if (esdm__gather_is_empty(&io->gather))
         return ESDM_OK;
-    sink_context context = {dataset, io};
+    sink_context context = {dataset, io, now};
     uint64_t before = esdm__gather_bytes(&io->gather);
     esdm_status status = esdm__gather_flush(&io->gather, sink, &context, err);
     atomic_fetch_sub(&dataset->group->container->session->gathered,
                      before - esdm__gather_bytes(&io->gather));
     atomic_store(&io->gathered, !esdm__gather_is_empty(&io->gather));
     return status;
+}
+
+esdm_status
+esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    esdm_status status = esdm__dataset_settle(dataset, io, err);
+    return status == ESDM_OK ? flush_gathered(dataset, io, true, err) : status;
 }
 
 /* What cannot be flushed stays gathered: that is no failure as long as there is memory. */
@@ -53,7 +64,7 @@ flush_other(esdm_dataset *other, esdm__dataset_io *io, esdm_error *why)
     esdm_error error = {0};
     if (pthread_mutex_trylock(&io->write_lock) != 0)
         return ESDM_OK;
-    error.status = esdm__dataset_flush(other, io, &error);
+    error.status = flush_gathered(other, io, false, &error);
     (void) pthread_mutex_unlock(&io->write_lock);
     if (error.status != ESDM_OK && why->status == ESDM_OK) {
         (void) esdm__dataset_prefix(other, error.status, &error);
@@ -83,7 +94,7 @@ relieve_memory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
             return ESDM_OK;
     }
     esdm_error own = {0};
-    own.status = esdm__dataset_flush(dataset, io, &own);
+    own.status = flush_gathered(dataset, io, false, &own);
     if (own.status == ESDM_OK && why.status == ESDM_OK)
         return ESDM_OK;
     if (atomic_load(&session->gathered) <= session->gather_limit_bytes)
@@ -100,7 +111,7 @@ gather_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, co
            esdm_error *err)
 {
     esdm_session *session = dataset->group->container->session;
-    sink_context context = {dataset, io};
+    sink_context context = {dataset, io, false};
     /* Before it is taken: who is told of an error keeps the data. */
     esdm_status status = ESDM_OK;
     if (atomic_load(&session->gathered) > session->gather_limit_bytes)
@@ -161,8 +172,8 @@ write_dense(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 {
     if (esdm__box_elements(box) < t->io->direct_bytes / t->elements->bytes)
         return gather_converted(t, box, err);
-    esdm_status status = esdm__dataset_flush(t->dataset, t->io, err); /* older data goes first */
-    return status == ESDM_OK ? esdm__write_fragments(t, box, false, err) : status;
+    esdm_status status = flush_gathered(t->dataset, t->io, false, err); /* older data goes first */
+    return status == ESDM_OK ? esdm__write_behind(t, box, false, err) : status;
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -190,8 +201,8 @@ write_scattered(const esdm__transfer *t, esdm_error *err)
 {
     esdm__box indices;
     esdm__box_set(&indices, t->space->rank, NULL, t->space->size);
-    esdm_status status = esdm__dataset_flush(t->dataset, t->io, err); /* older data goes first */
-    return status == ESDM_OK ? esdm__write_fragments(t, &indices, true, err) : status;
+    esdm_status status = flush_gathered(t->dataset, t->io, false, err); /* older data goes first */
+    return status == ESDM_OK ? esdm__write_behind(t, &indices, true, err) : status;
 }
 
 /* Few strided rows are written as dense boxes; in any case what lies between belongs to others,

@@ -245,6 +245,7 @@ test_site__wrong_values_name_place_and_remedy(void **state)
          "engine.threads: -1 is outside 0 ... 1024"},
         {"{" TARGETS "," METADATA ",\"engine\":{\"memory\":1000}}",
          "engine.memory: 1000 is outside 1048576 ..."},
+        {"{" TARGETS "," METADATA ",\"engine\":{\"writes\":\"later\"}}", "engine.writes: "},
         {"{" TARGETS "," METADATA ",\"engine\":{\"memory\":\"1 MiB\"}}",
          "engine: \"fragment\" is larger than \"memory\""},
         {"{" TARGETS "," METADATA ",\"engine\":{\"codec\":\"none+\"}}",

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_CONTAINER_BEHIND_H
+#define ESDM_IO_CONTAINER_BEHIND_H
+
+/**
+ * @file
+ * Boxes of datasets that are stored after their put has returned (io/session/behind.h): who has to
+ * wait for them. What stores them uses the dataset's structure, its accuracy, choices of codecs and
+ * map of regions, as the holder of the write lock does; so who holds that lock and changes one of
+ * these waits before. Structure does so by itself (esdm__container_settle()).
+ */
+
+#include "io/container/dataset_io.h"
+
+/** What a job's struct has behind the esdm__job. */
+typedef struct esdm__behind_box {
+    esdm_dataset *dataset;
+    esdm__box box;
+    const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
+} esdm__behind_box;
+
+/** Waits until all boxes of the dataset are stored; what has failed is tried again.
+ *  @return the failure of what stays. Caller holds the write lock. */
+esdm_status esdm__dataset_settle(const esdm_dataset *dataset, esdm__dataset_io *io,
+                                 esdm_error *err);
+/** Waits until none is under way: they are stored, or wait behind one that has failed. */
+void esdm__dataset_wait(const esdm_dataset *dataset, const esdm__dataset_io *io);
+/** Drops all of them. @param lost told of each selection; NULL: nobody is. */
+void esdm__dataset_drop_boxes(const esdm_dataset *dataset, esdm__dataset_io *io,
+                              void (*lost)(void *user, const esdm_dataspace *space), void *user);
+/** Drops those that cannot be stored. Caller holds the write lock. @return how many. */
+size_t esdm__dataset_give_up_boxes(const esdm_dataset *dataset, esdm__dataset_io *io);
+/** esdm_container.settle */
+void esdm__container_wait(esdm_container *container);
+
+#endif
