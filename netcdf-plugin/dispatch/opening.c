@@ -284,8 +284,10 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     if (file->container == NULL)
         st = open_container(session, file, writing, ranks, &err);
     if (st != ESDM_OK) {
-        bool query = file->name[0] == '?'; /* no code of NetCDF tells what does not fit */
-        if (query && (ranks == NULL || ranks->rank == 0))
+        bool query = file->name[0] == '?';
+        /* No code of NetCDF tells what does not fit. */
+        bool asked = query || (st == ESDM_EINVAL && strstr(file->name, "?accuracy=") != NULL);
+        if (asked && (ranks == NULL || ranks->rank == 0))
             rc = esdmnc_error_loud(&err, "open", file->name);
         else
             rc = writing && st == ESDM_EACCES ? esdmnc_error_data(&err, "open", file->name)

@@ -148,6 +148,35 @@ ask_for(const char *nearest, char *text, size_t bytes)
         (void) snprintf(text, bytes, "did you mean '%s'?", nearest);
 }
 
+/* NAME@TEXT, where TEXT is no time and no number: the branch or tag of that name, or what may stand
+ * there. */
+static bool
+suggest_behind_at(esdm_session *session, const char *name, char *text, size_t bytes)
+{
+    static const char *const kinds[] = {"branch", "tag"};
+    const char *at = strrchr(name, '@');
+    char whole[ESDM_CONTAINER_NAME_MAX + 16];
+    esdm_container_info info;
+    if (at == NULL || at == name || at[1] == '\0' || strchr(at, '/') != NULL ||
+        strchr(at, ':') != NULL)
+        return false;
+    (void) snprintf(whole, sizeof whole, "%.*s", (int) (at - name), name);
+    if (esdm_container_stat(session, whole, &info, NULL) != ESDM_OK)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        (void) snprintf(whole, sizeof whole, "%.*s@%s:%s", (int) (at - name), name, kinds[i],
+                        at + 1);
+        if (esdm_container_stat(session, whole, &info, NULL) == ESDM_OK) {
+            ask_for(whole, text, bytes);
+            return true;
+        }
+    }
+    (void) snprintf(text, bytes,
+                    "behind '@' stands a number of esdm-log (@7, @-1), a time "
+                    "(@2026-11-20T12:00), 'tag:TAG' or 'branch:BRANCH'");
+    return true;
+}
+
 void
 esdm_container_suggest(esdm_session *session, const char *name, char *text, size_t bytes)
 {
@@ -176,6 +205,8 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
                         (int) folder, normal);
         return;
     }
+    if (suggest_behind_at(session, normal, text, bytes))
+        return;
     formers all = {.name = normal};
     (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
     (void) !session->meta->container_list(session->store, below, count_former, &all, NULL);

@@ -329,14 +329,11 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
     const esdm__quantity *q = find_quantity(name);
     if (q == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
-                               "there is no quantity '%.60s'; known are absolute_tolerance (abs), "
-                               "relative_tolerance (rel), relative_finest (finest), "
-                               "significant_digits (digits), significant_bits (bits), conserve, "
-                               "lossless_up_to, lossless_from, exact_values (exact), "
-                               "compression_speed, decompression_speed, mode, range_tolerance "
-                               "(range), std_tolerance (std), psnr, gradient_tolerance (gradient), "
-                               "vector_tolerance (vector), vector_components (components), "
-                               "mean_tolerance (mean), regions (box=…: …, level=…: …)",
+                               "there is no quantity '%.60s'; known are abs (0.01 K), rel, finest, "
+                               "digits, bits, range, std, mean, psnr, gradient, vector, "
+                               "components, exact, conserve, lossless_up_to, lossless_from, "
+                               "compression_speed, decompression_speed, mode, regions (box=…: …, "
+                               "level=…: …)",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");

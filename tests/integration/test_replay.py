@@ -227,7 +227,7 @@ def test_damaged_records():
         bad.write_text(of_two(0, 2) + of_two(1, 2))
         expect(by_operation(replay(bad))["commit"]["calls"] == 4, "those of both do")
         expect_error(run([tool("esdm-replay"), s.file("absent")], check=False), "absent", "No such")
-        expect_error(run([tool("esdm-replay")], check=False), "name the records")
+        expect_error(run([tool("esdm-replay")], check=False), "which records?")
         expect_error(run([tool("esdm-replay"), "--limit=many", bad], check=False), "--limit")
         expect(names() == ["mine.nc"], f"nothing is left: {names()}")
 

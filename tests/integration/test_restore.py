@@ -250,6 +250,60 @@ def test_names__what_was_meant_is_told():
         expect("did you mean" not in done.stderr, f"{done}")
 
 
+def test_restore__of_a_folder_says_recursive_and_list_needs_no_name():
+    need_program("cdo")
+    with Site():
+        write("experiment/run1.nc", 1)
+        write("experiment/run2.nc", 2)
+        done = run([tool("esdm-cp"), "esdm://experiment", "out"], check=False)
+        expect(done.returncode == 3, f"{done}")
+        expect_error(done, "2 below it", "--recursive")
+        run([RM, "-r", "--yes", "experiment"])
+        done = run([RESTORE, "experiment"], check=False)
+        expect(done.returncode == 3, f"{done}")
+        expect_error(done, "2 below it", "esdm-restore --recursive 'experiment'")
+        listed = run([RESTORE, "--list"]).stdout
+        expect("'experiment/run1.nc'" in listed and "'experiment/run2.nc'" in listed, listed)
+        run([RESTORE, "--recursive", "experiment"])
+        expect(run([LS]).stdout.split() == ["experiment/run1.nc", "experiment/run2.nc"], "back")
+
+
+def test_names__behind_at_stands_a_branch_or_a_tag():
+    need_program("cdo", "ncdump")
+    with Site():
+        write("a.nc", 1)
+        run([tool("esdm-branch"), "a.nc", "fix"])
+        run([tool("esdm-tag"), "a.nc", "good"])
+        for name, meant in (("a.nc@fix", "a.nc@branch:fix"), ("a.nc@good", "a.nc@tag:good")):
+            expect_error(run([tool("esdm-stat"), name], check=False), f"did you mean '{meant}'?")
+            expect_error(client(["ncdump", "-h", f"esdm://{name}"], check=False),
+                         f"did you mean '{meant}'?")
+        expect_error(run([tool("esdm-stat"), "a.nc@other"], check=False), "tag:TAG", "@-1")
+
+
+def test_names__an_accuracy_that_is_none_says_how():
+    need_program("cdo", "ncdump")
+    with Site():
+        write("a.nc", 1)
+        for text in "1", "foo":
+            done = client(["ncdump", "-h", f"esdm://a.nc?accuracy={text}"], check=False)
+            expect(done.returncode != 0, f"{done}")
+            expect_error(done, f"accuracy '{text}'", "say '1%'")
+        done = run([tool("esdm-cp"), "--accuracy", "v: trend=1", "x.nc", "esdm://x.nc"], check=False)
+        expect_error(done, "no quantity 'trend'", "mode, regions (box=…: …, level=…: …)")
+
+
+def test_usage__what_is_missing_has_an_example():
+    with Site():
+        for name, example in (("reduce", "esdm-reduce max tas.nc tas"), ("merge", "run1.nc fix"),
+                              ("explain", "esdm-explain --page"), ("cost", "climate.json")):
+            done = run([tool(f"esdm-{name}")], check=False)
+            expect(done.returncode == 2, f"{done}")
+            expect_error(done, "?\n", "Example: ", example, f"Try 'esdm-{name} --help'.")
+        done = run([tool("esdm-reduce"), "--nonsense"], check=False)
+        expect("Example" not in done.stderr, f"{done}")
+
+
 def test_ls__sorts_sums_and_folds():
     need_program("cdo")
     with Site():

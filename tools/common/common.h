@@ -50,7 +50,8 @@ typedef struct tool_help {
 /** Options that all tools know. */
 typedef struct tool_globals {
     const char *name;
-    char *config; /**< --config, NULL: search */
+    const char *examples; /**< of its help; NULL before tool_parse() */
+    char *config;         /**< --config, NULL: search */
     gboolean json;
 } tool_globals;
 extern tool_globals tool;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 tool_globals tool = {.name = "esdm"};
 
@@ -80,6 +81,7 @@ tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char *
         {0},
     };
     tool.name = help->name;
+    tool.examples = help->examples;
     (void) setlocale(LC_ALL, "");
     (void) setlocale(LC_NUMERIC, "C"); /* output that programs read */
     g_set_prgname(help->name);
@@ -105,6 +107,25 @@ tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char *
     }
 }
 
+/* The first example of the help that is of the tool itself, without what is said about it behind
+ * two blanks. */
+static void
+print_example(void)
+{
+    g_auto(GStrv) lines = g_strsplit(tool.examples, "\n", -1);
+    g_autofree char *own = g_strdup_printf("%s ", tool.name);
+    for (char **line = lines; *line != NULL; line++) {
+        char *text = g_strstrip(*line);
+        char *remark = strstr(text, "  ");
+        if (!g_str_has_prefix(text, own) || g_str_has_suffix(text, "\\"))
+            continue;
+        if (remark != NULL)
+            *remark = '\0';
+        (void) fprintf(stderr, "Example: %s\n", text);
+        return;
+    }
+}
+
 tool_exit
 tool_usage(const char *format, ...)
 {
@@ -113,6 +134,8 @@ tool_usage(const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     tool_error("%s", text);
+    if (g_str_has_suffix(text, "?") && tool.examples != NULL)
+        print_example();
     (void) fprintf(stderr, "Try '%s --help'.\n", tool.name);
     return TOOL_USAGE;
 }

@@ -123,7 +123,7 @@ main(int argc, char **argv)
     esdm_error err = {0};
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
-        return tool_usage("expected the file of a centre, and no more");
+        return tool_usage("which file of a centre (one)?");
     esdm_status status = cost_centre_read(argv[1], &centre, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);

@@ -122,12 +122,25 @@ load_contents(cp_model *model, cp_group *group, esdm_group *from, GHashTable *di
                       dimensions);
 }
 
+static bool
+count_one(const esdm_container_info *info, void *user)
+{
+    (void) info;
+    (*(guint *) user)++;
+    return true;
+}
+
 /* Adds what was perhaps meant to the message. */
 static void
 add_suggestion(const cp_end *end, esdm_error *err)
 {
     char hint[ESDM_CONTAINER_NAME_MAX + 128];
-    esdm_container_suggest(end->session, end->name, hint, sizeof hint);
+    guint below = 0;
+    if (esdm_container_list(end->session, end->name, count_one, &below, NULL) == ESDM_OK &&
+        below > 0)
+        (void) g_snprintf(hint, sizeof hint, "%u below it: --recursive copies these", below);
+    else
+        esdm_container_suggest(end->session, end->name, hint, sizeof hint);
     if (hint[0] == '\0' || err == NULL)
         return;
     g_autofree char *message = g_strdup_printf("%s; %s", err->message, hint);

@@ -51,7 +51,7 @@ main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
-        return tool_usage("one folder with the records of a run, or one database");
+        return tool_usage("which folder with the records of a run, or which database (one)?");
     bool database = esdm_records_are_in_database(argv[1]);
     tool_exit status = database ? spans_load(argv[1], &r) : run_load(argv[1], &r);
     if (status != TOOL_OK)

@@ -245,7 +245,7 @@ main(int argc, char **argv)
     esdm_vfile_format format = ESDM_VFILE_NETCDF4;
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
-        return tool_usage("name one folder");
+        return tool_usage("in which folder?");
     if (format_text != NULL && !esdm_vfile_format_of(format_text, &format))
         return tool_usage("--format: netcdf4, classic, 64bit-offset or cdf5, not '%s'",
                           format_text);

@@ -191,7 +191,7 @@ main(int argc, char **argv)
     esdm_error err = {0};
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
-        return tool_usage("the folder of the server is needed");
+        return tool_usage("in which folder is the server?");
     if (want_status + want_start + want_stop + want_run + want_make + want_remove != 1)
         return tool_usage("one of --status, --start, --stop, --run, --make and --remove is needed");
     if (!want_make && has_making_options())

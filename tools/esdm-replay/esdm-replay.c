@@ -123,7 +123,7 @@ main(int argc, char **argv)
     double limit;
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 2)
-        return tool_usage("name the records");
+        return tool_usage("which records?");
     tool_exit status = read_limit(&limit);
     if (status == TOOL_OK)
         status = replay_load_paths(argv + 1, (guint) argc - 1, &load);

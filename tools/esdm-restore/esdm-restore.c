@@ -16,7 +16,8 @@ static const tool_help help = {
         "while, one day by default, and as long as there is room.\n"
         "\n"
         "Of several former containers of one name the newest comes back; --list shows them\n"
-        "all, and --id takes another one. Where a container stands under the name it asks,\n"
+        "all (without NAME those of all names), and --id takes another one. Where a container "
+        "stands under the name it asks,\n"
         "or refuses unless --yes is given; that container then becomes a former one itself,\n"
         "so that a second esdm-restore undoes the first. --as brings it back beside the\n"
         "other one.\n"
@@ -151,12 +152,37 @@ is_wanted(const GPtrArray *all, guint i, const char *name)
     return next == NULL || strcmp(next->name, one->name) != 0;
 }
 
+/* Names below it that have former containers. */
+static guint
+count_below(esdm_session *session, const char *name)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_former);
+    esdm_error ignored;
+    if (esdm_former_list(session, name, note, all, &ignored) != ESDM_OK)
+        return 0;
+    guint count = 0;
+    for (guint i = 0; i < all->len; i++) {
+        const former *one = g_ptr_array_index(all, i);
+        const former *before = i > 0 ? g_ptr_array_index(all, i - 1) : NULL;
+        count += strcmp(one->name, name) != 0 &&
+                 (before == NULL || strcmp(before->name, one->name) != 0);
+    }
+    return count;
+}
+
 /* Says that there is nothing to bring back, and what was perhaps meant. @param name NULL: all. */
 static tool_exit
 nothing_kept(esdm_session *session, const char *name)
 {
     char hint[ESDM_CONTAINER_NAME_MAX + 128] = "";
+    guint below = name != NULL && !recursive ? count_below(session, name) : 0;
     esdm_former_suggest(session, name, hint, sizeof hint);
+    if (below > 0) {
+        tool_error("no former container '%s' is kept, but %u below it: esdm-restore --recursive "
+                   "'%s' brings them back",
+                   name, below, name);
+        return TOOL_NOT_FOUND;
+    }
     tool_error(
         "no former container '%s'%s%s is kept%s%s%s; esdm-ls --replaced tells which there are",
         name != NULL ? name : "esdm://", wanted_id != NULL ? " with the id " : "",
@@ -206,7 +232,7 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
-    if (argc < 2)
+    if (argc < 2 && !list_only)
         return tool_usage("which containers?");
     if (new_name != NULL && (argc > 2 || recursive))
         return tool_usage("--as goes with one NAME");
@@ -215,6 +241,10 @@ main(int argc, char **argv)
     if (result != TOOL_OK)
         return result;
     told = json_array();
+    if (argc < 2) { /* --list */
+        recursive = TRUE;
+        result = restore_argument(session, "esdm:");
+    }
     for (int i = 1; i < argc; i++) {
         tool_exit one = restore_argument(session, argv[i]);
         result = result == TOOL_OK ? one : result;

@@ -294,7 +294,7 @@ read_options(int argc, char **argv, tune_workload *ret)
     int first = argc > 1 && g_str_equal(argv[1], "--") ? 2 : 1;
     int loads = (kernel != NULL) + (records != NULL) + (first < argc);
     if (run_kernel == NULL && loads != 1)
-        return tool_usage("expected either --kernel, or a program behind '--', or --replay");
+        return tool_usage("which one: --kernel, a program behind '--', or --replay?");
     *ret = (tune_workload){.kernel = kernel,
                            .kernel_bytes = name != NULL ? bytes : 0,
                            .phase = phase,
