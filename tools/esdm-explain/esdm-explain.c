@@ -32,6 +32,8 @@ static const tool_help help = {
     .see_also = "esdm-run",
 };
 
+static char *history;
+static gboolean quiet;
 static char *page;
 static char *trace;
 
@@ -41,6 +43,10 @@ static const GOptionEntry entries[] = {
     {"trace", 't', 0, G_OPTION_ARG_FILENAME, &trace,
      "Write all calls with their causes: JSON Lines, or trace events for Perfetto (FILE.json)",
      "FILE"},
+    {"history", 0, 0, G_OPTION_ARG_FILENAME, &history,
+     "Note what files were read, for the next run of the program; esdm-run --read-ahead does",
+     "FILE"},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No report", NULL},
     {0},
 };
 
@@ -61,14 +67,20 @@ main(int argc, char **argv)
     const char *beside = g_getenv("ESDM_EXPLAIN_STATISTICS");
     if (beside != NULL && !database && esdm_records_are_in_database(beside))
         (void) spans_add(beside, &r); /* the report is good without */
+    if (history != NULL && database)
+        return tool_usage("a database does not tell which parts of files were read: no --history");
+    if (history != NULL)
+        status = history_write(&r, history);
+    if (quiet && page == NULL && trace == NULL)
+        return status;
     run_sum(&r);
     run_classes(&r);
     run_advise(&r);
-    if (tool.json)
+    if (tool.json && !quiet)
         tool_json_print(report_json(&r));
-    else
+    else if (!quiet)
         print_report(&r);
-    if (page != NULL)
+    if (page != NULL && status == TOOL_OK)
         status = write_page(&r, page);
     if (trace != NULL && status == TOOL_OK)
         status = write_trace(&r, trace);

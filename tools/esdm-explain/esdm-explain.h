@@ -191,6 +191,15 @@ guint density_classes(const double *times, gsize n, double *ret_cuts, double *re
 
 /** All calls, with their causes: JSON Lines, or Chrome trace events when FILE ends in ".json". */
 tool_exit write_trace(const run *r, const char *file);
+/** Writes what files were read, for the next run (watch/history.h); what a history there says of
+ *  other files stays. @param file its folder is made, for this user alone. */
+tool_exit history_write(const run *r, const char *file);
+/** Seconds that asking for what the last run read has gained of a file; below 0: lost. */
+double history_gain(const watch_entry *e);
+/** The same in sentences, of all files. */
+void print_history(const run *r);
+/** NULL: nothing was asked for. */
+json_t *history_json(const watch_entry *e);
 void print_report(const run *r);
 /** What ESDM did by itself (actions.c). */
 void print_actions(const run *r);

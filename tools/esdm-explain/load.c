@@ -34,6 +34,9 @@ object_named(run *r, const watch_entry *e)
     found->latest = -1;
     memset(&found->entry.ahead_calls, 0,
            G_STRUCT_OFFSET(watch_entry, name) - G_STRUCT_OFFSET(watch_entry, ahead_calls));
+    found->entry.earlier_stopped = 0;
+    memset(&found->entry.earlier_calls, 0,
+           sizeof(watch_entry) - G_STRUCT_OFFSET(watch_entry, earlier_calls));
     g_hash_table_insert(r->by_name, key, found);
     g_ptr_array_add(r->objects, found);
     return found;
@@ -98,6 +101,13 @@ add_entry(run *r, process *p, guint number, const watch_entry *e)
     sum->advised_reads += e->advised_reads;
     sum->advised_ns += e->advised_ns;
     sum->ahead_stopped += e->ahead_stopped;
+    sum->earlier_calls += e->earlier_calls;
+    sum->earlier_ns += e->earlier_ns;
+    sum->earlier_reads += e->earlier_reads;
+    sum->earlier_read_ns += e->earlier_read_ns;
+    sum->earlier_plain_reads += e->earlier_plain_reads;
+    sum->earlier_plain_ns += e->earlier_plain_ns;
+    sum->earlier_stopped = MAX(sum->earlier_stopped, e->earlier_stopped);
     sum->file_bytes = MAX(sum->file_bytes, e->file_bytes);
     o->processes++;
 }

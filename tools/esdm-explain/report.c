@@ -200,6 +200,7 @@ ahead_seconds(const run *r)
     double gain = 0;
     for (guint i = 0; i < r->objects->len; i++) {
         const watch_entry *e = &((const object *) r->objects->pdata[i])->entry;
+        gain += history_gain(e);
         if (e->plain_reads == 0 || e->advised_reads == 0)
             continue;
         double plain = seconds_of(e->plain_ns) / (double) e->plain_reads;
@@ -232,6 +233,7 @@ print_ahead(const run *r)
         g_free(plain);
         g_free(name);
     }
+    print_history(r);
     double gain = ahead_seconds(r);
     char *time = time_text(fabs(gain));
     if (fabs(gain) > 1e-3)
@@ -409,6 +411,9 @@ object_json(const object *o)
                       seconds_of(e->plain_ns), "advised_reads", (json_int_t) e->advised_reads,
                       "advised_seconds", seconds_of(e->advised_ns), "stopped",
                       (json_int_t) e->ahead_stopped));
+    json_t *history = history_json(e);
+    if (history != NULL)
+        (void) json_object_set_new(json, "earlier_runs", history);
     g_free(variable);
     g_free(name);
     return json;

@@ -426,17 +426,22 @@ add_watch(const char *library)
 
 /** Runs what follows in a child. @return in the parent, the program's exit status. */
 static int
-watch(const options *opt, bool *ret_in_program)
+watch(options *opt, const char *program, char *const *arguments, bool *ret_in_program)
 {
+    char history[PATH_MAX];
     report_run run = {0};
     const char *why = NULL;
-    bool begun = report_begin(&run, opt->watch.records, opt->watch.read_ahead, &why);
+    if (opt->watch.read_ahead && history_place(program, arguments, history, sizeof(history)))
+        opt->watch.history = history;
+    bool begun = report_begin(&run, &opt->watch, &why);
     *ret_in_program = begun && run.in_program;
     if (!begun) {
         say("folder for records '%s': %s", run.folder[0] ? run.folder : opt->watch.records, why);
         return EXIT_OWN;
     }
-    return run.in_program ? 0 : report_end(&run, &opt->watch);
+    int status = run.in_program ? 0 : report_end(&run, &opt->watch);
+    opt->watch.history = NULL;
+    return status;
 }
 
 /** @return index of PROGRAM in argv, or -1 with *ret_exit set. */
@@ -543,7 +548,7 @@ main(int argc, char **argv)
         return EXIT_OWN;
     }
     if (is_watched(&opt) && !opt.dry_run) {
-        status = watch(&opt, &in_program);
+        status = watch(&opt, program, argv + first, &in_program);
         if (!in_program) {
             return status;
         }

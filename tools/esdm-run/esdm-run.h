@@ -5,6 +5,7 @@
 /** @file What the files of this tool share. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 extern const char run_help[];
@@ -19,6 +20,7 @@ typedef struct report_options {
     bool read_ahead;     /* act on patterns */
     const char *page;    /* NULL: no page */
     const char *records; /* NULL: a folder that goes with the run */
+    const char *history; /* what the last run read; NULL: that does not count */
 } report_options;
 
 /** Longest name of a folder for records. */
@@ -37,9 +39,13 @@ typedef struct report_run {
 
 /** Makes the folder, forks, and in the child sets what libesdm-watch.so reads. @param r zeroed.
  *  false, and why. */
-bool report_begin(report_run *r, const char *records, bool read_ahead, const char **ret_why);
+bool report_begin(report_run *r, const report_options *o, const char **ret_why);
 /** In the parent: waits for the program, and on rank 0 for the others; explains.
  *  @return the program's exit status. */
 int report_end(const report_run *r, const report_options *o);
+
+/** The file in the user's cache for a program (its path) with these arguments. false: none, since
+ *  the user does not want it ($ESDM_EARLIER_RUNS), or has no cache. */
+bool history_place(const char *program, char *const *arguments, char *ret, size_t room);
 
 #endif

@@ -222,7 +222,7 @@ set_statistics(void)
 }
 
 static bool
-set_environment(const report_run *r, bool read_ahead)
+set_environment(const report_run *r, const report_options *o)
 {
     char stats[PATH_MAX];
     int n = snprintf(stats, sizeof stats, "stats:%s/%%h.%%p.stats.json", r->folder);
@@ -233,14 +233,15 @@ set_environment(const report_run *r, bool read_ahead)
     return setenv("ESDM_WATCH", r->folder, 1) == 0 &&
            (!r->keep || setenv("ESDM_WATCH_BOXES", "1", 1) == 0) &&
            (!plain || setenv("ESDM_MONITOR", stats, 1) == 0) &&
-           (!read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0);
+           (o->history == NULL || setenv("ESDM_WATCH_HISTORY", o->history, 1) == 0) &&
+           (!o->read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0);
 }
 
 bool
-report_begin(report_run *r, const char *records, bool read_ahead, const char **ret_why)
+report_begin(report_run *r, const report_options *o, const char **ret_why)
 {
     find_job(r);
-    if (records != NULL ? !use_folder(r, records) : !make_folder(r)) {
+    if (o->records != NULL ? !use_folder(r, o->records) : !make_folder(r)) {
         *ret_why = errno != 0 ? strerror(errno) : "it cannot be written";
         return false;
     }
@@ -264,7 +265,7 @@ report_begin(report_run *r, const char *records, bool read_ahead, const char **r
     (void) signal(SIGINT, SIG_DFL);
     (void) signal(SIGQUIT, SIG_DFL);
     *ret_why = "out of memory";
-    return set_environment(r, read_ahead);
+    return set_environment(r, o);
 }
 
 static int
@@ -325,7 +326,7 @@ explain(const report_run *r, const report_options *o)
     char program[PATH_MAX] = "";
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 32);
     char *slash = n > 0 ? strrchr(program, '/') : NULL;
-    const char *argv[8] = {"esdm-explain"};
+    const char *argv[12] = {"esdm-explain"};
     int argc = 1;
     if (o->json)
         argv[argc++] = "--json";
@@ -333,6 +334,12 @@ explain(const report_run *r, const report_options *o)
         argv[argc++] = "--page";
         argv[argc++] = o->page;
     }
+    if (o->history != NULL) {
+        argv[argc++] = "--history";
+        argv[argc++] = o->history;
+    }
+    if (!o->report)
+        argv[argc++] = "--quiet";
     argv[argc] = r->folder;
     (void) fflush(NULL);
     pid_t pid = fork();
@@ -367,7 +374,7 @@ report_end(const report_run *r, const report_options *o)
         (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
                        WTERMSIG(status), strsignal(WTERMSIG(status)),
                        o->report ? "; until then it did this:" : "");
-    if (r->rank == 0 && o->report)
+    if (r->rank == 0 && (o->report || o->history != NULL))
         explain(r, o);
     if (r->rank == 0 && !r->keep)
         remove_folder(r->folder);

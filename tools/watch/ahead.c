@@ -59,8 +59,8 @@ typedef struct pattern {
 static pattern *_Atomic patterns[DESCRIPTORS / 64]; /* arrays of 64, made when needed */
 static atomic_int wanted = -1;                      /* 1: the user wants it */
 
-static bool
-is_wanted(void)
+bool
+watch__ahead_is_wanted(void)
 {
     int is = atomic_load_explicit(&wanted, memory_order_relaxed);
     if (is < 0) {
@@ -215,9 +215,12 @@ was_advised(const pattern *p, uint64_t at, uint64_t want)
 void
 watch__ahead_begin(watch_call *call, int fd, uint32_t number, uint64_t at, uint64_t want)
 {
-    pattern *p = is_wanted() && want > 0 && want <= READ_MOST ? pattern_of(fd, true) : NULL;
-    watch_entry *entry = p != NULL ? watch__entry(number) : NULL;
-    if (entry == NULL)
+    bool wanted_here = watch__ahead_is_wanted() && want > 0;
+    watch_entry *entry = wanted_here ? watch__entry(number) : NULL;
+    if (entry == NULL || watch__history_read(call, fd, entry, at, want))
+        return;
+    pattern *p = want <= READ_MOST ? pattern_of(fd, true) : NULL;
+    if (p == NULL)
         return;
     if (p->paused > 0) {
         p->paused -= p->paused != UINT32_MAX;
@@ -227,7 +230,7 @@ watch__ahead_begin(watch_call *call, int fd, uint32_t number, uint64_t at, uint6
     if (p->run == 0)
         return;
     set_active(p);
-    call->ahead = was_advised(p, at, want) ? 2 : 1;
+    call->ahead = was_advised(p, at, want) ? WATCH_AHEAD_ADVISED : WATCH_AHEAD_PLAIN;
     if (!p->active)
         return;
     uint64_t before = watch__now_ns();
@@ -313,13 +316,16 @@ void
 watch__ahead_done(const watch_call *call, int fd, uint64_t at, uint64_t moved, uint64_t ns)
 {
     pattern *p = pattern_of(fd, false);
-    watch_entry *entry = p != NULL ? watch__entry(watch__fd_entry(fd)) : NULL;
-    if (entry == NULL || p->last != at || moved == 0)
+    watch_entry *entry = watch__entry(watch__fd_entry(fd));
+    if (entry != NULL && moved > 0 && call->ahead >= WATCH_AHEAD_CONTROL)
+        watch__history_done(call, entry, moved, ns);
+    if (entry == NULL || call->ahead >= WATCH_AHEAD_CONTROL || p == NULL || p->last != at ||
+        moved == 0)
         return;
     double read_ns = ns > call->advised ? (double) (ns - call->advised) : 0;
     if (p->active)
         mean(&p->advice, (double) call->advised);
-    if (call->ahead == 1)
+    if (call->ahead == WATCH_AHEAD_PLAIN)
         plain_done(p, entry, read_ns);
     else
         advised_done(p, entry, call->start_ns + call->advised, read_ns);

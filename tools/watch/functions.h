@@ -47,13 +47,21 @@ typedef int64_t MPI_Count;
 typedef void MPI_Status;
 typedef void MPI_Request;
 
+/** What is known of a read when it begins; 0: nothing. */
+enum {
+    WATCH_AHEAD_PLAIN = 1, /* in a pattern */
+    WATCH_AHEAD_ADVISED,   /* in one, and asked for before */
+    WATCH_AHEAD_CONTROL,   /* as in the last run, and not asked for, to compare with */
+    WATCH_AHEAD_EARLIER    /* as in the last run, and asked for */
+};
+
 typedef struct watch_call {
     uint64_t start_ns;
     uint64_t ns;       /* of the real call */
     uint32_t fd_entry; /* of a descriptor that is being closed, or of a NetCDF file */
     uint64_t advised;  /* watch/ahead.c: nanoseconds that the advice took */
     uint64_t position; /* in a file by MPI, before the call */
-    uint8_t ahead;     /* 0: no pattern; 1: plain; 2: advised before */
+    uint8_t ahead;     /* WATCH_AHEAD_… */
 } watch_call;
 
 /** The next definition of a function, looked up once. Functions outlive the process's threads. */

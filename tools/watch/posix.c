@@ -206,6 +206,8 @@ opened(const watch_call *call, watch_op op, int fd, int flags)
     watch_entry *entry = number != WATCH_IGNORED ? watch__entry(number) : NULL;
     set_descriptor(fd, number, 0);
     watch__ahead_forget(fd);
+    if (entry != NULL && (flags & O_ACCMODE) != O_WRONLY)
+        watch__history_opened(fd, entry);
     if (entry != NULL)
         watch__enter(call, op, number, WATCH_NOWHERE, 0, 0, 0, &entry->other);
 }

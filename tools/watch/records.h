@@ -97,16 +97,31 @@ typedef struct watch_entry {
     uint64_t advised_ns;
     uint64_t ahead_stopped; /* how often it did not help */
     char name[WATCH_NAME];
-    char wanted; /* its kind, before it is ready */
-    char unused[3];
+    char wanted;          /* its kind, before it is ready */
+    char earlier_stopped; /* WATCH_EARLIER_… */
+    uint8_t history;      /* 1 …: its number (watch/history.c); 0: none */
+    char unused;
     int32_t type;                  /* of a variable: nc_type; 0: not known */
     uint32_t unlimited;            /* bits: of its dimensions those that are */
     int32_t dimension[WATCH_DIMS]; /* their numbers in the file */
     uint32_t ranks;                /* of an MPI file: that opened it together */
     watch_counts together_read;    /* of an MPI file: collective ones of `read` */
     watch_counts together_write;
-    char spare[48];
+    /* What the last run read, asked for early (watch/history.c): */
+    uint64_t earlier_calls; /* of posix_fadvise() */
+    uint64_t earlier_ns;    /* that they took */
+    uint64_t earlier_reads;
+    uint64_t earlier_read_ns;
+    uint64_t earlier_plain_reads; /* without, to compare with */
+    uint64_t earlier_plain_ns;
 } watch_entry;
+
+/** Why a history was left. */
+enum {
+    WATCH_EARLIER_ASTRAY = 1, /* the program read something else */
+    WATCH_EARLIER_USELESS,    /* reads were not faster */
+    WATCH_EARLIER_CACHED      /* memory had the file */
+};
 
 /** 64 bytes: one call. */
 typedef struct watch_record {

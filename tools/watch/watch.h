@@ -54,5 +54,16 @@ void watch__fds_forget(void);
 void watch__ahead_done(const watch_call *call, int fd, uint64_t at, uint64_t moved, uint64_t ns);
 void watch__ahead_begin(watch_call *call, int fd, uint32_t entry, uint64_t at, uint64_t want);
 void watch__ahead_forget(int fd);
+/** Whether the user wants read-ahead. */
+bool watch__ahead_is_wanted(void);
+
+/** What the last run read (watch/history.c): in the constructor, and in a forked child. */
+void watch__history_begin(void);
+void watch__history_opened(int fd, watch_entry *entry);
+/** A read begins. @return whether the file is read as it was, so that nothing else is to be asked
+ *  for. */
+bool watch__history_read(watch_call *call, int fd, watch_entry *entry, uint64_t at, uint64_t want);
+/** It ends, when call->ahead was set. */
+void watch__history_done(const watch_call *call, watch_entry *entry, uint64_t moved, uint64_t ns);
 
 #endif

@@ -299,6 +299,7 @@ watch__windows_begin(void)
     if (!make_file() || (state.head = map_window(0)) == NULL)
         return false;
     fill_head(state.head);
+    watch__history_begin();
     bool fresh;
     uint32_t others = watch__entry_find(WATCH_FILE, "(other files)", &fresh);
     watch__entry_ready(others, WATCH_FILE);

@@ -29,7 +29,7 @@ def slow_device(content):
     need_program("fusermount3")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         skip("no /dev/fuse")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-test-ahead."))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="run7.esdm-test-ahead."))
     mount = folder / "slow"
     mount.mkdir()
     content(folder / "content")
@@ -57,11 +57,13 @@ def sparse(path):
         file.truncate(400 * RECORD)
 
 
-def observed(*command, ahead=True):
-    """What a report tells of the slow file, and what the program printed. Opening forgets the cache."""
+def observed(*command, ahead=True, cache=None):
+    """What a report tells of the slow file, and what the program printed. Opening forgets the cache of the
+    file. What earlier runs did counts in a folder `cache` alone."""
+    extra = {"XDG_CACHE_HOME": str(cache)} if cache else {"ESDM_EARLIER_RUNS": "off"}
     options = ["--report", "--json", *(["--read-ahead"] if ahead else [])]
     done = subprocess.run([tool("esdm-run"), "-q", *options, *map(str, command)], text=True,
-                          env=client_environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                          env=client_environment(extra), stdin=subprocess.DEVNULL, capture_output=True,
                           timeout=600, check=False)
     expect(done.returncode == 0, f"{command}: {done.stderr[-2000:]}")
     report = json.loads(done.stderr[done.stderr.index("{\n"):])
@@ -137,5 +139,98 @@ def test_a_plain_netcdf_file():
         expect(fast["read_ahead"]["advised_reads"] > steps / 2, str(fast))
 
 
-main(test_strided_reads, test_other_reads_are_not_slower, test_what_is_in_memory_needs_none,
+def histories(cache):
+    return list(pathlib.Path(cache).glob("esdm/runs/plain/*.history"))
+
+
+def test_reads_as_in_the_last_run():
+    """Places in no order, which no pattern foretells: the second run asks for what the first one read."""
+    command = [WATCHED, "read", None, by_size(120, 200, 400), 4096, 0, 300]
+    with slow_device(sparse) as file, tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
+        command[2] = file
+        first, text, _ = observed(*command, cache=cache)
+        expect(first.get("earlier_runs") is None and len(histories(cache)) == 1, str(first))
+        seen = []
+        for _ in range(ATTEMPTS):
+            second, again, report = observed(*command, cache=cache)
+            early = second["earlier_runs"]
+            expect(text.split()[1:] == again.split()[1:], "other bytes were read")
+            expect(early["calls"] > command[3] / 2 and early["stopped"] is None, str(early))
+            seen.append(first["read"]["seconds"] / (second["read"]["seconds"] + early["seconds"]))
+            gain = report["time"]["read_ahead_gain"]
+            if seen[-1] >= 2 and gain > 0.3 * first["read"]["seconds"]:
+                break
+        print(f"reads as in the last run: {seen[-1]:.1f} times as fast", flush=True)
+        expect(max(seen) >= 2 and gain > 0.1, f"{seen} {gain}")
+
+        # Then something else: that ends at once, and after some such runs nothing is asked for.
+        other = [*command[:5], 5 * 4096 * 40, command[6]]
+        told, _, _ = observed(*other, cache=cache)
+        expect(told["earlier_runs"]["stopped"] == "the program read something else", str(told))
+        expect(told["earlier_runs"]["calls"] <= 40, f"asked for in vain: {told}")
+
+        # Without a report, too; and not at all where the user does not want it.
+        before = histories(cache)[0].read_bytes()
+        run([tool("esdm-run"), "-q", "--read-ahead", *command], env=client_environment({"XDG_CACHE_HOME": cache}))
+        expect(histories(cache)[0].read_bytes() != before, "nothing was noted")
+        off, _, _ = observed(*command)
+        expect(off.get("earlier_runs") is None, str(off))
+
+
+def test_a_series():
+    """Another file, whose name differs by numbers, is read as the last one; one of another name is not."""
+    with slow_device(sparse) as file, tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
+        command = [WATCHED, "read", file, 100, 4096, 0, 100]
+        name = str(file.resolve()).encode()
+        observed(*command, cache=cache)
+        path, = histories(cache)
+        good = path.read_bytes()
+        for other, alike in ((b"/slow/data17", False), (b"/slow/data", True)):
+            changed = name.replace(b"/slow/data", other)
+            if alike:  # the folder has a number in its name
+                changed = changed.replace(b"/run7.", b"/run123.")
+            path.write_bytes(good.replace(name + b"\0" * 8, (changed + b"\0" * 8)[:len(name) + 8]))
+            told, _, _ = observed(*command, cache=cache)
+            expect((told.get("earlier_runs") is not None) == alike, f"{other} {told}")
+
+
+def test_what_memory_has_is_left_alone():
+    """The first run waits, later ones find the file in memory: nearly nothing is asked for."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
+        with slow_device(sparse) as file:
+            command = [WATCHED, "read", file, 300, 4096, 0, 0]
+            observed(*command, cache=cache)
+            name = str(file.resolve())
+        path = histories(cache)[0]
+        place = pathlib.Path(name)
+        place.parent.mkdir(parents=True)
+        try:
+            place.write_bytes(bytes(64 << 20))
+            warm = [WATCHED, "read", place, 300, 4096, 0, 0]
+            observed(*warm, cache=cache)  # reads other places: of another size
+            told, _, _ = observed(*warm, cache=cache)
+            calls = told.get("earlier_runs", {}).get("calls", 0)
+            expect(calls < 40, f"{calls} pieces of 300 reads from memory")
+        finally:
+            shutil.rmtree(place.parent.parent)
+        expect(path.exists(), "gone")
+
+
+def test_a_damaged_history():
+    """Whatever the file holds, the program runs, and the file is made anew."""
+    with slow_device(sparse) as file, tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
+        command = [WATCHED, "read", file, 60, 4096, 0, 0]
+        _, text, _ = observed(*command, cache=cache)
+        path = histories(cache)[0]
+        good = path.read_bytes()
+        for bad in (b"", b"x", good[:-1], good[:64], b"\xff" * len(good), good[:8] + b"\xff" * 8 + good[16:],
+                    good[:64] + b"\xff" * 600 + good[664:]):
+            path.write_bytes(bad)
+            _, again, _ = observed(*command, cache=cache)
+            expect(text.split()[1:] == again.split()[1:], "other bytes were read")
+        expect(len(path.read_bytes()) >= len(good), "it was not made anew")
+
+
+main(test_strided_reads, test_reads_as_in_the_last_run, test_what_memory_has_is_left_alone, test_a_damaged_history, test_a_series,
+     test_other_reads_are_not_slower, test_what_is_in_memory_needs_none,
      test_a_plain_netcdf_file)
