@@ -2,8 +2,9 @@
 /*
  * Renames of stubs into routed folders. NCO and others write `a.nc.pid1.tmp` and rename it to
  * `a.nc`: the container follows, so that it gets the name that people expect, and the container of
- * a stub that is replaced so is replaced too. Nothing here can fail the rename: a stub that keeps
- * the old name is right all the same.
+ * a stub that is replaced so is replaced too, as is one whose stub is gone: what a model wrote
+ * before `rm -rf run`. Nothing here can fail the rename: a stub that keeps the old name is right
+ * all the same.
  */
 #include "router/router.h"
 
@@ -18,30 +19,47 @@ esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret)
     *ret = (esdmnc__move){0};
     /* Renames are frequent and stubs are rare: a look at the file spares most of them the rest. */
     if (!from || !to || esdmnc__stub_read(from, &stub) != NC_NOERR || !stub.is_original ||
-        esdmnc__route_container(to, ret->wanted, sizeof(ret->wanted)) != NC_NOERR) {
+        esdmnc__route(to, ret->wanted, sizeof(ret->wanted), ret->folder) != NC_NOERR) {
         return;
     }
+    char own[ESDMNC_NAME_MAX + 1];
     ret->active = true;
+    ret->at_home = esdmnc__route_container(from, own, sizeof(own)) == NC_NOERR &&
+                   strcmp(own, stub.container) == 0;
     if (esdmnc__stub_read(to, &stub) == NC_NOERR && stub.is_original) {
         ret->replaces = true;
         esdmnc__text_copy(ret->wanted, stub.container);
     }
 }
 
+/** Whether the container may have the name; one that is taken without a stub here may belong to a
+ *  stub elsewhere. */
+static bool
+settle_name(const char *to, esdmnc__move *move)
+{
+    const esdmnc__core *core = esdmnc__core_get();
+    esdmnc_stat st;
+    if (!core) {
+        return false;
+    }
+    if (move->replaces || core->exists(move->wanted, &st) == ENOENT) {
+        return true;
+    }
+    return move->at_home &&
+           esdmnc__path_free_name(to, move->folder, move->wanted, sizeof(move->wanted)) == NC_NOERR;
+}
+
 void
-esdmnc__move_end(const char *to, const esdmnc__move *move)
+esdmnc__move_end(const char *to, esdmnc__move *move)
 {
     esdmnc__stub stub;
-    esdmnc_stat st;
     if (!move->active || esdmnc__stub_read(to, &stub) != NC_NOERR || !stub.is_original ||
         strcmp(stub.container, move->wanted) == 0) {
         return;
     }
     const esdmnc__core *core = esdmnc__core_get();
     int saved = errno;
-    /* A name that is taken without a stub here may belong to a stub elsewhere. */
-    if (core && (move->replaces || core->exists(move->wanted, &st) == ENOENT) &&
-        core->rename(stub.container, move->wanted) == NC_NOERR) {
+    if (settle_name(to, move) && core->rename(stub.container, move->wanted) == NC_NOERR) {
         esdmnc_debug("%s: '%s' is now '%s'", to, stub.container, move->wanted);
         if (esdmnc__stub_write(to, move->wanted, stub.number) != 0) {
             (void) core->rename(move->wanted, stub.container);

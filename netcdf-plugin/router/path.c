@@ -131,10 +131,8 @@ may_replace(const char *path, const char *folder, const char *container)
     return true;
 }
 
-/** The name for a new container at a path that has no stub: `container`, or when that belongs to a
- *  stub elsewhere another one. */
-static int
-free_name(const char *path, const char *folder, char *container, size_t size)
+int
+esdmnc__path_free_name(const char *path, const char *folder, char *container, size_t size)
 {
     const esdmnc__core *core = esdmnc__core_get();
     size_t length = strlen(container);
@@ -187,7 +185,8 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
             target.number = target.write_stub ? new_number() : 0;
             status = esdmnc__route(path, target.container, sizeof(target.container), folder);
             if (status == NC_NOERR) {
-                status = free_name(path, folder, target.container, sizeof(target.container));
+                status = esdmnc__path_free_name(path, folder, target.container,
+                                                sizeof(target.container));
             }
         }
     }

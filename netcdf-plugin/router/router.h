@@ -11,6 +11,7 @@
 
 #include "router/boundary.h"
 
+#include <limits.h>
 #include <netcdf_mem.h>
 
 #include <stdbool.h>
@@ -255,6 +256,9 @@ typedef struct esdmnc__target {
     uint64_t number; /**< of the stub; 0: none */
 } esdmnc__target;
 int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
+/** The name for a new container at a path that has no stub: `container`, or when that belongs to a
+ *  stub elsewhere another one. @param folder that routes the path. */
+int esdmnc__path_free_name(const char *path, const char *folder, char *container, size_t size);
 
 /** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. The first
  *  call loads the dispatcher, which alone knows the site configuration. */
@@ -287,12 +291,14 @@ void esdmnc__living_forked(void);
 typedef struct esdmnc__move {
     bool active;
     bool replaces; /**< a stub at the target, and its container with it */
+    bool at_home;  /**< the stub is where its container got its name */
     char wanted[ESDMNC_NAME_MAX + 1];
+    char folder[PATH_MAX]; /**< that routes the target */
 } esdmnc__move;
 /** Before a rename of real files; either may be NULL. */
 void esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret);
 /** After it succeeded. Keeps errno. */
-void esdmnc__move_end(const char *to, const esdmnc__move *move);
+void esdmnc__move_end(const char *to, esdmnc__move *move);
 
 /* ---- stub files (stub.c) -------------------------------------------------------------------- */
 

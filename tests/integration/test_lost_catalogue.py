@@ -3,6 +3,7 @@
 """A lost catalogue comes back: from what lies on the targets alone, from a backup and what was
 committed after it, and from a backup that somebody has put back by hand."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -252,6 +253,31 @@ def test_postgresql_comes_back():
                     "database": "postgres", "user": "esdm", "schema": "lost"}
         with Site(targets=[POSIX], metadata=metadata) as site:
             check_alone(site, lambda: server.sql("DROP SCHEMA lost CASCADE"))
+            server.sql("DROP SCHEMA lost CASCADE")
+            expect_error(run([tool("esdm-fsck")], check=False), "esdm-mkfs --restore")
+
+
+def test_a_damaged_catalogue__tells_what_to_do_and_comes_back():
+    """Its first bytes are overwritten by a program that knows nothing of it, or its middle."""
+    with sqlite_site() as site:
+        write(0, 3)
+        before, values = facts(listed()), contents(site)
+        catalogue = site.file("metadata/catalogue.sqlite")
+        for at, junk in ((0, b"X" * 4096), (4096, b"\xff" * (catalogue.stat().st_size - 4096))):
+            with contextlib.closing(sqlite3.connect(catalogue)) as database:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with open(catalogue, "r+b") as file:
+                file.seek(at)
+                file.write(junk)
+            for command in (["esdm-fsck"], ["esdm-ls"], ["esdm-mkfs", "--check"],
+                            ["esdm-run", "ncdump", "-h", "esdm://exp/1.nc"]):
+                done = run([tool(command[0]), *command[1:]], check=False)
+                told = done.stdout + done.stderr
+                expect(done.returncode != 0 and "is damaged" in told and
+                       "esdm-mkfs --restore" in told, f"{command}: {told}")
+            expect_restored(restore())
+            expect(facts(listed()) == before and contents(site) == values, f"after damage at {at}")
+            check_sound()
 
 
 def test_what_is_missing_is_told_and_gives_status_5():
@@ -296,6 +322,7 @@ main(
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
     test_postgresql_comes_back,
+    test_a_damaged_catalogue__tells_what_to_do_and_comes_back,
     test_what_is_missing_is_told_and_gives_status_5,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
 )

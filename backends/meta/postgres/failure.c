@@ -59,6 +59,9 @@ postgres__ignore_notice(void *user, const char *message)
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
+#define NO_TABLES                                                                                  \
+    "esdm-mkfs --restore brings the catalogue back if the site was in use, else run esdm-mkfs"
+
 /* By the longest beginning of the SQLSTATE (appendix "PostgreSQL Error Codes"). */
 typedef struct meaning {
     const char *code;
@@ -77,12 +80,12 @@ static const meaning meanings[] = {
      "check user and password; passwords are read from \"password\", $PGPASSWORD or ~/.pgpass"},
     {"3D000", ESDM_EINVAL, POSTGRES__REFUSED,
      "name another \"database\", or make this one with createdb"},
-    {"3F000", ESDM_ENOENT, POSTGRES__REFUSED, "run esdm-mkfs"},
+    {"3F000", ESDM_ENOENT, POSTGRES__REFUSED, NO_TABLES},
     {"40", ESDM_ETIMEDOUT, POSTGRES__RETRY, NULL},
     {"42", ESDM_EINVAL, POSTGRES__REFUSED, NULL},
     {"42501", ESDM_EACCES, POSTGRES__REFUSED, NULL},
-    {"42883", ESDM_ENOENT, POSTGRES__REFUSED, "run esdm-mkfs"},
-    {"42P01", ESDM_ENOENT, POSTGRES__REFUSED, "run esdm-mkfs"},
+    {"42883", ESDM_ENOENT, POSTGRES__REFUSED, NO_TABLES},
+    {"42P01", ESDM_ENOENT, POSTGRES__REFUSED, NO_TABLES},
     {"53", ESDM_EIO, POSTGRES__REFUSED, NULL},
     {"53100", ESDM_ENOSPC, POSTGRES__REFUSED, NULL},
     {"53200", ESDM_ENOMEM, POSTGRES__REFUSED,

@@ -174,8 +174,9 @@ check_database(const esdm_plugin_config *config, esdm__findings *all)
         if (code != SQLITE_ROW)
             status = sqlite__error(&store->reader, code, &problem);
         else if (strcmp(sqlite__text(statement, 0), "ok") != 0)
-            status = esdm__error_set(&problem, ESDM_ECORRUPT, "%s: '%s' is damaged: %.200s",
-                                     config->path, store->file, sqlite__text(statement, 0));
+            status = esdm__error_set(&problem, ESDM_ECORRUPT,
+                                     "%s: '%s' is damaged: %.150s; " SQLITE__REMEDY, config->path,
+                                     store->file, sqlite__text(statement, 0));
         (void) sqlite3_finalize(statement);
         sqlite__close(store);
     }

@@ -112,7 +112,7 @@ sqlite__check_count(sqlite__link *link, sqlite__statement_id id, const char *tex
         status =
             esdm__error_set(err, ESDM_ECORRUPT,
                             "metadata store '%.200s': the database is damaged: %llu containers "
-                            "are listed, and its index has %llu",
+                            "are listed, and its index has %llu; " SQLITE__REMEDY,
                             link->label, (unsigned long long) rows, (unsigned long long) count);
     return status;
 }

@@ -37,7 +37,7 @@ damaged(const sqlite__link *link, esdm_error *err)
 {
     return esdm__error_set(err, ESDM_ECORRUPT,
                            "metadata store '%.200s': the database is damaged: which containers "
-                           "share packs cannot be told",
+                           "share packs cannot be told; " SQLITE__REMEDY,
                            link->label);
 }
 

@@ -25,16 +25,17 @@ sqlite__error(const sqlite__link *link, int code, esdm_error *err)
 {
     int why = link->db != NULL ? sqlite3_system_errno(link->db) : 0;
     if (code == SQLITE__CORRUPT_ROW && link->db != NULL)
-        return esdm__error_set(err, ESDM_ECORRUPT,
-                               "metadata store '%.200s': the database is damaged: %.100s",
-                               link->label, sqlite3_errmsg(link->db));
+        return esdm__error_set(
+            err, ESDM_ECORRUPT,
+            "metadata store '%.200s': the database is damaged: %.60s; " SQLITE__REMEDY, link->label,
+            sqlite3_errmsg(link->db));
     switch (code & 0xff) {
     case SQLITE_FULL:
         return set_error(link, ESDM_ENOSPC, "the disk is full", err);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_FORMAT:
-        return set_error(link, ESDM_ECORRUPT, "the database is damaged", err);
+        return set_error(link, ESDM_ECORRUPT, "the database is damaged: " SQLITE__REMEDY, err);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -53,7 +54,7 @@ sqlite__error(const sqlite__link *link, int code, esdm_error *err)
         if (code == SQLITE_IOERR_NOMEM)
             return set_error(link, ESDM_ENOMEM, "out of memory", err);
         if (code == SQLITE_IOERR_CORRUPTFS || code == SQLITE_IOERR_DATA)
-            return set_error(link, ESDM_ECORRUPT, "the database is damaged", err);
+            return set_error(link, ESDM_ECORRUPT, "the database is damaged: " SQLITE__REMEDY, err);
         if (why != 0)
             return esdm__error_set_errno(err, why, "metadata store '%.200s'", link->label);
         return set_error(link, (code & 0xff) == SQLITE_CANTOPEN ? ESDM_EACCES : ESDM_EIO,

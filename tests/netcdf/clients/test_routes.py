@@ -244,6 +244,35 @@ def test_tools_follow_stubs_or_say_what_to_type():
         expect_error(run([tool("esdm-stat"), "a.nc"], cwd=site.out, check=False), f"'{name}'")
 
 
+def test_a_second_run_by_programs_that_rename__replaces_the_first_one():
+    """NCO writes a.nc.pid1.tmp and renames it."""
+    need_program("ncks", "ncdump", "ncatted")
+    with RoutedSite() as site:
+        path = site.out / "a.nc"
+        first, second = site.file("first.nc"), site.file("second.nc")
+        for file, run_number in ((first, 1), (second, 2)):
+            client(["ncks", "-O", site.source, file])
+            client(["ncatted", "-O", "-a", f"run,global,c,l,{run_number}", file])
+
+        def model(source):
+            return client(["ncks", "-O", source, path]).stderr
+
+        model(first)
+        shutil.rmtree(site.out)
+        site.out.mkdir()
+        told = model(second)
+        expect("replaces the container" in told, told)
+        expect(containers() == [site.container("a.nc")], str(containers()))
+        expect(":run = 2" in client(["ncdump", "-h", path]).stdout, "the first run is there")
+        site.out.rename(site.folder / "old-run")  # what was moved away stays
+        site.out.mkdir()
+        told = model(first)
+        expect("old-run/a.nc" in told, told)
+        expect(containers() == [site.container("a.nc"), site.container("a.nc~2")], str(containers()))
+        for file, run_number in ((path, 1), (site.folder / "old-run" / "a.nc", 2)):
+            expect(f":run = {run_number}" in client(["ncdump", "-h", file]).stdout, f"{file}")
+
+
 def test_a_second_run_replaces_the_first_one():
     """`rm -rf run; mkdir run; model` is one run. What was only moved away is not touched."""
     need_program("ncgen", "ncdump")
@@ -417,7 +446,8 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_entries_that_route_nothing_are_told, test_everything_and_patterns,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
-     test_a_second_run_replaces_the_first_one, test_copied_bytes_tell_what_they_are,
+     test_a_second_run_replaces_the_first_one,
+     test_a_second_run_by_programs_that_rename__replaces_the_first_one, test_copied_bytes_tell_what_they_are,
      test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
