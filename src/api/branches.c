@@ -310,6 +310,9 @@ visit_branches(esdm_session *session, const char *name, const branches *all,
     bool is_branch = esdm__name_branch(name, NULL) != NULL;
     bool more = true;
     esdm_status status = ESDM_OK;
+    esdm_error unsettled;
+    if (!session->read_only)
+        (void) !esdm__line_settle(session, name, &unsettled);
     for (size_t i = 0; i < all->count && more && status == ESDM_OK; i++) {
         esdm_branch_info info;
         esdm_error ignored;

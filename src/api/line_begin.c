@@ -91,9 +91,12 @@ esdm__line_settle(esdm_session *session, const char *name, esdm_error *err)
     settling s = {.session = session, .name = name};
     esdm_error why = {0};
     esdm__tag_wanted merged = {.name = ESDM__MERGED_TAG, .begins = true};
-    if (esdm__name_branch(name, NULL) == NULL || session->meta->tag_list == NULL)
+    if (session->meta->tag_list == NULL)
         return ESDM_OK;
-    esdm_status status = session->meta->container_find(session->store, name, &s.record, &why);
+    esdm_status status = esdm__line_merge_settle(session, name, err);
+    if (status != ESDM_OK || esdm__name_branch(name, NULL) == NULL)
+        return status;
+    status = session->meta->container_find(session->store, name, &s.record, &why);
     if (status == ESDM_ENOENT)
         return ESDM_OK; /* whoever asks will say so */
     if (status != ESDM_OK && err != NULL)
@@ -167,4 +170,5 @@ esdm__line_sweep(esdm_session *session, const char *parent)
             esdm__line_prepared(session, parent, all.items[i].rest);
     }
     esdm__tag_texts_clear(&all);
+    esdm__line_merge_sweep(session, parent);
 }

@@ -14,6 +14,9 @@
  * "esdm:merged:B", that is in the branch B. "esdm:behind", "esdm:behind:B": what of its line is
  * there is more than its parent began with, and less than it began with itself. The author of that
  * tag is the branch which keeps that snapshot, by "esdm:holds:BRANCH:B", also when it is removed.
+ * Of a line that is about to be merged: "esdm:into:UUID", of the merge; the author of that tag is
+ * the other line's branch. Of the snapshot that the merge makes, from its transaction on until all
+ * of the above is noted: "esdm:came:UUID"; its author is the merged line's branch.
  * Of what it began with, and of what that began with: "esdm:branch:BRANCH", at the newest snapshot
  * that both had in common then. It is kept so. "esdm:given:BRANCH", its newest snapshot that was
  * merged into the branch, also by way of lines between them; the author of that tag is the number
@@ -79,6 +82,29 @@ esdm_status esdm__line_merged(esdm_session *session, const char *line, uint64_t 
  *  have it. */
 esdm_status esdm__line_caught_up(esdm_session *session, const char *line, uint64_t snapshot,
                                  const char *in, uint64_t since, esdm_error *err);
+
+/** A merge under way, from before its commit until it is noted. */
+typedef struct esdm__line_merge {
+    char uuid[ESDM__UUID_BYTES];
+    char name[ESDM_META_TAG_NAME_MAX + 1]; /* of the tag */
+    char author[ESDM_BRANCH_MAX + 8];
+    esdm_meta_tag tag; /* that the commit gives its snapshot */
+} esdm__line_merge;
+
+/** Before a snapshot of `line` is merged into `into`: it is kept until the merge is noted, and who
+ *  comes later finds what the commit took with it (`tag`), and notes that if this program ends
+ *  before it has. @param down `into` began with `line`. */
+esdm_status esdm__line_merge_begin(esdm_session *session, const char *line, uint64_t snapshot,
+                                   const char *into, bool down, esdm__line_merge *ret,
+                                   esdm_error *err);
+/** All is noted, or nothing was committed. Best effort. */
+void esdm__line_merge_end(esdm_session *session, const char *line, const char *into,
+                          const esdm__line_merge *merge);
+/** Notes what was merged into the line by those who ended between. */
+esdm_status esdm__line_merge_settle(esdm_session *session, const char *into, esdm_error *err);
+/** Takes the tags of merges of the line that ended before they committed, an hour ago or more. Best
+ *  effort. */
+void esdm__line_merge_sweep(esdm_session *session, const char *line);
 
 /** A branch was removed, or is none any more: nobody keeps what it began with. Best effort.
  *  @param record that had the name. */

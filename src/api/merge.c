@@ -14,6 +14,7 @@
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/commit/commit.h"
 #include "io/io.h"
 #include "io/session/journaling.h"
 #include "merge/merge.h"
@@ -301,19 +302,32 @@ publish(merging *all, esdm_error *err)
     char message[ESDM_CONTAINER_NAME_MAX + 96];
     esdm_status status = ESDM_OK;
     uint64_t before = all->m.before->snapshot;
+    esdm__line_merge noted = {0};
     say_what(all, message, sizeof message);
     /* Before the commit: too much does no harm. What is merged is pinned until after it. */
     if (all->m.shares)
         status = session->meta->share(session->store, all->container, all->record, err);
+    if (status == ESDM_OK && all->options->pick == 0 && session->meta->commit_tags)
+        status = esdm__line_merge_begin(session, all->full, all->result.theirs, all->name,
+                                        all->down, &noted, err);
+    esdm__io_of(all->m.ours)->commit_tag = noted.tag.name != NULL ? &noted.tag : NULL;
     if (status == ESDM_OK)
         status = esdm__io_commit(
             all->m.ours, all->options->message != NULL ? all->options->message : message, err);
-    if (status != ESDM_OK)
+    esdm__io_of(all->m.ours)->commit_tag = NULL;
+    if (status != ESDM_OK) {
+        /* What may have been committed all the same, as a connection was lost, is found by it. */
+        if (esdm__commit_is_refused(status))
+            esdm__line_merge_end(session, all->full, all->name, &noted);
         return status;
+    }
     all->result.snapshot = all->m.ours->snapshot != before ? all->m.ours->snapshot : 0;
     esdm__drain_later(session, all->name);
-    /* Without it the next merge would look at the same changes again, and find them made. */
-    return all->options->pick != 0 ? ESDM_OK : note_merged(all, all->m.ours->snapshot, err);
+    if (all->options->pick == 0)
+        status = note_merged(all, all->m.ours->snapshot, err);
+    if (status == ESDM_OK)
+        esdm__line_merge_end(session, all->full, all->name, &noted);
+    return status;
 }
 
 static esdm_status

@@ -143,8 +143,10 @@ faulty_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *
     esdm_meta_committed unheard;
     if (is_refused(action))
         return report(ESDM_FAULTY_COMMIT, action, err);
-    if (action != ESDM_FAULTY_META_UNKNOWN)
-        return inner.commit(store, commit, ret_committed, err);
+    if (action != ESDM_FAULTY_META_UNKNOWN) {
+        esdm_status done = inner.commit(store, commit, ret_committed, err);
+        return done == ESDM_OK ? run_other(ESDM_FAULTY_COMMIT, action, err) : done;
+    }
     esdm_status status = inner.commit(store, commit, &unheard, err);
     return status != ESDM_OK ? status : report(ESDM_FAULTY_COMMIT, action, err);
 }

@@ -208,7 +208,7 @@ static esdm_status
 publish(postgres__store *store, const esdm_meta_commit *commit, postgres__transaction *all,
         esdm_error *err)
 {
-    if (all->first < commit->npages || commit->nshares > 0)
+    if (all->first < commit->npages || commit->nshares > 0 || commit->tag != NULL)
         return postgres__transact(store, all, err);
     esdm_error why = {0};
     bool apart = postgres__stands_apart(commit);
@@ -261,7 +261,7 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
     if (status != ESDM_OK)
         return status;
     status = postgres__settle_doubts(store, commit->container, commit->name, err);
-    if (status == ESDM_OK && commit->nshares > 0)
+    if (status == ESDM_OK && (commit->nshares > 0 || commit->tag != NULL))
         status = postgres__check_format(store, err);
     if (status == ESDM_OK)
         status = put_commit(&params, commit, all.first, token, err);

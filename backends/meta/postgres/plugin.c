@@ -66,6 +66,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .shared_list = postgres__shared_list,
     .share = postgres__share,
     .commit_shares = true,
+    .commit_tags = true,
     .connects = true,
     .shared_of = postgres__shared_of,
     .tag_set = postgres__tag_set,

@@ -228,6 +228,10 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__TAG_REMOVE] = "SELECT {S}.remove_tag($1, $2, $3, $4)",
     [POSTGRES__TAG_LIST] = "SELECT t.name, t.snapshot, t.created_ns, t.author FROM {S}.tag t "
                            "WHERE t.container = $1 ORDER BY t.name",
+    [POSTGRES__TAG_COMMITTED] =
+        "INSERT INTO {S}.tag(container, name, snapshot, created_ns, author) "
+        "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (container, name) DO UPDATE SET "
+        "snapshot = $3, created_ns = $4, author = $5",
     [POSTGRES__IMPORT_TAG] = "INSERT INTO {S}.tag(container, name, snapshot, created_ns, author) "
                              "VALUES ($1, $2, $3, $4, $5)",
     [POSTGRES__RELAX] = "SET synchronous_commit TO off",

@@ -93,6 +93,26 @@ share_all(postgres__store *store, const postgres__transaction *all, postgres__fa
     return status;
 }
 
+/* The name of its snapshot. */
+static esdm_status
+tag(postgres__store *store, const postgres__transaction *all, postgres__failure *ret_failure,
+    esdm_error *err)
+{
+    const esdm_meta_tag *wanted = all->commit->tag;
+    esdm_meta_committed made = {0};
+    postgres__params params = {0};
+    postgres__read_committed(all->result, &made);
+    postgres__put_int(&params, made.container);
+    postgres__put_escaped(&params, wanted->name);
+    postgres__put_int(&params, made.snapshot);
+    postgres__put_int(&params, wanted->created_ns != 0 ? wanted->created_ns : made.time_ns);
+    postgres__put_escaped(&params, wanted->author != NULL ? wanted->author : "");
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__TAG_COMMITTED, &params, NULL, ret_failure, err);
+    postgres__params_clear(&params);
+    return status;
+}
+
 /* The record that has the name gets another one; no failure when there is none. */
 static esdm_status
 keep(postgres__store *store, postgres__transaction *all, postgres__failure *ret_failure,
@@ -134,6 +154,8 @@ run_parts(postgres__store *store, postgres__transaction *all, postgres__failure 
     }
     if (status == ESDM_OK && !done && all->commit != NULL && all->commit->nshares > 0)
         status = share_all(store, all, ret_failure, err);
+    if (status == ESDM_OK && !done && all->commit != NULL && all->commit->tag != NULL)
+        status = tag(store, all, ret_failure, err);
     return status == ESDM_OK && !done ? add_batches(store, all, ret_failure, err) : status;
 }
 

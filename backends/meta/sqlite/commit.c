@@ -415,6 +415,9 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     if (status == ESDM_OK)
         status =
             sqlite__share_all(&store->writer, next.container, commit->shares, commit->nshares, err);
+    if (status == ESDM_OK)
+        status =
+            sqlite__tag_committed(&store->writer, next.container, next.snapshot, commit->tag, err);
     status = sqlite__end_write(store, status, err);
     free(attributes);
     free(next.lengths);

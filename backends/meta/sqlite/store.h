@@ -234,6 +234,10 @@ esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
 
 /* ---- tags.c --------------------------------------------------------------------------------- */
 
+/** esdm_meta_commit.tag, of the new snapshot; NULL: nothing. Within a change. */
+esdm_status sqlite__tag_committed(sqlite__link *link, uint64_t container, uint64_t snapshot,
+                                  const esdm_meta_tag *tag, esdm_error *err);
+
 /** Whether a record has the tag ESDM_META_TAG_SEAL. Within a change. */
 esdm_status sqlite__is_sealed(sqlite__link *link, uint64_t container, bool *ret_sealed,
                               esdm_error *err);

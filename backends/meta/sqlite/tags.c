@@ -175,6 +175,20 @@ set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool r
 }
 
 esdm_status
+sqlite__tag_committed(sqlite__link *link, uint64_t container, uint64_t snapshot,
+                      const esdm_meta_tag *tag, esdm_error *err)
+{
+    if (tag == NULL)
+        return ESDM_OK;
+    esdm_meta_tag of = *tag;
+    of.snapshot = snapshot;
+    esdm_status status = esdm__check_tag(container, SQLITE__CONTAINER_MAX, &of, err);
+    if (status == ESDM_OK)
+        status = sqlite__schema_guard(link, err);
+    return status == ESDM_OK ? sqlite__tag_insert(link, container, &of, err) : status;
+}
+
+esdm_status
 sqlite__tag_set(void *self, uint64_t container, const esdm_meta_tag *tag, bool replace,
                 esdm_error *err)
 {

@@ -307,6 +307,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .message = message != NULL ? message : "",
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
         .history = keep.age_s > 0 ? UINT32_MAX : keep.count,
+        .tag = w->io->commit_tag,
     };
     esdm_status status = ESDM_OK;
     uint64_t *shares = NULL;

@@ -69,14 +69,15 @@ typedef struct esdm__container_io {
     atomic_size_t hand;      /* dataset whose index gives memory back next */
     _Atomic uint64_t writes; /* to datasets whose state was freed since */
     uint64_t
-        dropped_bytes;  /* stored, that committed pages do not name any more; under commit_lock */
-    bool dedups;        /* what is stored already is not stored once more */
-    bool by_content;    /* and what has one dimension is cut where its values say so */
-    bool equals_sought; /* under equals_lock, as the next one */
-    struct esdm__equals *equals; /* owned; NULL: none are there */
-    pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */
-    esdm__cf cf;                 /* which datasets are coordinates; under commit_lock */
-    uint64_t cf_at;              /* `changes` of the container when that was found; 0: not yet */
+        dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
+    const esdm_meta_tag *commit_tag; /* of the next commit's snapshot; borrowed; NULL: none */
+    bool dedups;                     /* what is stored already is not stored once more */
+    bool by_content;                 /* and what has one dimension is cut where its values say so */
+    bool equals_sought;              /* under equals_lock, as the next one */
+    struct esdm__equals *equals;     /* owned; NULL: none are there */
+    pthread_mutex_t equals_lock;     /* held while they are looked for, under a write lock */
+    esdm__cf cf;                     /* which datasets are coordinates; under commit_lock */
+    uint64_t cf_at;    /* `changes` of the container when that was found; 0: not yet */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 

@@ -71,6 +71,36 @@ test_tag__is_set_moved_listed_and_removed(void **state)
 }
 
 static void
+test_tag__comes_with_a_commit(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    const esdm_meta_tag tag = {.name = "it's\xff", .snapshot = 4711, .author = "a \"b\""};
+    skip_if(!meta()->commit_tags);
+    uint64_t container = meta_create(f->store, "a").container;
+    for (int i = 2; i < 4; i++) { /* anew, and in the place of the one before */
+        char expected[32];
+        esdm_meta_commit commit = meta_new_commit(ESDM_META_UPDATE);
+        commit.container = container;
+        commit.tag = &tag;
+        assert_ok(meta()->commit(f->store, &commit, &made, &place_error));
+        assert_int_equal(made.snapshot, i);
+        tags all = list(f->store, container);
+        (void) snprintf(expected, sizeof expected, "it's\xff=%d;", i);
+        assert_string_equal(all.text, expected);
+        assert_string_equal(all.author, "a \"b\"");
+        assert_true(all.created_ns > 1000000000000000000);
+    }
+    /* what is refused leaves none */
+    esdm_meta_commit wrong = meta_new_commit(ESDM_META_UPDATE);
+    const esdm_meta_tag other = {.name = "other"};
+    wrong.container = 4711;
+    wrong.tag = &other;
+    assert_int_not_equal(meta()->commit(f->store, &wrong, &made, &place_error), ESDM_OK);
+    assert_string_equal(list(f->store, container).text, "it's\xff=3;");
+}
+
+static void
 test_tag__keeps_its_snapshot(void **state)
 {
     fixture *f = *state;
@@ -166,6 +196,7 @@ test_tag__that_is_damaged_stops_pruning(void **state)
 
 const struct CMUnitTest meta_tag_tests[] = {
     WITH_STORE(test_tag__is_set_moved_listed_and_removed),
+    WITH_STORE(test_tag__comes_with_a_commit),
     WITH_STORE(test_tag__keeps_its_snapshot),
     WITH_STORE(test_tag__goes_with_its_container),
     WITH_STORE(test_tag__that_seals_ends_all_changes),

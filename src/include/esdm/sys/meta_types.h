@@ -182,6 +182,12 @@ typedef struct esdm_meta_commit {
      */
     const uint64_t *shares;
     size_t nshares;
+    /**
+     * A tag that the new snapshot gets in the same transaction, in the place of one of that name;
+     * its `snapshot` does not count. NULL: none. Only where the plug-in says `commit_tags`. Since
+     * interface 8.
+     */
+    const struct esdm_meta_tag *tag;
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {

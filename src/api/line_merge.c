@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Merges whose programs ended between the commit and the note of what was merged. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/line_parts.h"
+#include "api/line_tags.h"
+#include "base/ids.h"
+
+/* Who is that long before the commit was interrupted. */
+#define LONG_NS (UINT64_C(3600) * 1000000000)
+#define DOWN    "down:"
+#define UP      "up:"
+
+static void
+tag_into(const char *uuid, esdm__tag_name tag)
+{
+    (void) snprintf(tag, sizeof(esdm__tag_name), ESDM__INTO_TAG "%s", uuid);
+}
+
+static void
+tag_came(const char *uuid, esdm__tag_name tag)
+{
+    (void) snprintf(tag, sizeof(esdm__tag_name), ESDM__CAME_TAG "%s", uuid);
+}
+
+static const char *
+branch_of(const char *name)
+{
+    const char *branch = esdm__name_branch(name, NULL);
+    return branch != NULL ? branch : "";
+}
+
+/* Of the same container; no branch: that itself. */
+static void
+beside(const char *name, const char *branch, char ret[ESDM_CONTAINER_NAME_MAX + 1])
+{
+    if (branch[0] != '\0')
+        esdm__line_beside(name, branch, ret);
+    else
+        esdm__line_base(name, ret);
+}
+
+esdm_status
+esdm__line_merge_begin(esdm_session *session, const char *line, uint64_t snapshot, const char *into,
+                       bool down, esdm__line_merge *ret, esdm_error *err)
+{
+    esdm__tag_name tag;
+    esdm__line l;
+    esdm__uuid_new(ret->uuid);
+    tag_into(ret->uuid, tag);
+    (void) snprintf(ret->name, sizeof ret->name, ESDM__CAME_TAG "%s", ret->uuid);
+    (void) snprintf(ret->author, sizeof ret->author, "%s%s", down ? DOWN : UP, branch_of(line));
+    ret->tag = (esdm_meta_tag){.name = ret->name, .author = ret->author};
+    esdm_status status = esdm__line_find(session, line, &l, err);
+    return status == ESDM_OK ? esdm__line_tag_set(session, &l, tag, snapshot, branch_of(into), err)
+                             : status;
+}
+
+static void
+take(esdm_session *session, const char *line, const char *into, const char *uuid)
+{
+    esdm__tag_name tag;
+    esdm__line l;
+    esdm_error ignored;
+    tag_came(uuid, tag);
+    if (esdm__line_find(session, into, &l, &ignored) == ESDM_OK)
+        esdm__line_tag_take(session, &l, tag);
+    tag_into(uuid, tag);
+    if (esdm__line_find(session, line, &l, &ignored) == ESDM_OK)
+        esdm__line_tag_take(session, &l, tag);
+}
+
+void
+esdm__line_merge_end(esdm_session *session, const char *line, const char *into,
+                     const esdm__line_merge *merge)
+{
+    if (merge->tag.name != NULL)
+        take(session, line, into, merge->uuid);
+}
+
+/* ---- interrupted ---------------------------------------------------------------------------- */
+
+static esdm_status
+settle_one(esdm_session *session, const char *into, const struct esdm__tag_pair *came,
+           esdm_error *err)
+{
+    char line[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm__tag_name tag;
+    esdm__line l;
+    esdm__tag_wanted w = {.name = tag};
+    bool down = strncmp(came->author, DOWN, strlen(DOWN)) == 0;
+    tag_into(came->rest, tag);
+    beside(into, came->author + strlen(down ? DOWN : UP), line);
+    esdm_status status = esdm__line_find(session, line, &l, err);
+    if (status == ESDM_OK && l.record != 0)
+        status = esdm__tag_look(session, l.record, &w, err);
+    if (status == ESDM_OK && w.snapshot != 0)
+        status = down ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, err)
+                      : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, err);
+    if (status == ESDM_OK)
+        take(session, line, into, came->rest);
+    return status;
+}
+
+esdm_status
+esdm__line_merge_settle(esdm_session *session, const char *into, esdm_error *err)
+{
+    esdm__line l;
+    esdm__tag_texts all = {0};
+    esdm_status status = ESDM_OK;
+    if (session->meta->tag_list == NULL)
+        return ESDM_OK;
+    status = esdm__line_find(session, into, &l, err);
+    if (status == ESDM_OK && l.record != 0)
+        status = esdm__tag_texts_load(session, l.record, ESDM__CAME_TAG, &all, err);
+    for (bool any = true; any && status == ESDM_OK;) { /* in the order of their commits */
+        struct esdm__tag_pair *first = NULL;
+        for (size_t i = 0; i < all.count; i++) {
+            struct esdm__tag_pair *one = &all.items[i];
+            if (one->snapshot != 0 && (first == NULL || one->snapshot < first->snapshot))
+                first = one;
+        }
+        any = first != NULL;
+        if (any && (strncmp(first->author, DOWN, strlen(DOWN)) == 0 ||
+                    strncmp(first->author, UP, strlen(UP)) == 0))
+            status = settle_one(session, into, first, err);
+        if (any)
+            first->snapshot = 0;
+    }
+    esdm__tag_texts_clear(&all);
+    return status;
+}
+
+void
+esdm__line_merge_sweep(esdm_session *session, const char *line)
+{
+    char into[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm__line l, other;
+    esdm__tag_texts all;
+    esdm_error ignored;
+    uint64_t now_ns = esdm__now_ns();
+    if (esdm__line_find(session, line, &l, &ignored) != ESDM_OK || l.record == 0)
+        return;
+    esdm_status status = esdm__tag_texts_load(session, l.record, ESDM__INTO_TAG, &all, &ignored);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
+        esdm__tag_name tag;
+        esdm__tag_wanted w = {.name = tag};
+        const struct esdm__tag_pair *one = &all.items[i];
+        tag_came(one->rest, tag);
+        beside(line, one->author, into);
+        if (one->created_ns + LONG_NS > now_ns ||
+            esdm__line_find(session, into, &other, &ignored) != ESDM_OK ||
+            (other.record != 0 && esdm__tag_look(session, other.record, &w, &ignored) != ESDM_OK))
+            continue;
+        if (w.snapshot == 0) {
+            tag_into(one->rest, tag);
+            esdm__line_tag_take(session, &l, tag);
+        }
+    }
+    esdm__tag_texts_clear(&all);
+}
