@@ -94,7 +94,7 @@ def count(command):
 
 
 MOST = by_size(2, 3, 1000)        # of each call and operation
-POINTS = by_size(3, 16, 100000)   # of each operation
+POINTS = by_size(3, 10, 100000)   # of each operation
 SECONDS = by_size(60, 300, 3000)  # an operation that takes longer leaves the rest of its points out
 
 

@@ -101,7 +101,7 @@ def test_no_damage_is_passed_over():
             ends = [sum(map(len, m[:k + 1])) - 1 - i for k in range(4) for i in range(4)]
             places = heads + ends + [rng.randrange(len(whole)) for _ in range(20)]
             failed = 0
-            for k, at in enumerate(rng.sample(places, by_size(20, 40, len(places)))):
+            for k, at in enumerate(rng.sample(places, by_size(20, 26, len(places)))):
                 data = bytearray(whole)
                 if k % 3 == 0:
                     del data[at:at + rng.choice((1, 3, 100))]
