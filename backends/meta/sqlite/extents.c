@@ -33,7 +33,7 @@ sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_exte
         status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
     for (size_t i = 0; i < nextents && status == ESDM_OK; i++)
         status = put_one(link, container, &extents[i], err);
-    return status;
+    return status == ESDM_OK && nextents > 0 ? sqlite__trees_keep(link, err) : status;
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */

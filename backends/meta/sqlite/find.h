@@ -59,14 +59,18 @@ void sqlite__query_clear(sqlite__query *q);
 /** Chooses the starts by how many entries each condition has. @param ret_sum of those. */
 void sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret_sum);
 /**
- * Finds the containers that meet the equalities that must hold together, where there are several
- * (find_meet.c), and remembers whether it did.
+ * Finds the containers that meet the equalities, and can meet the ranges of time and boxes, that
+ * must hold together, where there are several (find_meet.c), and remembers whether it did.
  * @param counts of each condition: those with few entries come first. @param steps it may take.
  */
 esdm_status sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts,
                               uint64_t steps, esdm_error *err);
-/** Whether that set has the candidates of the table that is being written. */
-bool sqlite__find_is_narrowed(const sqlite__query *q);
+/**
+ * Containers that can meet what must hold of times, or of boxes.
+ * @param ret_numbers in order, UINT64_MAX behind them; owned. NULL: nothing is asked, or too many.
+ */
+esdm_status sqlite__find_in_tree(sqlite__link *link, const sqlite__query *q, bool boxes,
+                                 uint64_t **ret_numbers, size_t *ret_count, esdm_error *err);
 /** Text that counts entries of the index at which condition i has to look, up to the limit
  *  ?1 + parameters of all conditions. */
 void sqlite__query_put_count(sqlite__query *q, size_t i);

@@ -32,13 +32,15 @@ typedef struct part {
 typedef struct list {
     part *parts; /* owned */
     size_t nparts;
-    size_t condition; /* SIZE_MAX: alternatives */
+    size_t condition;  /* SIZE_MAX: alternatives, or a tree */
+    uint64_t *numbers; /* of a tree, in order, AT_END behind them; owned */
+    size_t count, at;
 } list;
 
 typedef struct lists {
     sqlite__link *link;
     sqlite__query *q;
-    list items[LISTS_MOST];
+    list items[LISTS_MOST + 2];
     size_t count;
     uint64_t left; /* steps that it may take */
 } lists;
@@ -75,6 +77,12 @@ seek(lists *l, list *of, uint64_t number, uint64_t *ret_at, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     *ret_at = AT_END;
+    if (of->numbers != NULL) {
+        while (of->numbers[of->at] < number)
+            of->at++;
+        *ret_at = of->numbers[of->at];
+        return ESDM_OK;
+    }
     for (size_t i = 0; i < of->nparts && status == ESDM_OK; i++) {
         part *p = &of->parts[i];
         if (p->at < number)
@@ -195,6 +203,26 @@ find_list(const sqlite__query *q, size_t node, const uint64_t *counts, uint64_t 
     return parts > 0 && parts <= PARTS_MOST;
 }
 
+/* Those of trees come first: they are short, and at hand. */
+static esdm_status
+search_trees(lists *l, esdm_error *err)
+{
+    bool has = false;
+    esdm_status status = sqlite__trees_has(l->link, &has, err);
+    for (int boxes = 1; boxes >= 0 && has && status == ESDM_OK; boxes--) {
+        list *one = &l->items[l->count];
+        one->condition = SIZE_MAX;
+        status = sqlite__find_in_tree(l->link, l->q, boxes != 0, &one->numbers, &one->count, err);
+        l->count += one->numbers != NULL;
+    }
+    if (l->count == 2 && l->items[1].count < l->items[0].count) {
+        list first = l->items[1];
+        l->items[1] = l->items[0];
+        l->items[0] = first;
+    }
+    return status;
+}
+
 /* Chooses the lists with the fewest entries, and opens them. */
 static esdm_status
 open_lists(lists *l, const uint64_t *counts, esdm_error *err)
@@ -215,7 +243,7 @@ open_lists(lists *l, const uint64_t *counts, esdm_error *err)
         chosen[k] = at;
         entries[k] = of;
     }
-    if (count < 2)
+    if (l->count == 0 && count < 2)
         return ESDM_OK;
     for (size_t k = 0; k < count && status == ESDM_OK; k++) {
         list *one = &l->items[l->count++];
@@ -233,6 +261,7 @@ close_lists(lists *l)
         for (size_t k = 0; k < l->items[i].nparts; k++)
             (void) sqlite3_finalize(l->items[i].parts[k].statement);
         free(l->items[i].parts);
+        free(l->items[i].numbers);
     }
 }
 
@@ -256,7 +285,9 @@ sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts, 
         return ESDM_OK;
     q->table = "main.attribute";
     q->met.bytes = 0;
-    esdm_status status = open_lists(&l, counts, err);
+    esdm_status status = search_trees(&l, err);
+    if (status == ESDM_OK)
+        status = open_lists(&l, counts, err);
     if (status == ESDM_OK && l.count > 0)
         status = walk(&l, err);
     q->narrowed = status == ESDM_OK && l.count > 0 && l.left > 0;

@@ -32,19 +32,16 @@ end_parts(sqlite__query *q)
     return any;
 }
 
-bool
-sqlite__find_is_narrowed(const sqlite__query *q)
-{
-    return q->narrowed && strcmp(q->table, "main.attribute") == 0;
-}
-
-/* The set of containers that meet several lists together. */
+/* The set of containers that meet several lists together, or all that wait to be entered. */
 static void
 put_met(sqlite__query *q)
 {
-    char text[80];
-    (void) snprintf(text, sizeof text, "SELECT value AS container FROM json_each(?%zu)",
-                    q->nconditions * SQLITE__FIND_PARAMETERS + 2);
+    char text[100];
+    bool pending = strcmp(q->table, "main.attribute") != 0;
+    (void) snprintf(text, sizeof text,
+                    pending ? "SELECT container FROM main.container WHERE container > ?%zu"
+                            : "SELECT value AS container FROM json_each(?%zu)",
+                    q->nconditions * SQLITE__FIND_PARAMETERS + (pending ? 1 : 2));
     begin_part(q);
     sqlite__find_put(q, text);
 }
@@ -54,10 +51,9 @@ static void
 put_start_containers(sqlite__query *q)
 {
     sqlite__find_arm arms[SQLITE__FIND_ARMS];
-    bool narrowed = sqlite__find_is_narrowed(q);
-    if (narrowed)
+    if (q->narrowed)
         put_met(q);
-    for (size_t i = 0; i < q->nstarts && !narrowed; i++) {
+    for (size_t i = 0; i < q->nstarts && !q->narrowed; i++) {
         size_t count = sqlite__find_arms_of(q, q->starts[i], arms);
         for (size_t k = 0; k < count; k++) {
             begin_part(q);
@@ -110,7 +106,7 @@ static bool
 is_inherited(const sqlite__query *q, size_t j)
 {
     return q->covered && q->holds[j] && sqlite__find_finds_datasets(q, j) &&
-           (sqlite__find_is_narrowed(q) || !is_start(q, j));
+           (q->narrowed || !is_start(q, j));
 }
 
 /* Datasets among which all are that can be found. */
@@ -129,7 +125,7 @@ put_dataset_candidates(sqlite__query *q)
     /* An empty list to begin with: a container's condition has no datasets of its own. */
     begin_part(q);
     sqlite__find_put(q, "SELECT 0 AS container, 0 AS dataset, NULL AS path WHERE 0");
-    for (size_t i = 0; i < q->nstarts && !sqlite__find_is_narrowed(q); i++) {
+    for (size_t i = 0; i < q->nstarts && !q->narrowed; i++) {
         size_t start = q->starts[i];
         size_t count =
             sqlite__find_finds_datasets(q, start) ? sqlite__find_arms_of(q, start, arms) : 0;
@@ -184,7 +180,7 @@ static void
 put_of_container(size_t i, bool holds, void *user)
 {
     const sqlite__query *q = user;
-    bool met = i == q->proven || (q->is_met[i] && sqlite__find_is_narrowed(q));
+    bool met = i == q->proven || (q->is_met[i] && strcmp(q->table, "main.attribute") == 0);
     if (met || sqlite__names_variable(&q->conditions[i])) {
         sqlite__find_put(user, met == holds ? "1" : "0");
         return;
@@ -211,7 +207,7 @@ put_checks(sqlite__query *q, bool datasets)
     bool flat = esdm__tree_is_flat(e, false);
     if (esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1))
         return;
-    bool one = flat && !datasets && q->nstarts == 1 && !sqlite__find_is_narrowed(q);
+    bool one = flat && !datasets && q->nstarts == 1 && !q->narrowed;
     q->proven = one ? q->starts[0] : SIZE_MAX;
     sqlite__find_put(q, " AND ");
     if (flat || !datasets) /* all that may be met by itself belongs to the one alternative */
@@ -250,10 +246,9 @@ put_containers(sqlite__query *q)
     size_t parts = 0;
     sqlite__find_put(q, q->numbers ? "SELECT o.container, 0" : "SELECT c.name, NULL");
     sqlite__find_put(q, " FROM (");
-    bool narrowed = sqlite__find_is_narrowed(q);
-    if (narrowed)
+    if (q->narrowed)
         put_met(q);
-    for (size_t i = 0; i < q->nstarts && q->covered && !narrowed; i++) {
+    for (size_t i = 0; i < q->nstarts && q->covered && !q->narrowed; i++) {
         size_t count = sqlite__names_variable(&q->conditions[q->starts[i]])
                            ? 0
                            : sqlite__find_arms_of(q, q->starts[i], arms);

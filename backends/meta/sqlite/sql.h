@@ -10,6 +10,21 @@
 
 #include "esdm/status.h"
 
+/* Rows of the trees (extent_trees.c), from the attributes that `which` tells. */
+#define SQLITE__TIMES "'@time_min', '@time_max'"
+#define SQLITE__LATS  "'@lat_min', '@lat_max'"
+#define SQLITE__LONS  "'@lon_min', '@lon_max'"
+/* Numbers sort before texts: "" says that there is none. */
+#define SQLITE__ENTER_TIMES(which)                                                                 \
+    "INSERT INTO extent_time SELECT container, min(value), max(value) FROM attribute " which       \
+    " AND name IN (" SQLITE__TIMES ") AND value < '' GROUP BY container"
+#define SQLITE__ENTER_BOXES(which)                                                                 \
+    "INSERT INTO extent_box SELECT container, min(lat), max(lat), min(lon), max(lon) FROM "        \
+    "(SELECT container, CASE WHEN name IN (" SQLITE__LATS ") THEN value END AS lat, "              \
+    "CASE WHEN name IN (" SQLITE__LONS ") THEN value END AS lon FROM attribute " which             \
+    " AND name IN (" SQLITE__LATS ", " SQLITE__LONS ") AND value < '') "                           \
+    "GROUP BY container HAVING min(lat) IS NOT NULL AND min(lon) IS NOT NULL"
+
 /** Statements that a connection prepares at first use and keeps. */
 typedef enum sqlite__statement_id {
     SQLITE__BEGIN,
@@ -89,6 +104,13 @@ typedef enum sqlite__statement_id {
     SQLITE__EXTENT_DELETE,
     SQLITE__EXTENT_FIRST,
     SQLITE__EXTENT_NEXT,
+    SQLITE__TREE_CHANGED,
+    SQLITE__TREE_ALL_CHANGED,
+    SQLITE__TREE_TIME_DELETE,
+    SQLITE__TREE_BOX_DELETE,
+    SQLITE__TREE_TIME_ENTER,
+    SQLITE__TREE_BOX_ENTER,
+    SQLITE__TREE_DONE,
     SQLITE__FORMAT_GET,
     SQLITE__STATE_GET,
     SQLITE__STATE_FORGET,
@@ -152,6 +174,7 @@ typedef struct sqlite__link {
     sqlite3_stmt *statements[SQLITE__STATEMENTS];
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
+    bool has_trees;        /* it was seen; they are never taken away */
     bool has_tables_of_5;  /* it was seen; formats only rise */
     sqlite__kept kept;
 } sqlite__link;

@@ -240,6 +240,13 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__EXTENT_DELETE] = "DELETE FROM attribute WHERE container = ?1 AND " EXTENT_NAME,
     [SQLITE__EXTENT_FIRST] = EXTENT_AFTER(">="),
     [SQLITE__EXTENT_NEXT] = EXTENT_AFTER(">"),
+    [SQLITE__TREE_CHANGED] = "SELECT 1 FROM extent_changed LIMIT 1 OFFSET ?1",
+    [SQLITE__TREE_ALL_CHANGED] = "SELECT container FROM extent_changed ORDER BY container",
+    [SQLITE__TREE_TIME_DELETE] = "DELETE FROM extent_time WHERE container = ?1",
+    [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container = ?1",
+    [SQLITE__TREE_TIME_ENTER] = SQLITE__ENTER_TIMES("WHERE container = ?1"),
+    [SQLITE__TREE_BOX_ENTER] = SQLITE__ENTER_BOXES("WHERE container = ?1"),
+    [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container = ?1",
     [SQLITE__ATTRIBUTE_PENDING] =
         "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/' "
         "FROM container c JOIN snapshot s "

@@ -377,6 +377,8 @@ sqlite__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool an
         return status;
     status = sqlite__exec(link, tables, err);
     if (status == ESDM_OK)
+        status = sqlite__trees_make(link, err);
+    if (status == ESDM_OK)
         status = sqlite__views_load(link, &kept, err);
     if (status == ESDM_OK && (anew || !same_views(&kept, views, nviews)))
         status = make_anew(link, views, nviews, err);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * R*Trees over the ranges of containers: time, and boxes of latitude and longitude. One row has
+ * all that a container and its datasets have, so it finds too much, never too little.
+ *
+ * Whoever changes an extent, older versions too, leaves the container's number in extent_changed,
+ * by a trigger. When there are some, a commit enters them. Queries look at both. Triggers must not
+ * write to the trees themselves: an SQLite without them could not commit any more.
+ */
+
+#include "base/error.h"
+#include "store.h"
+
+/* So many may wait; each costs queries a look at the container. */
+#define CHANGED_MOST INT64_C(32)
+
+/* Not OR IGNORE: in a trigger it means nothing to statements with ON CONFLICT of their own. */
+#define NOTE(number)                                                                               \
+    "BEGIN INSERT INTO extent_changed SELECT " number                                              \
+    " WHERE NOT EXISTS (SELECT 1 FROM extent_changed WHERE container = " number "); END;"
+#define CHANGED NOTE("NEW.container")
+
+static const char trees[] =
+    "CREATE TABLE extent_changed(container INTEGER PRIMARY KEY);"
+    "CREATE VIRTUAL TABLE extent_time USING rtree(container, low, high);"
+    "CREATE VIRTUAL TABLE extent_box USING rtree(container, south, north, west, east);"
+    "CREATE TRIGGER extent_inserted AFTER INSERT ON attribute "
+    "WHEN NEW.name IN (" SQLITE__TIMES ", " SQLITE__LATS ", " SQLITE__LONS ") " CHANGED
+    "CREATE TRIGGER extent_updated AFTER UPDATE ON attribute "
+    "WHEN NEW.name IN (" SQLITE__TIMES ", " SQLITE__LATS ", " SQLITE__LONS ") " CHANGED
+    "CREATE TRIGGER extent_gone AFTER DELETE ON container " NOTE("OLD.container")
+        SQLITE__ENTER_TIMES("INDEXED BY attribute_value WHERE 1") ";" SQLITE__ENTER_BOXES(
+            "INDEXED BY attribute_value "
+            "WHERE "
+            "1") ";";
+
+static const sqlite__statement_id enter[] = {SQLITE__TREE_TIME_DELETE, SQLITE__TREE_BOX_DELETE,
+                                             SQLITE__TREE_TIME_ENTER, SQLITE__TREE_BOX_ENTER,
+                                             SQLITE__TREE_DONE};
+
+esdm_status
+sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err)
+{
+    int64_t count = 0;
+    esdm_status status = ESDM_OK;
+    if (!link->has_trees) /* they are never taken away */
+        status = sqlite__query_number(
+            link, "SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_box'", &count, err);
+    link->has_trees |= count > 0;
+    *ret_has = link->has_trees;
+    return status;
+}
+
+esdm_status
+sqlite__trees_make(sqlite__link *link, esdm_error *err)
+{
+    bool has = false;
+    int64_t known = 0;
+    esdm_status status = sqlite__trees_has(link, &has, err);
+    if (status != ESDM_OK || has)
+        return status;
+    status = sqlite__query_number(
+        link, "SELECT count(*) FROM pragma_module_list WHERE name = 'rtree'", &known, err);
+    if (status != ESDM_OK || known == 0)
+        return status;
+    return sqlite__exec(link, trees, err);
+}
+
+static esdm_status
+enter_changed(sqlite__link *link, esdm_error *err)
+{
+    bool row = true;
+    esdm_status status = ESDM_OK;
+    for (int64_t k = 0; k < CHANGED_MOST && row && status == ESDM_OK; k++) {
+        sqlite3_stmt *statement = NULL;
+        uint64_t container = 0;
+        status = sqlite__prepare(link, SQLITE__TREE_ALL_CHANGED, &statement, err, "");
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+        if (status != ESDM_OK || !row)
+            return status;
+        container = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+        for (size_t i = 0; i < sizeof enter / sizeof *enter && status == ESDM_OK; i++)
+            status = sqlite__run(link, enter[i], err, "i", container);
+    }
+    return status;
+}
+
+esdm_status
+sqlite__trees_keep(sqlite__link *link, esdm_error *err)
+{
+    bool has = false, row = false;
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__trees_has(link, &has, err);
+    if (status != ESDM_OK || !has)
+        return status;
+    status = sqlite__prepare(link, SQLITE__TREE_CHANGED, &statement, err, "i",
+                             (uint64_t) CHANGED_MOST - 1);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (!row)
+        return status;
+    (void) sqlite3_reset(statement);
+    return enter_changed(link, err);
+}

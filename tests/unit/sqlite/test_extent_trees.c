@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The trees over times and boxes: what questions cost with them, and that they never lack
+ *  what was changed, by whomever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "find.h"
+#include "store.h"
+
+/* Container n: times n % 97 to that + 2, latitudes n % 90, longitudes n % 170, each to that + 1. */
+#define CONTAINERS 20000
+static const char catalogue[] =
+    "BEGIN;"
+    "INSERT INTO container SELECT value, printf('run%d', value), 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2,"
+    " NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@time_min', 0, NULL, value % 97, NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@time_max', 0, NULL, value % 97 + 2, NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@lat_min', 0, NULL, value % 90, NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@lat_max', 0, NULL, value % 90 + 1, NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@lon_min', 0, NULL, value % 170, NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@lon_max', 0, NULL, value % 170 + 1, NULL"
+    " FROM generate;"
+    "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
+    "COMMIT;";
+
+typedef struct fixture {
+    char directory[64];
+    char json[128];
+    esdm_plugin_config config;
+    sqlite__store *store;
+    uint64_t steps;
+    size_t found;
+} fixture;
+
+static void
+change(const fixture *f, const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(f->store->file, &db), SQLITE_OK);
+    int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    if (code != SQLITE_OK)
+        fail_msg("%s: %s", sqlite3_errmsg(db), sql);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int
+setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    esdm_error err = {0};
+    char generate[200];
+    void *store = NULL;
+    (void) snprintf(f->directory, sizeof f->directory, "/tmp/esdm-trees.XXXXXX");
+    if (mkdtemp(f->directory) == NULL)
+        return -1;
+    (void) snprintf(f->json, sizeof f->json, "{\"directory\": \"%s/meta\"}", f->directory);
+    f->config = (esdm_plugin_config){.name = "metadata",
+                                     .json = f->json,
+                                     .path = "metadata",
+                                     .site_id = "0123456789abcdef0123456789abcdef"};
+    assert_int_equal(sqlite__make(&f->config, false, NULL, NULL, &err), ESDM_OK);
+    assert_int_equal(sqlite__open(&f->config, false, &store, &err), ESDM_OK);
+    f->store = store;
+    (void) snprintf(generate, sizeof generate,
+                    "CREATE TABLE generate AS WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL "
+                    "SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n;",
+                    CONTAINERS);
+    change(f, generate);
+    change(f, catalogue);
+    change(f, "DROP TABLE generate");
+    *state = f;
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    fixture *f = *state;
+    char command[100];
+    sqlite__close(f->store);
+    (void) snprintf(command, sizeof command, "rm -rf %s", f->directory);
+    int status = system(command);
+    free(f);
+    return status;
+}
+
+static int
+count_step(void *user)
+{
+    ++*(uint64_t *) user;
+    return 0;
+}
+
+static bool
+count_match(const char *container, const char *path, void *user)
+{
+    (void) container, (void) path;
+    ++*(size_t *) user;
+    return true;
+}
+
+#define NUMBER(key, sign, value)                                                                   \
+    {                                                                                              \
+        .attribute = (key), .op = ESDM_META_##sign, .is_number = true, .number = (value)           \
+    }
+
+/* What "time overlaps 40.5 and box overlaps WEST,41,WEST,41" asks. */
+static void
+ask(fixture *f, double west)
+{
+    const esdm_meta_condition c[] = {
+        NUMBER("@time_min", LT, 40.5),      NUMBER("@time_max", GE, 40.5),
+        NUMBER("@lat_min", LE, 41),         NUMBER("@lat_max", GE, 41),
+        NUMBER("@lon_min", LE, west),       NUMBER("@lon_max", GE, west),
+        NUMBER("@lon_max", GE, west + 360),
+    };
+    const esdm_meta_node nodes[] = {
+        {ESDM_META_ALL, 0, 10},  {ESDM_META_HOLDS, 0, 1}, {ESDM_META_HOLDS, 1, 1},
+        {ESDM_META_HOLDS, 2, 1}, {ESDM_META_HOLDS, 3, 1}, {ESDM_META_ANY, 0, 5},
+        {ESDM_META_ALL, 0, 3},   {ESDM_META_HOLDS, 4, 1}, {ESDM_META_HOLDS, 5, 1},
+        {ESDM_META_HOLDS, 6, 1},
+    };
+    const esdm_meta_expression e = {c, 7, nodes, 10};
+    esdm_error err = {0};
+    for (int turn = 0; turn < 2; turn++) { /* the first one opens the connection */
+        if (turn == 1)
+            sqlite3_progress_handler(f->store->reader.db, 1, count_step, &f->steps);
+        f->steps = f->found = 0;
+        if (sqlite__find_expression(f->store, &e, count_match, &f->found, &err) != ESDM_OK)
+            fail_msg("%s", err.message);
+    }
+    sqlite3_progress_handler(f->store->reader.db, 0, NULL, NULL);
+}
+
+static size_t
+count_of(int west)
+{
+    size_t count = 0;
+    for (int n = 1; n <= CONTAINERS; n++) {
+        int t = n % 97, lat = n % 90, lon = n % 170;
+        count += t >= 39 && t <= 40 && lat >= 40 && lat <= 41 && lon >= west - 1 && lon <= west;
+    }
+    return count;
+}
+
+static void
+test_extent_trees__find_what_the_index_finds(void **state)
+{
+    fixture *f = *state;
+    size_t before[170];
+    uint64_t steps = 0;
+    for (int west = 1; west < 170; west += 24) {
+        ask(f, west);
+        assert_int_equal(f->found, count_of(west));
+        before[west] = f->found;
+        steps = west == 73 ? f->steps : steps;
+    }
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    for (int west = 1; west < 170; west += 24) {
+        ask(f, west);
+        assert_int_equal(f->found, before[west]);
+        if (west == 73) /* what is there before and after it is frequent */
+            assert_true(f->steps < 60000 && f->steps < steps / 3);
+    }
+}
+
+/* Another program knows nothing of the trees. */
+static void
+test_extent_trees__lack_nothing_that_others_changed(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_extent more[] = {
+        {.name = "@time_min", .has_number = true, .number = 40},
+        {.name = "@time_max", .has_number = true, .number = 41},
+    };
+    const double west = 169.5; /* of n % 170 = 169 alone */
+    esdm_error err = {0};
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    ask(f, west);
+    size_t found = f->found;
+    change(f, "UPDATE attribute SET value = 40 WHERE container BETWEEN 1000 AND 1169 "
+              "AND name IN ('@time_min', '@lat_min');"
+              "UPDATE attribute SET value = 41 WHERE container BETWEEN 1000 AND 1169 "
+              "AND name IN ('@time_max', '@lat_max');");
+    ask(f, west);
+    assert_int_equal(f->found, found + 1);
+    /* What waits is entered by those that know: 170, some with each commit. */
+    sqlite__link *link = &f->store->writer;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
+        assert_int_equal(sqlite__extents_put(link, 7, more, 2, false, &err), ESDM_OK);
+        assert_int_equal(sqlite__end_write(f->store, ESDM_OK, &err), ESDM_OK);
+    }
+    int64_t waiting = 0;
+    assert_int_equal(
+        sqlite__query_number(link, "SELECT count(*) FROM extent_changed", &waiting, &err), ESDM_OK);
+    assert_true(waiting < 32);
+    ask(f, west);
+    assert_int_equal(f->found, found + 1);
+    /* What is gone leaves no rows. */
+    change(f, "DELETE FROM attribute WHERE container BETWEEN 1000 AND 1169;"
+              "DELETE FROM container WHERE container BETWEEN 1000 AND 1169;");
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
+        assert_int_equal(sqlite__trees_keep(link, &err), ESDM_OK);
+        assert_int_equal(sqlite__end_write(f->store, ESDM_OK, &err), ESDM_OK);
+    }
+    ask(f, west);
+    assert_int_equal(f->found, found);
+    int64_t rows = 0;
+    assert_int_equal(sqlite__query_number(link,
+                                          "SELECT count(*) + (SELECT count(*) FROM extent_changed) "
+                                          "FROM extent_box",
+                                          &rows, &err),
+                     ESDM_OK);
+    assert_in_range(rows, CONTAINERS - 170, CONTAINERS - 170 + 64);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_extent_trees__find_what_the_index_finds, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__lack_nothing_that_others_changed, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
