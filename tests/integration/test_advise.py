@@ -53,6 +53,22 @@ def test_total__is_what_storing_everything_takes():
                f"{stored} bytes file by file, {together} together")
 
 
+def test_few_blocks__are_all_measured_once():
+    """Two draws of two blocks hit one of them twice half of the time: an estimate without an interval."""
+    with Site() as site:
+        pattern(site, "two.nc", "-s", "2x900x800", "-p", "noise:octaves=4", "-r", "250,300")
+        for seed in range(1, 5):
+            told = advise(site, "--seed", str(seed), "--block", "4", "two.nc", "-a", ACCURACY)
+            share = result(told, "pattern", ACCURACY)["share_of_raw"]
+            expect(share["low"] > 0.8 * share["estimate"] and share["high"] < 1.2 * share["estimate"],
+                   f"seed {seed}: {told}")
+        text = run([tool("esdm-advise"), "--block", "4", "two.nc", "-a", ACCURACY], cwd=site.folder).stdout
+        expect("1 source takes" in text and "blocks of up to 4 MiB were measured" in text, text)
+        text = run([tool("esdm-advise"), "-n", "1", "two.nc", "-a", ACCURACY, "--block", "4"],
+                   cwd=site.folder).stdout
+        expect("one sample tells no interval" in text, text)
+
+
 def test_promises__are_measured():
     with Site() as site:
         pattern(site, "tas.nc", "-s", "8x200x200", "-r", "250,300", "--units", "K", "-l", "0.3")
@@ -175,7 +191,7 @@ def test_bad_input__is_named_and_the_rest_is_advised():
                                          (["NetCDF"], 3, ["empty"]),
                                          (["--confidence"], 2, ["--confidence", "2", "data"]),
                                          (["--error"], 2, ["--error", "x", "data"]),
-                                         (["--block"], 2, ["--block", "1", "data"]),
+                                         (["--block"], 2, ["--block", "4", "data"]),
                                          (["--samples"], 2, ["-n", "0", "data"]),
                                          (["--samples"], 2, ["-n", "-1", "data"]),
                                          (["nonsense"], 2, ["-a", "nonsense=1", "data"]),
@@ -189,6 +205,7 @@ def test_bad_input__is_named_and_the_rest_is_advised():
 
 main(
     test_total__is_what_storing_everything_takes,
+    test_few_blocks__are_all_measured_once,
     test_promises__are_measured,
     test_accuracy_of_other_units__is_told_and_kept_without_loss,
     test_names__are_of_those_variables_alone,

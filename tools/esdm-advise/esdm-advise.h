@@ -87,6 +87,8 @@ guint advise_sample_count(const advise_study *study);
 void advise_survey(advise_study *study, esdm_session *session, bool progress);
 /** Draws and measures `count` samples. Prints what cannot be read. */
 tool_exit advise_draw(advise_study *study, esdm_session *session, guint count, bool progress);
+/** Measures every block once, where there are few. Counts them as advise_draw() does. */
+tool_exit advise_measure_all(advise_study *study, esdm_session *session, bool progress);
 
 /* ---- esdm-advise/measure.c ---------------------------------------------------------------- */
 

@@ -105,11 +105,23 @@ print_row(const char *name, const summary *sum, const char *label)
                   sum->refused > 0 ? "; not for this variable: kept without loss" : "");
 }
 
+/* Whether a block was drawn more than once. */
+static bool
+has_repeats(const advise_study *study)
+{
+    for (guint i = 0; i < study->samples->len; i++)
+        if (((const advise_sample *) g_ptr_array_index(study->samples, i))->again)
+            return true;
+    return false;
+}
+
 static void
 print_totals(const advise_study *study, const advise_price *price)
 {
     g_autofree char *now = tool_bytes(study->total_bytes);
-    (void) printf("\nAll %u sources take %s now", study->sources->len, now);
+    (void) printf(study->sources->len == 1 ? "\n%u source takes %s now"
+                                           : "\nAll %u sources take %s now",
+                  study->sources->len, now);
     if (price->per_tb_year > 0)
         (void) printf(", %.2f %s in %g years", cost_of(price, (double) study->total_bytes),
                       price->currency, price->years);
@@ -120,12 +132,21 @@ print_totals(const advise_study *study, const advise_price *price)
         double half = total.half * (double) study->total_bytes;
         g_autofree char *middle = tool_bytes((uint64_t) bytes);
         g_autofree char *low = tool_bytes((uint64_t) fmax(bytes - half, 0));
-        g_autofree char *high =
-            isfinite(half) ? tool_bytes((uint64_t) (bytes + half)) : g_strdup("any size");
-        (void) printf("  %-22s %s (%s to %s)", candidate_at(study, i)->label, middle, low, high);
+        g_autofree char *high = isfinite(half) ? tool_bytes((uint64_t) (bytes + half)) : NULL;
+        (void) printf("  %-22s %s", candidate_at(study, i)->label, middle);
+        if (isfinite(half))
+            (void) printf(" (%s to %s)", low, high);
+        else
+            (void) printf(" (one sample tells no interval)");
         if (price->per_tb_year > 0)
             (void) printf(", %.2f %s", cost_of(price, bytes), price->currency);
         (void) printf("\n");
+    }
+    if (study->samples->len >= study->blocks && study->missed == 0 && !has_repeats(study)) {
+        (void) printf("All %u blocks of up to %g MiB were measured; intervals are for what depends "
+                      "on how data are cut.\n",
+                      study->samples->len, (double) study->block_bytes / 0x1p20);
+        return;
     }
     (void) printf("Intervals hold with a probability of %g %%, from %u samples of up to %g MiB.\n",
                   study->confidence * 100, study->samples->len,

@@ -362,6 +362,56 @@ sample_source(drawing *d, const advise_source *source, guint draws)
     cp_close(&end);
 }
 
+/* Every block of one source, once. */
+static void
+measure_source(drawing *d, const advise_source *source)
+{
+    cp_end end;
+    g_autoptr(cp_model) model = NULL;
+    esdm_error err = {0};
+    double raw_bytes = 0;
+    esdm_status status = open_source(source, d->session, &end, &model, &err);
+    if (status == ESDM_OK)
+        status = advise_find_auxiliary(d->lab, model, &err);
+    for (guint i = 0; status == ESDM_OK && i < model->datasets->len; i++)
+        raw_bytes += raw_bytes_of(g_ptr_array_index(model->datasets, i));
+    for (guint i = 0; status == ESDM_OK && i < model->datasets->len; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        cp_slab slab;
+        if (raw_bytes_of(dataset) <= 0)
+            continue;
+        cp_slab_init_of(&slab, dataset, d->study->block_bytes);
+        while (status == ESDM_OK && cp_slab_next(&slab)) {
+            status = sample_block(d, &end, dataset, &slab, source, raw_bytes, &err);
+            tool_progress_show(&d->progress, (double) ++d->done / d->count, source->name);
+        }
+    }
+    if (status != ESDM_OK) {
+        d->study->missed++;
+        tool_error("%s", err.message);
+    }
+    advise_lab_leave(d->lab);
+    cp_close(&end);
+}
+
+tool_exit
+advise_measure_all(advise_study *study, esdm_session *session, bool progress)
+{
+    drawing d = {.study = study, .session = session, .count = (guint) MAX(study->blocks, 1)};
+    esdm_error err = {0};
+    esdm_status status = advise_lab_open(&d.lab, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    d.measured = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    tool_progress_start(&d.progress, progress);
+    for (guint i = 0; i < study->sources->len; i++)
+        measure_source(&d, g_ptr_array_index(study->sources, i));
+    tool_progress_end(&d.progress);
+    g_hash_table_unref(d.measured);
+    advise_lab_close(d.lab);
+    return TOOL_OK;
+}
+
 tool_exit
 advise_draw(advise_study *study, esdm_session *session, guint count, bool progress)
 {

@@ -320,6 +320,9 @@ print_sentences(const char *mark, const char *text)
     g_strfreev(words);
 }
 
+/* What starting and ending takes may hide the rest of shorter runs. */
+#define SHORT_S 1.0
+
 static void
 print_advice(const run *r)
 {
@@ -332,6 +335,9 @@ print_advice(const run *r)
                       "looks wasteful.\n",
                       time, 100 * io / wall(r));
         g_free(time);
+        if (wall(r) < SHORT_S)
+            (void) printf("  The run is too short to tell what long ones wait for: take one with "
+                          "more steps or data.\n");
     }
     for (guint i = 0; i < r->advice->len && i < ADVICE; i++) {
         const advice *a = r->advice->pdata[i];

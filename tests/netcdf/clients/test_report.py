@@ -57,6 +57,12 @@ def leftovers():
     return {f for f in found if not pathlib.Path("/proc", f.name.split("-")[2]).exists()}
 
 
+def test_short_run__is_said_to_tell_little():
+    with Folder() as folder:
+        text = reported("head", "-c", "4096", folder.file, options=("--report",)).stderr
+        expect("What would help most\n  Nothing" in text and "too short to tell" in text, text)
+
+
 def test_patterns_and_bytes():
     with Folder() as folder:
         for count, size, stride, said in ((300, 1000, 1000, "sequential"),
@@ -185,7 +191,8 @@ def test_ranks_make_one_report():
                 expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
 
 
-main(test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
+main(test_short_run__is_said_to_tell_little, test_patterns_and_bytes, test_other_processes,
+     test_netcdf_programs,
      test_advice_names_what_took_the_time, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report)
