@@ -5,8 +5,9 @@
  * of the slowest rank.
  *
  *     write       steps by collective calls; with create and close
- *     read        all steps of the band in one call; with open and close
- *     commit      `count` times a small record and nc_sync()
+ *     model       computes `count` ms of processor time before each step, on one thread; with
+ * create and close. Ranks meet at the steps alone read        all steps of the band in one call;
+ * with open and close commit      `count` times a small record and nc_sync()
  */
 
 #include <mpi.h>
@@ -96,6 +97,47 @@ write_variable(const bench *b)
 }
 
 static double
+processor_seconds(void)
+{
+    struct timespec t;
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
+}
+
+/* Changes all values of the step as long as it has to, and leaves them as they were. */
+static void
+compute(const bench *b, size_t step, float *step_values)
+{
+    double end = processor_seconds() + (double) b->count * 1e-3;
+    while (processor_seconds() < end) {
+        for (size_t i = 0; i < STEP_ELEMS / 8; i++)
+            step_values[i] = step_values[i] * 0.5f + 1.0f;
+    }
+    fill_step(step, step_values);
+}
+
+static double
+run_model(const bench *b)
+{
+    size_t levels = LEVELS / (size_t) ranks;
+    size_t first = levels * (size_t) rank;
+    float *step_values = touched(STEP_ELEMS * sizeof *step_values);
+    int ncid;
+    int var;
+    double t = together();
+    make(b, b->steps, LEVELS, &ncid, &var);
+    for (size_t step = 0; step < b->steps; step++) {
+        compute(b, step, step_values);
+        nc(nc_put_vara_float(ncid, var, (const size_t[]){step, first, 0, 0},
+                             (const size_t[]){1, levels, LAT, LON},
+                             step_values + first * LAT * LON));
+    }
+    nc(nc_close(ncid));
+    free(step_values);
+    return since(t);
+}
+
+static double
 read_variable(const bench *b)
 {
     size_t levels = LEVELS / (size_t) ranks;
@@ -149,6 +191,8 @@ main(int argc, char **argv)
     init_field();
     if (strcmp(b.task, "write") == 0)
         seconds = write_variable(&b);
+    else if (strcmp(b.task, "model") == 0)
+        seconds = run_model(&b);
     else if (strcmp(b.task, "read") == 0)
         seconds = read_variable(&b);
     else if (strcmp(b.task, "commit") == 0)
