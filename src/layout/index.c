@@ -15,7 +15,6 @@ esdm__index_new(uint32_t rank)
     if (index == NULL)
         return NULL;
     index->rank = rank;
-    esdm__records_init(&index->pending, rank);
     return index;
 }
 
@@ -28,12 +27,16 @@ esdm__index_names(esdm__index *index)
 }
 
 static void
-free_directory(esdm__directory *directory)
+free_directory(esdm__index *index)
 {
+    esdm__directory *directory = index->directory;
+    if (directory == NULL)
+        return;
     free(directory->slots);
     free(directory->boxes);
     free(directory->bounds);
-    *directory = (esdm__directory){0};
+    free(directory);
+    index->directory = NULL;
 }
 
 void
@@ -42,7 +45,7 @@ esdm__index_free(esdm__index *index)
     if (index == NULL)
         return;
     esdm__index_forget_pages(index);
-    free_directory(&index->directory);
+    free_directory(index);
     esdm__index_drop_pending(index);
     esdm__packs_unref(index->packs);
     free(index);
@@ -88,7 +91,7 @@ lower_slot(const esdm__directory *directory, uint64_t page)
 esdm__slot *
 esdm__index_slot(const esdm__index *index, uint64_t page)
 {
-    const esdm__directory *directory = &index->directory;
+    const esdm__directory *directory = esdm__index_pages(index);
     uint32_t i = lower_slot(directory, page);
     return i < directory->count && directory->slots[i].entry.page == page ? &directory->slots[i]
                                                                           : NULL;
@@ -174,7 +177,11 @@ esdm__index_add_page(esdm__index *index, const esdm_meta_page *page, esdm_error 
     esdm_status st = check_entry(index, page, err);
     if (st != ESDM_OK)
         return st;
-    esdm__directory *directory = &index->directory;
+    if (index->directory == NULL)
+        index->directory = calloc(1, sizeof *index->directory);
+    esdm__directory *directory = index->directory;
+    if (directory == NULL)
+        return esdm__error_nomem(err, sizeof *directory, "the directory of index pages");
     uint32_t at = lower_slot(directory, page->page);
     if (at < directory->count && directory->slots[at].entry.page == page->page)
         return ESDM_OK; /* pages never change */
@@ -191,7 +198,7 @@ unload(esdm__index *index, esdm__slot *slot)
     if (slot->loaded == NULL)
         return;
     index->memory_bytes -= slot->loaded->memory_bytes;
-    index->directory.loaded--;
+    index->directory->loaded--;
     esdm__page_unref(slot->loaded);
     slot->loaded = NULL;
 }
@@ -199,12 +206,14 @@ unload(esdm__index *index, esdm__slot *slot)
 void
 esdm__index_forget_pages(esdm__index *index)
 {
-    esdm__directory *directory = &index->directory;
+    esdm__directory *directory = index->directory;
+    index->incomplete = false;
+    if (directory == NULL)
+        return;
     for (uint32_t i = 0; i < directory->count; i++)
         unload(index, &directory->slots[i]);
     directory->count = 0;
     esdm__forest_clear(&directory->forest);
-    index->incomplete = false;
 }
 
 bool
@@ -215,7 +224,7 @@ esdm__index_page_entry(const esdm__index *index, uint64_t page, esdm_meta_page *
         return false;
     *ret_entry = slot->entry;
     ret_entry->box =
-        index->directory.boxes + (size_t) (slot - index->directory.slots) * 2 * index->rank;
+        index->directory->boxes + (size_t) (slot - index->directory->slots) * 2 * index->rank;
     return true;
 }
 
@@ -291,7 +300,7 @@ esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded, esdm_e
     }
     slot->loaded = loaded;
     slot->last_use = ++index->clock;
-    index->directory.loaded++;
+    index->directory->loaded++;
     index->memory_bytes += loaded->memory_bytes;
     return ESDM_OK;
 }
@@ -348,9 +357,9 @@ esdm__index_missing(const esdm__index *index, const esdm__box *box, uint64_t **r
                     size_t *ret_count, esdm_error *err)
 {
     /* The forest is a cache of the directory; the caller's lock covers it as well. */
-    esdm__directory *directory = (esdm__directory *) &index->directory;
+    esdm__directory *directory = index->directory;
     missing m = {.directory = directory};
-    if (directory->loaded < directory->count && !esdm__box_is_empty(box)) {
+    if (directory != NULL && directory->loaded < directory->count && !esdm__box_is_empty(box)) {
         uint64_t request[2 * ESDM_MAX_RANK];
         esdm__bounds_from_box(request, box);
         if (!esdm__forest_query(&directory->forest, index->rank, directory->bounds,
@@ -375,15 +384,17 @@ esdm__index_memory_bytes(const esdm__index *index)
 size_t
 esdm__index_directory_bytes(const esdm__index *index)
 {
-    const esdm__directory *directory = &index->directory;
+    const esdm__directory *directory = index->directory;
+    if (directory == NULL)
+        return 0;
     size_t each = sizeof *directory->slots + (size_t) 4 * index->rank * sizeof(uint64_t);
-    return directory->capacity * each;
+    return sizeof *directory + directory->capacity * each;
 }
 
 bool
 esdm__index_is_idle(const esdm__index *index)
 {
-    return index->pending.count == 0 && index->others == NULL;
+    return esdm__index_pending(index)->count == 0 && index->others == NULL;
 }
 
 size_t
@@ -396,11 +407,11 @@ bool
 esdm__index_release(esdm__index *index)
 {
     esdm__index_evict(index, 0);
-    if (index->directory.loaded > 0 || index->incomplete)
+    if (esdm__index_pages(index)->loaded > 0 || index->incomplete)
         return false;
     esdm__index_forget_pages(index);
-    free_directory(&index->directory);
-    if (index->pending.count == 0 && index->others == NULL) {
+    free_directory(index);
+    if (esdm__index_is_idle(index)) {
         esdm__packs_unref(index->packs); /* plans have references of their own */
         index->packs = NULL;
     }
@@ -418,8 +429,8 @@ by_last_use(const void *a, const void *b)
 void
 esdm__index_evict(esdm__index *index, size_t keep_bytes)
 {
-    esdm__directory *directory = &index->directory;
-    if (index->memory_bytes <= keep_bytes || directory->loaded == 0)
+    esdm__directory *directory = index->directory;
+    if (index->memory_bytes <= keep_bytes || directory == NULL || directory->loaded == 0)
         return;
     esdm__slot **slots = malloc(directory->loaded * sizeof(esdm__slot *));
     if (slots == NULL)
@@ -452,8 +463,8 @@ is_merged(const esdm__page_set *set, uint64_t page)
 static void
 drop_merged(esdm__index *index, const esdm__page_set *set)
 {
-    esdm__directory *directory = &index->directory;
-    if (set->nmerged == 0)
+    esdm__directory *directory = index->directory;
+    if (set->nmerged == 0 || directory == NULL)
         return;
     size_t numbers = 2 * (size_t) index->rank;
     uint32_t kept = 0;
@@ -485,7 +496,8 @@ page_of_set(const esdm__index *index, const esdm__page_set *set, size_t i, uint3
     esdm__page *loaded = NULL;
     if (!page->absolute && entry->added < ESDM__SEQUENCE_PENDING >> 32 &&
         first + page->records <= set->nordered)
-        return esdm__page_of_records(entry, &index->pending, set->order + first, page->data);
+        return esdm__page_of_records(entry, esdm__index_pending(index), set->order + first,
+                                     page->data);
     return esdm__page_decode(entry, page->data, page->bytes, &loaded, NULL) == ESDM_OK ? loaded
                                                                                        : NULL;
 }

@@ -31,25 +31,43 @@ typedef struct esdm__directory {
     esdm__forest forest;
 } esdm__directory;
 
-struct esdm__index {
-    uint32_t rank;
-    bool incomplete; /* a committed page could not be entered: no answer would be right */
-    uint64_t clock;
-    size_t memory_bytes; /* of loaded pages */
-    esdm__packs *packs;  /* NULL: nothing was interned yet */
-    esdm__directory directory;
-    esdm__records pending; /* sequence: ESDM__SEQUENCE_PENDING | order */
-    uint64_t next_order;   /* of the pending fragment that is added next */
-    esdm__forest pending_forest;
-    struct esdm__others *others; /* owned; NULL: none */
-    bool frees_little;           /* see esdm__index_free_little() */
-};
-
-/** Pending fragments of other writers; sequences as of our own. */
-typedef struct esdm__others {
+/** Pending fragments. Sequence: ESDM__SEQUENCE_PENDING | order. */
+typedef struct esdm__pending {
     esdm__records records;
     esdm__forest forest;
-} esdm__others;
+} esdm__pending;
+
+/** Very many datasets have one: what most do not need is made when it is needed. */
+struct esdm__index {
+    uint32_t rank;
+    bool incomplete;   /* a committed page could not be entered: no answer would be right */
+    bool frees_little; /* see esdm__index_free_little() */
+    uint64_t clock;
+    size_t memory_bytes;        /* of loaded pages */
+    esdm__packs *packs;         /* NULL: nothing was interned yet */
+    esdm__directory *directory; /* owned; NULL: no page is known */
+    esdm__pending *own;         /* owned; NULL: none */
+    esdm__pending *others;      /* of other writers; the same */
+    uint64_t next_order;        /* of the pending fragment that is added next */
+};
+
+static inline const esdm__directory *
+esdm__index_pages(const esdm__index *index)
+{
+    static const esdm__directory none = {0};
+    return index->directory != NULL ? index->directory : &none;
+}
+
+/** The pending fragments of this writer. */
+static inline const esdm__records *
+esdm__index_pending(const esdm__index *index)
+{
+    static const esdm__records none = {0};
+    return index->own != NULL ? &index->own->records : &none;
+}
+
+/** Makes room for pending fragments. NULL: out of memory. */
+esdm__records *esdm__index_need_pending(const esdm__index *index, esdm__pending **place);
 
 /** Where the index keeps names and descriptions, made at first use. NULL: out of memory. */
 esdm__packs *esdm__index_names(esdm__index *index);

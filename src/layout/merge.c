@@ -21,7 +21,7 @@ esdm_status
 esdm__index_merge_candidates(const esdm__index *index, uint64_t **ret_pages, size_t *ret_count,
                              esdm_error *err)
 {
-    const esdm__directory *directory = &index->directory;
+    const esdm__directory *directory = esdm__index_pages(index);
     uint32_t pages_of[ESDM__LEVEL_FULL] = {0};
     for (uint32_t i = 0; i < directory->count; i++) {
         if (directory->slots[i].entry.level < ESDM__LEVEL_FULL)
@@ -296,12 +296,13 @@ esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t f
 esdm_status
 esdm__pages_encode_own(esdm__page_set *set, const esdm__index *index, esdm_error *err)
 {
-    if (index->pending.count == 0)
+    const esdm__records *pending = esdm__index_pending(index);
+    if (pending->count == 0)
         return ESDM_OK;
-    esdm_status st = esdm__records_order(&index->pending, 0, &set->order, &set->nordered, err);
-    return st != ESDM_OK ? st
-                         : esdm__pages_encode_ordered(set, &index->pending, set->order,
-                                                      set->nordered, false, err);
+    esdm_status st = esdm__records_order(pending, 0, &set->order, &set->nordered, err);
+    return st != ESDM_OK
+               ? st
+               : esdm__pages_encode_ordered(set, pending, set->order, set->nordered, false, err);
 }
 
 uint64_t *
@@ -393,7 +394,7 @@ esdm__index_encode_pending(const esdm__index *index, uint32_t first, esdm__page_
                            esdm_error *err)
 {
     esdm__page_set set = {0};
-    esdm_status st = esdm__pages_encode(&set, &index->pending, first, false, err);
+    esdm_status st = esdm__pages_encode(&set, esdm__index_pending(index), first, false, err);
     if (st != ESDM_OK) {
         esdm__page_set_clear(&set);
         return st;

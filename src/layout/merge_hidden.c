@@ -33,7 +33,7 @@ least_bytes(const esdm__index *index)
 static uint64_t
 pending_hull(const esdm__index *index, uint64_t *hull)
 {
-    const esdm__records *pending = &index->pending;
+    const esdm__records *pending = esdm__index_pending(index);
     uint64_t raw_bytes = 0;
     for (uint32_t i = 0; i < pending->count; i++) {
         const uint64_t *bounds = esdm__records_bounds(pending, i);
@@ -50,14 +50,15 @@ esdm_status
 esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, size_t *ret_count,
                               esdm_error *err)
 {
-    const esdm__directory *directory = &index->directory;
+    const esdm__directory *directory = esdm__index_pages(index);
+    size_t pending = esdm__index_pending_count(index);
     uint64_t hull[2 * ESDM_MAX_RANK];
     uint64_t stored_bytes = 0;
     uint64_t raw_bytes = 0;
     size_t n = 0;
     *ret_pages = NULL;
     *ret_count = 0;
-    if (index->pending.count == 0 || index->pending.count > PENDING_MAX || directory->count == 0)
+    if (pending == 0 || pending > PENDING_MAX || directory->count == 0)
         return ESDM_OK;
     uint64_t pending_bytes = pending_hull(index, hull);
     uint64_t *pages = malloc(HIDDEN_PAGES_MAX * sizeof *pages);
@@ -130,7 +131,7 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
         st = esdm__page_collect(index, merge[i], &all, err);
     uint32_t committed = all.count;
     /* Pending ones come behind the others: they hide, and are not encoded. */
-    if (st == ESDM_OK && committed > 0 && !esdm__records_append(&all, &index->pending))
+    if (st == ESDM_OK && committed > 0 && !esdm__records_append(&all, esdm__index_pending(index)))
         st = esdm__error_nomem(err, all.count * sizeof *all.items, "merged index pages");
     if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
         st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");

@@ -78,6 +78,18 @@ check_pending(const esdm__index *index, const esdm__fragment *fragment, esdm_err
                         : esdm__error_set(err, ESDM_EINVAL, "fragment cannot be indexed: %s", what);
 }
 
+esdm__records *
+esdm__index_need_pending(const esdm__index *index, esdm__pending **place)
+{
+    if (*place == NULL) {
+        *place = calloc(1, sizeof **place);
+        if (*place == NULL)
+            return NULL;
+        esdm__records_init(&(*place)->records, index->rank);
+    }
+    return &(*place)->records;
+}
+
 static bool
 add_record(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
            const esdm__record *item, const esdm__fragment *fragment)
@@ -116,7 +128,8 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     uint64_t bounds[2 * ESDM_MAX_RANK];
     esdm__bounds_from_box(bounds, &fragment->box);
     const uint64_t *stride = fragment->strided ? fragment->stride : NULL;
-    if (!add_record(&index->pending, bounds, stride, &item, fragment))
+    esdm__records *records = esdm__index_need_pending(index, &index->own);
+    if (records == NULL || !add_record(records, bounds, stride, &item, fragment))
         return esdm__error_nomem(err, sizeof item, "the record of a fragment; commit more often");
     index->next_order++;
     return ESDM_OK;
@@ -130,9 +143,10 @@ esdm__index_move_pack(esdm__index *index, const char *pack, const char *from, co
     const esdm__pack_name *new = esdm__index_pack(index, to, pack);
     if (old == NULL || new == NULL)
         return esdm__error_nomem(err, sizeof *new, "the fragment index");
-    for (uint32_t i = 0; i < index->pending.count; i++) {
-        if (index->pending.items[i].pack == old)
-            index->pending.items[i].pack = new;
+    const esdm__records *pending = esdm__index_pending(index);
+    for (uint32_t i = 0; i < pending->count; i++) {
+        if (pending->items[i].pack == old)
+            pending->items[i].pack = new;
     }
     return ESDM_OK;
 }
@@ -141,8 +155,9 @@ bool
 esdm__index_needs_pack(const esdm__index *index, const char *pack)
 {
     const esdm__pack_name *other = NULL; /* neighbours lie in the same one */
-    for (uint32_t i = 0; i < index->pending.count; i++) {
-        const esdm__pack_name *name = index->pending.items[i].pack;
+    const esdm__records *pending = esdm__index_pending(index);
+    for (uint32_t i = 0; i < pending->count; i++) {
+        const esdm__pack_name *name = pending->items[i].pack;
         if (name != NULL && name != other && strcmp(name->pack, pack) == 0)
             return true;
         other = name;
@@ -153,10 +168,11 @@ esdm__index_needs_pack(const esdm__index *index, const char *pack)
 void
 esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns, uint32_t next)
 {
+    const esdm__records *pending = esdm__index_pending(index);
     for (size_t k = 0; k < nruns; k++) {
-        uint32_t end = k + 1 < nruns ? runs[k + 1].first : index->pending.count;
+        uint32_t end = k + 1 < nruns ? runs[k + 1].first : pending->count;
         for (uint32_t i = runs[k].first; i < end; i++)
-            index->pending.items[i].sequence =
+            pending->items[i].sequence =
                 ESDM__SEQUENCE_PENDING | ((uint64_t) runs[k].base + i - runs[k].first);
     }
     index->next_order = next;
@@ -167,7 +183,9 @@ esdm__index_drop_lost(esdm__index *index, bool (*is_lost)(void *user, const char
                       void (*dropped)(void *user, const esdm__fragment *fragment, uint32_t number),
                       void *user)
 {
-    esdm__records *records = &index->pending;
+    if (index->own == NULL)
+        return;
+    esdm__records *records = &index->own->records;
     const esdm__pack_name *known = NULL; /* neighbours lie in the same pack */
     bool lost = false;
     uint32_t kept = 0;
@@ -187,14 +205,14 @@ esdm__index_drop_lost(esdm__index *index, bool (*is_lost)(void *user, const char
         kept++;
     }
     if (kept < records->count)
-        esdm__forest_clear(&index->pending_forest);
+        esdm__forest_clear(&index->own->forest);
     records->count = kept;
 }
 
 size_t
 esdm__index_pending_count(const esdm__index *index)
 {
-    return index->pending.count;
+    return esdm__index_pending(index)->count;
 }
 
 void
@@ -203,8 +221,9 @@ esdm__index_pending_visit(const esdm__index *index,
 {
     esdm__fragment fragment;
     bool more = true;
-    for (uint32_t i = 0; i < index->pending.count && more; i++) {
-        esdm__records_fragment(&index->pending, i, &fragment);
+    const esdm__records *pending = esdm__index_pending(index);
+    for (uint32_t i = 0; i < pending->count && more; i++) {
+        esdm__records_fragment(pending, i, &fragment);
         more = visit(&fragment, user);
     }
 }
@@ -212,7 +231,7 @@ esdm__index_pending_visit(const esdm__index *index,
 bool
 esdm__index_pending_statistics(const esdm__index *index, esdm__statistics *total)
 {
-    const esdm__records *r = &index->pending;
+    const esdm__records *r = esdm__index_pending(index);
     esdm__statistics all = *total;
     if (r->statistics == NULL)
         return r->count == 0;
@@ -229,21 +248,26 @@ esdm__index_pending_statistics(const esdm__index *index, esdm__statistics *total
 size_t
 esdm__index_pending_inline_bytes(const esdm__index *index)
 {
-    return index->pending.inline_bytes;
+    return esdm__index_pending(index)->inline_bytes;
+}
+
+static void
+free_pending(esdm__pending *pending)
+{
+    if (pending == NULL)
+        return;
+    esdm__forest_clear(&pending->forest);
+    esdm__records_clear(&pending->records);
+    free(pending);
 }
 
 void
 esdm__index_drop_pending(esdm__index *index)
 {
-    esdm__forest_clear(&index->pending_forest);
-    esdm__records_clear(&index->pending);
+    free_pending(index->own);
+    free_pending(index->others);
+    index->own = index->others = NULL;
     index->next_order = 0;
-    if (index->others == NULL)
-        return;
-    esdm__forest_clear(&index->others->forest);
-    esdm__records_clear(&index->others->records);
-    free(index->others);
-    index->others = NULL;
 }
 
 /* Pending fragments of other writers */
@@ -263,18 +287,6 @@ esdm__page_entry(const esdm_meta_new_page *page)
 }
 
 /* Made at first use; NULL: out of memory. */
-static esdm__records *
-records_of_others(esdm__index *index)
-{
-    if (index->others == NULL) {
-        index->others = calloc(1, sizeof *index->others);
-        if (index->others == NULL)
-            return NULL;
-        esdm__records_init(&index->others->records, index->rank);
-    }
-    return &index->others->records;
-}
-
 esdm_status
 esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm_error *err)
 {
@@ -286,7 +298,7 @@ esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm
     if (st != ESDM_OK)
         return st;
     const esdm__records *from = &decoded->records;
-    esdm__records *to = records_of_others(index);
+    esdm__records *to = esdm__index_need_pending(index, &index->others);
     bool ok = to != NULL && esdm__index_intern(index, decoded) &&
               esdm__records_reserve(to, from->count, from->inline_bytes);
     for (uint32_t i = 0; ok && i < from->count; i++) {

@@ -79,7 +79,7 @@ static bool
 search_page(uint32_t at, void *user)
 {
     hits *h = user;
-    esdm__slot *slot = &h->index->directory.slots[at];
+    esdm__slot *slot = &h->index->directory->slots[at];
     if (slot->loaded == NULL) {
         h->unloaded = slot;
         return false;
@@ -95,14 +95,17 @@ search(hits *h, esdm_error *err)
 {
     esdm__index *index = h->index;
     index->clock++;
-    bool ok = esdm__forest_query(&index->directory.forest, index->rank, index->directory.bounds,
-                                 index->directory.count, h->bounds, search_page, h);
+    esdm__directory *directory = index->directory;
+    bool ok =
+        directory == NULL || esdm__forest_query(&directory->forest, index->rank, directory->bounds,
+                                                directory->count, h->bounds, search_page, h);
     h->page = NULL;
-    h->records = &index->pending;
-    if (ok)
-        ok = esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
-                                index->pending.count, h->bounds, add_hit, h);
-    esdm__others *others = index->others;
+    esdm__pending *own = index->own;
+    h->records = own != NULL ? &own->records : NULL;
+    if (ok && own != NULL && own->records.count > 0)
+        ok = esdm__forest_query(&own->forest, index->rank, own->records.bounds, own->records.count,
+                                h->bounds, add_hit, h);
+    esdm__pending *others = index->others;
     h->records = others != NULL ? &others->records : NULL;
     if (ok && others != NULL && others->records.count > 0)
         ok = esdm__forest_query(&others->forest, index->rank, others->records.bounds,
@@ -542,16 +545,18 @@ count_page(uint32_t at, void *user)
 size_t
 esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
 {
-    esdm__directory *directory = &index->directory;
+    esdm__directory *directory = index->directory;
     counter c = {.directory = directory, .rank = index->rank, .limit = limit};
     if (box->rank != index->rank || esdm__box_is_empty(box) || limit == 0)
         return 0;
     esdm__bounds_from_box(c.bounds, box);
-    if (esdm__forest_query(&directory->forest, index->rank, directory->bounds, directory->count,
-                           c.bounds, count_page, &c))
-        (void) esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
-                                  index->pending.count, c.bounds, count_record, &c);
-    esdm__others *others = index->others;
+    esdm__pending *own = index->own;
+    if ((directory == NULL || esdm__forest_query(&directory->forest, index->rank, directory->bounds,
+                                                 directory->count, c.bounds, count_page, &c)) &&
+        own != NULL && own->records.count > 0)
+        (void) esdm__forest_query(&own->forest, index->rank, own->records.bounds,
+                                  own->records.count, c.bounds, count_record, &c);
+    esdm__pending *others = index->others;
     if (c.count < limit && others != NULL && others->records.count > 0)
         (void) esdm__forest_query(&others->forest, index->rank, others->records.bounds,
                                   others->records.count, c.bounds, count_record, &c);

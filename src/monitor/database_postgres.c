@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * Records in a PostgreSQL database. Nothing here blocks: what a server does not take is waited for
- * by poll(), until that is given up.
+ * Records in a PostgreSQL database. Nothing here blocks a program: what a server does not take is
+ * waited for by poll(), until that is given up.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/plain_locale.h"
 #include "monitor/database.h"
 #include "monitor/libpq.h"
 
@@ -209,6 +214,118 @@ wrong_url(const connection *c, esdm_error *err)
                            c->label);
 }
 
+/* A connection that another thread begins: libpq looks the host's name up at once, which can take
+ * minutes. It belongs to both threads; who leaves last frees it. */
+typedef struct beginning {
+    const esdm__libpq *pq;
+    esdm__pg_conn *conn;
+    char *place;
+    sem_t ended;
+    atomic_bool left; /* by one of them */
+} beginning;
+
+static void
+leave_beginning(beginning *b)
+{
+    if (!atomic_exchange(&b->left, true))
+        return;
+    esdm__descriptors_moving(true);
+    if (b->conn != NULL)
+        b->pq->finish(b->conn);
+    esdm__descriptors_moving(false);
+    (void) sem_destroy(&b->ended);
+    free(b->place);
+    free(b);
+}
+
+static void *
+begin(void *argument)
+{
+    beginning *b = argument;
+    const char *const keywords[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
+    const char *const values[] = {b->place, "esdm-monitor", "UTF8", NULL};
+    esdm__plain_locale locale;
+    bool plain = esdm__plain_locale_enter(&locale, NULL) == ESDM_OK;
+    esdm__descriptors_moving(true);
+    b->conn = b->pq->connect_start(keywords, values, 1);
+    esdm__descriptors_moving(false);
+    if (plain)
+        esdm__plain_locale_leave(&locale);
+    (void) sem_post(&b->ended);
+    leave_beginning(b);
+    return NULL;
+}
+
+static beginning *
+new_beginning(const connection *c, const char *place)
+{
+    beginning *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return NULL;
+    b->pq = c->pq;
+    b->place = strdup(place);
+    if (b->place != NULL && sem_init(&b->ended, 0, 0) == 0)
+        return b;
+    free(b->place);
+    free(b);
+    return NULL;
+}
+
+/* Its signals are the program's other threads'. */
+static bool
+run_apart(beginning *b)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool runs = pthread_create(&thread, NULL, begin, b) == 0;
+    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (runs)
+        (void) pthread_detach(thread);
+    return runs;
+}
+
+/* False: it is not waited for any more. */
+static bool
+wait_for_beginning(const connection *c, beginning *b)
+{
+    for (;;) {
+        struct timespec until;
+        (void) clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += POLL_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (sem_timedwait(&b->ended, &until) == 0)
+            return true;
+        if ((c->give_up != NULL && atomic_load(c->give_up)) || esdm__monitor_now_ns() > c->until_ns)
+            return false;
+    }
+}
+
+static esdm_status
+begin_connection(connection *c, const char *place, esdm_error *err)
+{
+    beginning *b = new_beginning(c, place);
+    if (b == NULL)
+        return esdm__error_nomem(err, sizeof *b, "a connection");
+    if (!run_apart(b)) {
+        atomic_store(&b->left, true);
+        leave_beginning(b);
+        return esdm__error_set(err, ESDM_ENOMEM, "%s: no thread can be started", c->label);
+    }
+    bool ended = wait_for_beginning(c, b);
+    if (ended) {
+        c->conn = b->conn;
+        b->conn = NULL;
+    }
+    leave_beginning(b);
+    if (!ended)
+        return esdm__error_set(err, ESDM_ETIMEDOUT, "%s: the name of the host is not found",
+                               c->label);
+    return c->conn != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof *c, "a connection");
+}
+
 static esdm_status
 connect_now(connection *c, const char *place, esdm_error *err)
 {
@@ -218,11 +335,9 @@ connect_now(connection *c, const char *place, esdm_error *err)
     if (at != NULL &&
         at != memrchr(user, '@', bytes)) /* of the password, a part would be the host */
         return wrong_url(c, err);
-    const char *const keywords[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
-    const char *const values[] = {place, "esdm-monitor", "UTF8", NULL};
-    c->conn = c->pq->connect_start(keywords, values, 1);
-    if (c->conn == NULL)
-        return esdm__error_nomem(err, sizeof *c, "a connection");
+    esdm_status status = begin_connection(c, place, err);
+    if (status != ESDM_OK)
+        return status;
     int state = c->pq->status(c->conn) == ESDM__PG_CONNECTION_BAD ? ESDM__PG_POLLING_FAILED
                                                                   : ESDM__PG_POLLING_WRITING;
     while (state != ESDM__PG_POLLING_OK && state != ESDM__PG_POLLING_FAILED) {

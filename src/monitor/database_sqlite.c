@@ -228,8 +228,10 @@ set_up(connection *c, bool reads, esdm_error *err)
     (void) sqlite3_busy_handler(c->db, wait_for_lock, c);
     /* Records survive the end of the program; what a power cut takes are the last ones. Where a
      * file system has no shared memory the journal stays what it is. */
-    if (!reads)
-        (void) run(c, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    if (!reads) {
+        (void) run(c, "PRAGMA synchronous = NORMAL"); /* whether or not there is a WAL */
+        (void) run(c, "PRAGMA journal_mode = WAL");
+    }
     if (!format_of(c, &format))
         return failed(c, "its records cannot be read", err);
     if (format == 0 && reads)

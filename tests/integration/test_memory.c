@@ -220,7 +220,7 @@ write_very_many_datasets(esdm_session *session)
     enum {
         NAMED = 225,
         DESCRIBED = 305,
-        WRITTEN = 1190,
+        WRITTEN = 830,
         COMMITTED = 460,
         READ_AGAIN = 680,
         OPENED = 540,

@@ -32,7 +32,8 @@ note(void *user, const esdm__fragment *fragment, uint32_t number)
     if (fragment->strided)
         (void) !esdm_dataspace_set_stride(&space, fragment->stride, NULL);
     esdm__failed_note(&d->io->failed, &space, d->why);
-    esdm__epochs_drop(&d->io->epochs, number);
+    if (d->io->epochs != NULL)
+        esdm__epochs_drop(d->io->epochs, number);
     d->any = true;
 }
 

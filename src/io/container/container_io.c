@@ -257,7 +257,7 @@ esdm__io_give_up_failed(esdm_container *container)
             continue;
         (void) pthread_mutex_lock(&io->write_lock);
         given_up += esdm__dataset_give_up_boxes(dataset, io);
-        given_up += io->failed.count != SIZE_MAX ? io->failed.count : 1;
+        given_up += esdm__failed_count(&io->failed);
         esdm__failed_clear(&io->failed);
         (void) pthread_mutex_unlock(&io->write_lock);
         esdm__dataset_io_put(dataset);

@@ -160,12 +160,14 @@ esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error
 }
 
 /* Blocks of mode archive. Codecs make 32-bit numbers of all that is shorter. */
-static uint64_t
+static uint32_t
 archive_block_bytes(const esdm_session *session, const esdm__dataset_io *io)
 {
     size_t bytes = io->elements.bytes < 4 ? io->elements.bytes : 4;
     uint64_t scaled = session->archive_block_bytes / 4 * bytes;
-    return scaled > ESDM__ARCHIVE_BLOCK_LEAST ? scaled : ESDM__ARCHIVE_BLOCK_LEAST;
+    if (scaled > UINT32_MAX)
+        return UINT32_MAX;
+    return (uint32_t) (scaled > ESDM__ARCHIVE_BLOCK_LEAST ? scaled : ESDM__ARCHIVE_BLOCK_LEAST);
 }
 
 void
@@ -180,26 +182,58 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
     io->block_bytes = archive ? archive_block_bytes(session, io) : 0;
     if (io->block_bytes > preferred && !session->site->engine.fragment_stated)
         preferred = io->block_bytes;
-    io->preferred_bytes = preferred;
-    io->minimum_bytes = archive ? preferred : preferred / 4;
-    if (!archive && io->minimum_bytes > SMALL_FRAGMENT_BYTES)
-        io->minimum_bytes = SMALL_FRAGMENT_BYTES;
-    io->direct_bytes = preferred;
-    /* Where data are encoded a copy costs little, and what was gathered keeps all threads busy. */
+    io->gather.limit_bytes = preferred;
     io->encodes =
         chosen && (accuracy.stated & ESDM_ACCURACY_MODE) != 0 && accuracy.mode == ESDM_MODE_FAST;
-    if (!archive && !io->encodes && io->direct_bytes > ESDM__DIRECT_BYTES)
-        io->direct_bytes = ESDM__DIRECT_BYTES;
-    io->gather.limit_bytes = preferred;
+    /* Where data are encoded a copy costs little, and what was gathered keeps all threads busy. */
+    bool early = !archive && !io->encodes && preferred > ESDM__DIRECT_BYTES;
+    io->direct_bytes = early ? ESDM__DIRECT_BYTES : preferred;
+}
+
+uint64_t
+esdm__dataset_io_minimum(const esdm__dataset_io *io)
+{
+    uint64_t preferred = esdm__dataset_io_preferred(io);
+    if (io->block_bytes > 0)
+        return preferred;
+    return preferred / 4 < SMALL_FRAGMENT_BYTES ? preferred / 4 : SMALL_FRAGMENT_BYTES;
+}
+
+static void
+free_chain(const esdm_session *session, esdm__dataset_io *io)
+{
+    if (io->chain != &session->default_chain)
+        free((void *) (uintptr_t) io->chain);
+    io->chain = &session->default_chain;
+}
+
+/* @param chain NULL: the session's. Caller holds the write lock. */
+static esdm_status
+set_chain(const esdm_dataset *dataset, esdm__dataset_io *io, const esdm__chain *chain,
+          esdm_error *err)
+{
+    esdm__chain *own = NULL;
+    if (chain != NULL) {
+        own = malloc(sizeof *own);
+        if (own == NULL)
+            return esdm__error_nomem(err, sizeof *own, "a codec chain");
+        *own = *chain;
+    }
+    esdm__dataset_wait(dataset, io); /* what is stored behind its put uses the one of before */
+    free_chain(dataset->group->container->session, io);
+    if (own != NULL)
+        io->chain = own;
+    return ESDM_OK;
 }
 
 void
 esdm__dataset_obey(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
-    esdm__chain chain = dataset->group->container->session->default_chain;
     const char *codec = dataset->stated->codec;
+    esdm__chain chain;
     if (codec == NULL || esdm__chain_parse_stored(codec, &chain, NULL) == ESDM_OK)
-        io->chain = chain; /* else it is which it was before: the codec is gone meanwhile */
+        (void) !set_chain(dataset, io, codec != NULL ? &chain : NULL, NULL);
+    /* else it is which it was before: the codec is gone meanwhile */
     esdm__dataset_io_size(dataset, io);
 }
 
@@ -218,10 +252,12 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     io->allowed = esdm__site_allowed(session->site, container, path);
     io->cheap = esdm__site_prefer(session->site, container, path) == ESDM__PREFER_CHEAP;
     free(path);
-    io->chain = session->default_chain;
+    io->chain = &session->default_chain;
     if (dataset->stated->codec == NULL)
         return ESDM_OK;
-    return esdm__chain_parse_stored(dataset->stated->codec, &io->chain, err);
+    esdm__chain chain;
+    status = esdm__chain_parse_stored(dataset->stated->codec, &chain, err);
+    return status == ESDM_OK ? set_chain(dataset, io, &chain, err) : status;
 }
 
 static esdm_status
@@ -236,6 +272,11 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
         return esdm__error_nomem(err, sizeof *io, "a fragment index");
     }
     esdm_status status = init_layout(dataset, io, err);
+    if (status == ESDM_OK && esdm__io_of(dataset->group->container)->comm != NULL &&
+        (io->epochs = calloc(1, sizeof *io->epochs)) == NULL) {
+        status = esdm__error_nomem(err, sizeof *io->epochs, "the order of writes");
+        free_chain(dataset->group->container->session, io);
+    }
     if (status != ESDM_OK) {
         esdm__index_free(io->index);
         free(io);
@@ -243,17 +284,20 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     }
     (void) pthread_mutex_init(&io->write_lock, NULL);
     esdm__mutex_init_short(&io->lock);
-    esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
+    esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, 0);
     esdm__dataset_io_size(dataset, io);
     *ret_io = io;
     return ESDM_OK;
 }
 
 static void
-free_io(esdm__dataset_io *io)
+free_io(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
     esdm__gather_clear(&io->gather);
-    esdm__epochs_clear(&io->epochs);
+    if (io->epochs != NULL)
+        esdm__epochs_clear(io->epochs);
+    free(io->epochs);
+    free_chain(dataset->group->container->session, io);
     esdm__failed_clear(&io->failed);
     esdm__dataset_fail(io, NULL);
     free(io->territory);
@@ -290,7 +334,7 @@ make_io(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
     }
     (void) pthread_mutex_unlock(&container_io->lock);
     if (other != NULL) {
-        free_io(io);
+        free_io(dataset, io);
         io = other;
     }
     *ret_io = io;
@@ -364,7 +408,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
         return;
     esdm__dataset_drop_boxes(dataset, io, NULL, NULL);
     uncount(dataset, io);
-    free_io(io);
+    free_io(dataset, io);
     dataset->io = NULL;
 }
 
@@ -393,7 +437,7 @@ esdm__dataset_io_release(esdm_dataset *dataset, esdm__dataset_io *io)
     if (!idle)
         return;
     uncount(dataset, io);
-    free_io(io);
+    free_io(dataset, io);
 }
 
 void
@@ -494,10 +538,10 @@ esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *c
     esdm__dataset_io *io = esdm__dataset_io_find_for_sure(dataset);
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);
-        io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;
+        status = set_chain(dataset, io, text != NULL ? chain : NULL, err);
         esdm__dataset_io_size(dataset, io);
         (void) pthread_mutex_unlock(&io->write_lock);
         esdm__dataset_io_put(dataset);
     }
-    return ESDM_OK;
+    return status;
 }

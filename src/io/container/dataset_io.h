@@ -93,11 +93,12 @@ typedef struct esdm__regions {
     _Atomic(const char *) doubt;    /* why fragments were stored by all regions; static */
 } esdm__regions;
 
+/** Very many datasets have one while they are used: what few need is behind pointers. */
 typedef struct esdm__dataset_io {
-    esdm__elements elements;    /* immutable */
-    pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
-    esdm__gather gather;
-    esdm__epochs epochs;               /* used when ranks share the container */
+    esdm__elements elements;           /* immutable */
+    pthread_mutex_t write_lock;        /* guards gather, epochs, failed, failure */
+    esdm__gather gather;               /* its limit is what fragments are to take */
+    esdm__epochs *epochs;              /* owned; NULL: no ranks share the container */
     struct esdm__territory *territory; /* the same; io/ranks/meeting.h; owned; NULL: not used yet;
                                           of the thread in a collective call */
     esdm__lane lane;                   /* boxes that are not stored yet (behind.h) */
@@ -105,32 +106,40 @@ typedef struct esdm__dataset_io {
     const esdm_error *failure; /* NULL, or: the order among ranks is lost; commits report it */
     pthread_mutex_t lock;      /* guards index to planning, steps; a leaf lock */
     esdm__index *index;
-    bool directory_loaded; /* committed pages are known */
-    uint64_t generation;   /* how often they were forgotten */
+    uint64_t generation;   /* how often committed pages were forgotten */
     uint64_t index_bytes;  /* what the session has counted: pages, directory, and all of this when
                               it can be freed */
     uint64_t inline_bytes; /* and data of pending fragments */
     uint32_t planning;     /* reads that load pages for a plan: these stay */
+    bool directory_loaded; /* committed pages are known */
+    atomic_bool gathered;  /* the gather holds something */
+    atomic_bool listed;    /* in the container's dirty list */
+    bool cheap;            /* cost counts, not speed */
     uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
                               container's commit_lock */
+    uint32_t copies;       /* of new fragments, by the site's policies */
     struct esdm__steps *steps; /* how it is read: io/read/ahead.c; one piece of memory, or NULL */
-    atomic_bool gathered;      /* the gather holds something */
-    atomic_bool listed;        /* in the container's dirty list */
-    esdm__chain chain;
+    const esdm__chain *chain;  /* owned, unless it is the session's default */
     struct esdm__rounded *rounded;   /* guarded by write_lock; owned; NULL: no numbers were */
     esdm__choice *choice;            /* guarded by write_lock; owned; NULL: none was needed yet */
     esdm__choice *choice_in_regions; /* the same, of fragments that touch a region */
     esdm__regions regions;
     atomic_uint_fast64_t writes; /* through this handle, since this was made */
     const bool *allowed;         /* targets, by the site's policies; borrowed; NULL: all */
-    bool cheap;                  /* cost counts, not speed */
-    uint32_t copies;             /* of new fragments, by the site's policies */
-    uint64_t minimum_bytes;      /* of fragments when chunks are grouped; these under write_lock */
-    uint64_t preferred_bytes;    /* of fragments */
-    uint64_t direct_bytes;       /* writes from here on are not gathered */
-    bool encodes;                /* in mode fast: for all threads at once */
-    uint64_t block_bytes;        /* of codecs that the engine chose; 0: the usual */
+    uint64_t direct_bytes;       /* writes from here on are not gathered; under write_lock, and */
+    uint32_t block_bytes; /* of codecs that the engine chose in mode archive; 0: the usual; under
+                             write_lock, as the next one */
+    bool encodes;         /* in mode fast: for all threads at once */
 } esdm__dataset_io;
+
+/** Bytes that fragments are to take, and at least when chunks are grouped. Caller holds the write
+ * lock. */
+static inline uint64_t
+esdm__dataset_io_preferred(const esdm__dataset_io *io)
+{
+    return io->gather.limit_bytes;
+}
+uint64_t esdm__dataset_io_minimum(const esdm__dataset_io *io);
 
 /** Creates the engine state of a fresh container object. */
 esdm_status esdm__container_io_new(esdm_session *session, esdm_container *container,

@@ -11,12 +11,37 @@
 /* Selections that are kept apart. */
 #define MOST 256u
 
+typedef struct esdm__failed_list {
+    esdm_dataspace *selections; /* what is not whole; owned */
+    size_t count;
+    size_t capacity;
+    esdm_error *why; /* of the first one; owned; NULL: there was no memory for it */
+} failed_list;
+
+/* There was no memory at all: none of it can be told apart. Never written to. */
+static failed_list not_told_apart;
+
+static bool
+is_told_apart(const esdm__failed_writes *failed)
+{
+    return failed->list != NULL && failed->list != &not_told_apart;
+}
+
 void
 esdm__failed_clear(esdm__failed_writes *failed)
 {
-    free(failed->selections);
-    free(failed->why);
-    *failed = (esdm__failed_writes){0};
+    if (is_told_apart(failed)) {
+        free(failed->list->selections);
+        free(failed->list->why);
+        free(failed->list);
+    }
+    failed->list = NULL;
+}
+
+size_t
+esdm__failed_count(const esdm__failed_writes *failed)
+{
+    return is_told_apart(failed) ? failed->list->count : failed->list != NULL;
 }
 
 static void
@@ -27,7 +52,7 @@ set_box(esdm_dataspace *space, const esdm__box *box)
 
 /* The first selection becomes the hull of itself and another one. */
 static void
-swallow(esdm__failed_writes *failed, const esdm_dataspace *space)
+swallow(failed_list *failed, const esdm_dataspace *space)
 {
     esdm__box hull;
     esdm__box other;
@@ -43,7 +68,7 @@ swallow(esdm__failed_writes *failed, const esdm_dataspace *space)
 }
 
 static void
-keep_why(esdm__failed_writes *failed, const esdm_error *why)
+keep_why(failed_list *failed, const esdm_error *why)
 {
     if (failed->why == NULL)
         failed->why = malloc(sizeof *failed->why);
@@ -55,24 +80,32 @@ void
 esdm__failed_note(esdm__failed_writes *failed, const esdm_dataspace *space, const esdm_error *why)
 {
     static const size_t first = 4;
-    if (failed->count == SIZE_MAX)
+    if (failed->list == NULL) {
+        failed->list = calloc(1, sizeof *failed->list);
+        if (failed->list == NULL)
+            failed->list = &not_told_apart;
+        else
+            keep_why(failed->list, why);
+    }
+    if (!is_told_apart(failed))
         return;
-    if (failed->count == 0)
-        keep_why(failed, why);
-    if (failed->count == failed->capacity && failed->count < MOST) {
-        size_t capacity = failed->capacity == 0 ? first : 2 * failed->capacity;
-        esdm_dataspace *grown = realloc(failed->selections, capacity * sizeof *grown);
+    failed_list *list = failed->list;
+    if (list->count == list->capacity && list->count < MOST) {
+        size_t capacity = list->capacity == 0 ? first : 2 * list->capacity;
+        esdm_dataspace *grown = realloc(list->selections, capacity * sizeof *grown);
         if (grown != NULL) {
-            failed->selections = grown;
-            failed->capacity = capacity;
+            list->selections = grown;
+            list->capacity = capacity;
         }
     }
-    if (failed->count < failed->capacity)
-        failed->selections[failed->count++] = *space;
-    else if (failed->count > 0)
-        swallow(failed, space);
-    else
-        failed->count = SIZE_MAX; /* no memory at all: none of it can be told apart */
+    if (list->count < list->capacity) {
+        list->selections[list->count++] = *space;
+    } else if (list->count > 0) {
+        swallow(list, space);
+    } else {
+        esdm__failed_clear(failed);
+        failed->list = &not_told_apart;
+    }
 }
 
 static bool
@@ -120,22 +153,23 @@ cut(esdm__box *box, const esdm__box *by, bool *ret_empty)
 void
 esdm__failed_mend(esdm__failed_writes *failed, const esdm_dataspace *space)
 {
-    if (failed->count == 0 || failed->count == SIZE_MAX)
+    if (!is_told_apart(failed))
         return;
+    failed_list *list = failed->list;
     esdm__box by;
     esdm__box_of_space(&by, space);
     size_t left = 0;
-    for (size_t i = 0; i < failed->count; i++) {
-        esdm_dataspace *at = &failed->selections[i];
+    for (size_t i = 0; i < list->count; i++) {
+        esdm_dataspace *at = &list->selections[i];
         bool empty = is_same(at, space);
         esdm__box box;
         esdm__box_of_space(&box, at);
         if (!empty && !space->has_stride && cut(&box, &by, &empty) && !empty && !at->has_stride)
             set_box(at, &box);
         if (!empty)
-            failed->selections[left++] = *at;
+            list->selections[left++] = *at;
     }
-    failed->count = left;
+    list->count = left;
     if (left == 0)
         esdm__failed_clear(failed);
 }
@@ -152,11 +186,12 @@ print_numbers(const uint64_t *numbers, uint32_t count, char *text, size_t bytes)
 esdm_status
 esdm__failed_status(const esdm__failed_writes *failed, esdm_error *err)
 {
-    if (failed->count == 0)
+    const failed_list *list = failed->list;
+    if (list == NULL)
         return ESDM_OK;
     char place[80] = "";
-    if (failed->count != SIZE_MAX) {
-        const esdm_dataspace *space = &failed->selections[0];
+    if (is_told_apart(failed)) {
+        const esdm_dataspace *space = &list->selections[0];
         char lo[32];
         char n[32];
         print_numbers(space->offset, space->rank, lo, sizeof lo);
@@ -164,12 +199,12 @@ esdm__failed_status(const esdm__failed_writes *failed, esdm_error *err)
         (void) snprintf(place, sizeof place, " of [%s] size [%s]", lo, n);
     }
     esdm_status status = ESDM_ENOMEM;
-    if (failed->why == NULL) {
-        (void) esdm__error_nomem(err, sizeof *failed->why, "a write");
+    if (list->why == NULL) {
+        (void) esdm__error_nomem(err, sizeof *list->why, "a write");
     } else {
-        status = failed->why->status;
+        status = list->why->status;
         if (err != NULL)
-            *err = *failed->why;
+            *err = *list->why;
     }
     return esdm__error_prefix(
         err, status,

@@ -10,14 +10,15 @@
 
 #include "model/copy.h"
 
+struct esdm__failed_list;
+
 /** Zero-initialise. */
 typedef struct esdm__failed_writes {
-    esdm_dataspace *selections; /* what is not whole; owned */
-    size_t count;
-    size_t capacity;
-    esdm_error *why; /* of the first one; owned; NULL: there was no memory for it */
+    struct esdm__failed_list *list; /* owned; NULL: none failed */
 } esdm__failed_writes;
 
+/** How many selections are kept; 1 when there was no memory to tell them apart. */
+size_t esdm__failed_count(const esdm__failed_writes *failed);
 void esdm__failed_clear(esdm__failed_writes *failed);
 /** A write of the selection, which has elements, failed. Without memory, or when they are too many,
  *  the hull of several is kept: more is to be written again. */

@@ -9,8 +9,10 @@
 #include "io/encode/elements.h"
 #include "model/copy.h"
 
-#define FIRST_CAPACITY_BYTES 64u /* many datasets gather one value each */
-#define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
+#define FIRST_CAPACITY_BYTES                                                                       \
+    24u                         /* many datasets gather one value each; what malloc() has least    \
+                                 */
+#define TEXT_OVERHEAD_BYTES 16u /* of an allocation, about */
 
 void
 esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes, uint64_t limit_bytes)

@@ -26,7 +26,7 @@ state_bytes(void)
 bool
 esdm__dataset_io_is_idle(const esdm_dataset *dataset, const esdm__dataset_io *io)
 {
-    bool kept = io->gather.levels != NULL || io->failed.count > 0 || io->failure != NULL ||
+    bool kept = io->gather.levels != NULL || io->failed.list != NULL || io->failure != NULL ||
                 atomic_load(&io->lane.count) > 0 || atomic_load(&io->listed) ||
                 io->regions.map != NULL || atomic_load(&io->regions.doubt) != NULL;
     bool chosen = io->choice_in_regions != NULL; /* that took time; the other one is kept */

@@ -180,7 +180,7 @@ static void
 reset_epochs(const esdm__commit_work *w)
 {
     for (size_t i = 0; i < w->ndatasets; i++)
-        esdm__epochs_clear(&esdm__commit_io_of(w, i)->epochs);
+        esdm__epochs_clear(esdm__commit_io_of(w, i)->epochs);
     for (size_t i = 0; i < w->container->datasets.count; i++) {
         esdm_dataset *dataset = w->container->datasets.items[i];
         esdm__dataset_io *io = esdm__dataset_io_find(dataset);
@@ -189,7 +189,7 @@ reset_epochs(const esdm__commit_work *w)
         /* Without fragments of this rank; another thread may be writing the first one. */
         if (!esdm__commit_holds(w, dataset)) {
             (void) pthread_mutex_lock(&io->write_lock);
-            io->epochs.count = 0;
+            io->epochs->count = 0;
             (void) pthread_mutex_unlock(&io->write_lock);
         }
         esdm__dataset_io_put(dataset);

@@ -47,7 +47,7 @@ axes_told(const esdm_dataset *dataset)
 static void
 take_hull(transfer *t, bool unshared)
 {
-    const esdm__epochs *epochs = &t->io->epochs;
+    const esdm__epochs *epochs = t->io->epochs;
     (void) pthread_mutex_lock(&t->io->write_lock);
     if (unshared ? epochs->unshared : epochs->open) {
         esdm__box_copy(&t->hull, unshared ? &epochs->hulls->unshared : &epochs->hulls->written);
@@ -144,7 +144,7 @@ esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io)
     (void) pthread_mutex_lock(&io->lock);
     uint32_t pending = (uint32_t) esdm__index_pending_count(io->index);
     (void) pthread_mutex_unlock(&io->lock);
-    if (!esdm__epochs_cut(&io->epochs, pending) && io->failure == NULL) {
+    if (!esdm__epochs_cut(io->epochs, pending) && io->failure == NULL) {
         failure.status = esdm__error_nomem(&failure, pending, "the order of writes");
         esdm__dataset_fail(io, &failure);
     }

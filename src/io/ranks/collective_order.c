@@ -10,7 +10,7 @@ static size_t
 epochs_of(esdm_dataset *dataset)
 {
     const esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-    return io != NULL ? (size_t) io->epochs.count + 1 : 1;
+    return io != NULL ? (size_t) io->epochs->count + 1 : 1;
 }
 
 /* Pending fragments before epoch `epoch`. */
@@ -19,8 +19,8 @@ first_of_epoch(const esdm__dataset_io *io, size_t epoch)
 {
     if (epoch == 0)
         return 0;
-    if (epoch <= io->epochs.count && epoch <= io->epochs.capacity)
-        return io->epochs.cuts[epoch - 1];
+    if (epoch <= io->epochs->count && epoch <= io->epochs->capacity)
+        return io->epochs->cuts[epoch - 1];
     return (uint32_t) esdm__index_pending_count(io->index);
 }
 

@@ -20,7 +20,7 @@ pack_records(esdm__dataset_io *io, int rank, esdm__buffer *out, esdm_error *err)
 {
     esdm__page_set set = {0};
     (void) pthread_mutex_lock(&io->lock);
-    esdm_status status = esdm__index_encode_pending(io->index, io->epochs.shared, &set, err);
+    esdm_status status = esdm__index_encode_pending(io->index, io->epochs->shared, &set, err);
     (void) pthread_mutex_unlock(&io->lock);
     part_head head = {.rank = (uint64_t) rank};
     if (status == ESDM_OK && set.npages > 0)
@@ -120,8 +120,8 @@ share_locked(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     if (status == ESDM_OK)
         status = spread(io, container_io, &records, err);
     if (status == ESDM_OK) {
-        io->epochs.shared = (uint32_t) esdm__index_pending_count(io->index);
-        io->epochs.unshared = false;
+        io->epochs->shared = (uint32_t) esdm__index_pending_count(io->index);
+        io->epochs->unshared = false;
     }
     esdm__orders_clear(&orders);
     esdm__buffer_clear(&records);

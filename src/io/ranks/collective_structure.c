@@ -151,7 +151,7 @@ is_open(const esdm_dataset *dataset)
     if (io == NULL)
         return false;
     (void) pthread_mutex_lock(&io->write_lock);
-    bool open = io->epochs.open;
+    bool open = io->epochs->open;
     (void) pthread_mutex_unlock(&io->write_lock);
     esdm__dataset_io_put(dataset);
     return open;

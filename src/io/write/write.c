@@ -339,15 +339,15 @@ write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type me
     /* Under the lock: a commit takes datasets off its list while it holds it. */
     status = esdm__dataset_mark_dirty(dataset, io, &failure);
     bool shared = esdm__io_of(dataset->group->container)->comm != NULL;
-    if (status == ESDM_OK && shared && !esdm__epochs_reserve(&io->epochs))
-        status = esdm__error_nomem(&failure, sizeof *io->epochs.hulls, "a write of several ranks");
+    if (status == ESDM_OK && shared && !esdm__epochs_reserve(io->epochs))
+        status = esdm__error_nomem(&failure, sizeof *io->epochs->hulls, "a write of several ranks");
     if (status == ESDM_OK)
         status = write_locked(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
                               buffer, &out_of_range, &failure);
     if (status == ESDM_OK) {
         grow_dimensions(dataset, space);
         if (shared)
-            esdm__epochs_note(&io->epochs, space);
+            esdm__epochs_note(io->epochs, space);
     }
     atomic_fetch_add(&io->writes, 1);
     (void) pthread_mutex_unlock(&io->write_lock);

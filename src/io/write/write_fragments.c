@@ -518,8 +518,8 @@ layout_of(const round *r, esdm__cut cut)
                            .element_bytes = element_bytes(r),
                            .chunk = dataset->stated->chunk,
                            .cut = r->strided == NULL ? cut : ESDM__CUT_CONTIGUOUS,
-                           .preferred_bytes = io->preferred_bytes,
-                           .minimum_bytes = io->minimum_bytes};
+                           .preferred_bytes = esdm__dataset_io_preferred(io),
+                           .minimum_bytes = esdm__dataset_io_minimum(io)};
     if (r->strided != NULL)
         layout.chunk = NULL;
     if (layout.chunk != NULL) {
@@ -602,7 +602,7 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
                .strided = strided ? t->space : NULL,
                .box = box,
                .accuracy = &accuracy,
-               .ways = {{.chain = &t->io->chain}, {.chain = &t->io->chain}}};
+               .ways = {{.chain = t->io->chain}, {.chain = t->io->chain}}};
     r.map = esdm__accuracy_map(&accuracy, t->io);
     esdm__missing_of(t->dataset, &r.missing);
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;

@@ -10,8 +10,8 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import (Site, client, client_environment, environment, expect, expect_error, main, need_data, run,
-                      tool)
+from esdmtest import (SANITIZE, Site, client, client_environment, environment, expect, expect_error, main, need_data,
+                      need_program, run, tool)
 from postgres import Server, binaries
 
 
@@ -209,8 +209,47 @@ def test_a_locked_file_holds_nobody_up():
         run([tool("esdm-ls"), "a.nc"])
 
 
+SLOW_NAMES = """
+#include <netdb.h>
+#include <unistd.h>
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **res)
+{
+    (void) node, (void) service, (void) hints, (void) res;
+    for (;;)
+        pause();
+}
+"""
+
+
+def test_a_name_that_is_looked_up_for_ever_holds_nobody_up():
+    if SANITIZE or binaries() is None:
+        print("without libpq, or with a runtime that has to be loaded first")
+        return
+    need_program("cc")
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        source, library = site.file("slow_names.c"), site.file("slow_names.so")
+        source.write_text(SLOW_NAMES)
+        run(["cc", "-shared", "-fPIC", "-o", library, source])
+        url = "postgresql://esdm:secret@nowhere.invalid/postgres"
+        client(["nccopy", file, "esdm://a.nc"], cwd=site.folder, timeout=120,
+               env={"ESDM_MONITOR": f"stats:{url},trace:{url}", "LD_PRELOAD": str(library)})
+        line = fallback(site.folder)
+        expect("name of the host" in line["trace_failure"], str(line)[:400])
+        expect("secret" not in json.dumps(line), "the password is told")
+        run([tool("esdm-ls"), "a.nc"])
+
+
 def url_of(server):
     return f"postgresql://esdm:secret@127.0.0.1:{server.port}/postgres"
+
+
+def send(pids, number):
+    """Some served clients that have gone, and may end meanwhile."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def test_postgres():
@@ -239,14 +278,12 @@ def test_postgres():
         pids = [server.process.pid, *map(int, subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(server.process.pid)], stdout=subprocess.PIPE,
             text=True, check=True).stdout.split())]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        send(pids, signal.SIGSTOP)
         begin = time.monotonic()
         try:
             client(["nccopy", file, "esdm://stopped.nc"], env=env, cwd=site.folder, timeout=120)
         finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+            send(pids, signal.SIGCONT)
         print(f"beside a stopped server: {time.monotonic() - begin:.1f} s")
         line = fallback(site.folder)
         expect(line["dropped"] > 0 and "does not answer" in line["trace_failure"],
@@ -257,5 +294,5 @@ def test_postgres():
 
 main(test_sqlite_has_what_files_have, test_statistics_alone_and_traces_alone,
      test_programs_of_a_script_are_runs, test_report_takes_counters_from_a_database, test_names_that_mislead, test_a_colleague_reads,
-     test_a_wrong_url_keeps_its_password, test_programs_share_a_file, test_a_locked_file_holds_nobody_up,
+     test_a_wrong_url_keeps_its_password, test_programs_share_a_file, test_a_locked_file_holds_nobody_up, test_a_name_that_is_looked_up_for_ever_holds_nobody_up,
      test_postgres)
