@@ -40,6 +40,7 @@ static const sqlite__statement_id enter[] = {SQLITE__TREE_TIME_DELETE, SQLITE__T
                                              SQLITE__TREE_TIME_ENTER, SQLITE__TREE_BOX_ENTER,
                                              SQLITE__TREE_DONE};
 
+/* An SQLite without R*Trees reads and writes all else; what it changes waits. */
 esdm_status
 sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err)
 {
@@ -47,7 +48,10 @@ sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (!link->has_trees) /* they are never taken away */
         status = sqlite__query_number(
-            link, "SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_box'", &count, err);
+            link,
+            "SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_box' "
+            "AND EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'rtree')",
+            &count, err);
     link->has_trees |= count > 0;
     *ret_has = link->has_trees;
     return status;

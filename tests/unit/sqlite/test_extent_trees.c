@@ -225,12 +225,54 @@ test_extent_trees__lack_nothing_that_others_changed(void **state)
     assert_in_range(rows, CONTAINERS - 170, CONTAINERS - 170 + 64);
 }
 
+/* An SQLite without R*Trees reads what others made, and commits; those that have them find it. */
+static void
+test_extent_trees__are_not_needed(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_extent more[] = {
+        {.name = "@time_min", .has_number = true, .number = 40},
+        {.name = "@time_max", .has_number = true, .number = 41},
+        {.name = "@lat_min", .has_number = true, .number = 40},
+        {.name = "@lat_max", .has_number = true, .number = 42},
+    };
+    esdm_error err = {0};
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    ask(f, 73);
+    size_t found = f->found;
+    for (int turn = 0; turn < 2; turn++) { /* connections of their own, without and with */
+        void *store = NULL;
+        sqlite__close(f->store);
+        assert_int_equal(sqlite__open(&f->config, false, &store, &err), ESDM_OK);
+        f->store = store;
+        assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
+        assert_int_equal(sqlite__end_write(f->store, ESDM_OK, &err), ESDM_OK);
+        assert_int_equal(sqlite__begin_read(f->store, &err), ESDM_OK);
+        sqlite__end_read(f->store);
+        static const char *const others[] = {"json_each", NULL};
+        if (turn == 0) {
+            (void) sqlite3_drop_modules(f->store->reader.db, (const char **) others);
+            (void) sqlite3_drop_modules(f->store->writer.db, (const char **) others);
+        }
+        for (uint64_t n = 0; n < 50 && turn == 0; n++) { /* containers 73, 243, ... */
+            assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
+            esdm_status status =
+                sqlite__extents_put(&f->store->writer, 73 + 170 * n, more, 4, false, &err);
+            if (sqlite__end_write(f->store, status, &err) != ESDM_OK)
+                fail_msg("%s", err.message);
+        }
+        ask(f, 73);
+        assert_in_range(f->found, found + 40, found + 50);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_extent_trees__find_what_the_index_finds, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__are_not_needed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_extent_trees__lack_nothing_that_others_changed, setup,
                                         teardown),
     };
