@@ -60,6 +60,8 @@ def test_series__want_another_cut_than_maps_and_the_lines_do_it():
         record(site, "series", "ncks", "-O", *SERIES, "in.nc", "out.nc")
         told = advise(site, "--jobs", "jobs", *DEVICE)
         expect(told["jobs"] == 1 and told["uses"] == 1 and told["codec"] is None, told)
+        said = advise(site, "--jobs", "jobs", *DEVICE, as_json=False).stdout
+        expect(said.startswith("1 job that read ") and " of 2 variables (" in said, said)
         check_means(told["layout"])
         access = told["configuration"].get("policies", [{}])[0].get("access")
         expect(access in ("both", "time-series"), told["configuration"])

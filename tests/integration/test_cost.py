@@ -8,7 +8,7 @@ import pathlib
 import random
 import tempfile
 
-from esdmtest import SOURCE, expect, expect_error, main, run, tool
+from esdmtest import SOURCE, Site, expect, expect_error, main, run, tool
 
 EXAMPLE = SOURCE / "site-config/costs/climate.json"
 YEARS = (2009, 2015, 2020, 2025)
@@ -266,6 +266,9 @@ def test_bad_input__names_the_place():
         expect(done.returncode == status, f"{options}: status {done.returncode}")
     expect(run([tool("esdm-cost"), "nowhere.json"], check=False).returncode == 3, "nowhere.json")
     expect(run([tool("esdm-cost")], check=False).returncode == 2, "no file")
+    with Site():
+        for data in ("esdm://run1.nc", "run1/ocean.nc"):
+            expect_error(run([tool("esdm-cost"), data], check=False), "is data", "esdm-recipe cost", "climate.json")
 
 
 main(

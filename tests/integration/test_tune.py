@@ -89,6 +89,20 @@ def test_the_model_chooses_what_to_try():
         expect(json.loads(written.read_text())["engine"]["threads"] == 8, "--write writes it")
 
 
+def test_a_genetic_search():
+    """Both searches do the same work; what one has run the other does not run again."""
+    with far_site(threads=1, fragment="32K") as s:
+        options = ["--kernel=vorpal", SIZE, "--try=threads=2,8", "--pairs=2", "--search=genetic",
+                   "--genetic-trials=3", "--trials=2"]
+        found = tune(*options, "--seed=7")
+        genetic = found["genetic"]
+        expect(genetic["trials"] == found["settings"] == 3, f"it found all that there are: {found}")
+        expect(genetic["seed"] == 7 and genetic["model_trials"] == len(found["trials"]) <= 2, str(found))
+        told = run([tool("esdm-tune"), "--quiet", *options[:3], "--pairs=0", *options[4:], "--genetic-trials=2"]).stdout
+        expect("genetic search (seed 1) ran 2 of 3 settings" in told and "model-driven search took" in told, told)
+        leaves_nothing(s)
+
+
 def test_programs():
     with far_site(threads=1, fragment="32K") as s:
         run([tool("esdm-pattern"), "-s", "8x128x128", "-v", "tas", "esdm:in.nc"])
@@ -142,14 +156,16 @@ def test_wrong_use():
     with far_site() as s:
         for options, words in (
                 (["--kernel=vipc"], ["no kernel", "vpic, vorpal, gcrm"]),
-                ([], ["either --kernel, or a program"]),
-                (["--kernel=vorpal", "--", "ls"], ["either --kernel, or a program"]),
-                (["--kernel=vorpal", "--replay=x"], ["either --kernel, or a program"]),
+                ([], ["--kernel, a program"]),
+                (["--kernel=vorpal", "--", "ls"], ["--kernel, a program"]),
+                (["--kernel=vorpal", "--replay=x"], ["--kernel, a program"]),
                 (["--kernel=vpic", "--try=threds"], ["no parameter 'threds'", "threads"]),
                 (["--kernel=vorpal", "--try=fragment=huge"], ["'huge'", "fragment"]),
                 (["--kernel=vorpal", "--try=codec", "--try=codec"], ["twice"]),
                 (["--kernel=vorpal", "--size=1"], ["--size"]),
                 (["--kernel=vorpal", "--phase=all"], ["--phase"]),
+                (["--kernel=vorpal", "--search=random"], ["--search", "model or genetic"]),
+                (["--kernel=vorpal", "--search=genetic", "--genetic-trials=0"], ["--genetic-trials"]),
                 (["--kernel=vorpal", "--compare=absent.json"], ["absent.json"])):
             bad = run([tool("esdm-tune"), *options], check=False)
             expect_error(bad, *words)
@@ -256,5 +272,5 @@ def test_nodes_have_clocks_of_their_own():
 
 
 main(test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
-     test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
+     test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_a_genetic_search, test_programs,
      test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)

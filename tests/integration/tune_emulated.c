@@ -6,10 +6,12 @@
  * codecs and noise are drawn for each back end. What theory knows of it was measured with few
  * requests, with errors, as esdm-mkfs --calibrate does.
  *
- *     tune_emulated BACK-ENDS TRIALS WITHIN SHARE [FIRST]
+ *     tune_emulated BACK-ENDS TRIALS WITHIN SHARE [FIRST [GENETIC]]
  *
  * Each is tuned with so many runs; compared with the best of all settings, without noise. Fails
- * when fewer than SHARE are within WITHIN of that, or one is more than 3 % slower than before.
+ * when fewer than SHARE are within WITHIN of that, or one is more than 3 % slower than before. With
+ * GENETIC, a number of trials, a genetic search does the same; fails unless what it finds is within
+ * WITHIN as often, and the same each time that it has the same seed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -305,6 +307,64 @@ tune_one(guint64 seed, guint trials, double *ret_found, double *ret_before)
         site.stream / 1e6, site.shared / 1e6, site.service_s * 1e3, site.places, site.cache / 1e6);
 }
 
+/* Both searches; @param ret_genetic,ret_model times as long as the best: what each found. */
+static guint
+tune_both(guint64 seed, guint trials, guint genetic, double *ret_genetic, double *ret_model)
+{
+    tune_space space;
+    tune_workload workload = {.kernel = "emulated"};
+    draw(seed);
+    measure();
+    json_t *config = json_object();
+    if (tune_space_init(&space, config, NULL) != TOOL_OK)
+        exit(1);
+    tune_search search = {
+        .space = &space,
+        .workload = &workload,
+        .expectation = {tune_theory_prior, tune_theory_new(NULL, DATA, true, true)},
+        .trials_most = trials,
+        .genetic_most = genetic,
+        .seed = seed,
+        .quiet = true};
+    unsigned before = runs;
+    if (tune_search_run(&search) != TOOL_OK || search.known == NULL ||
+        search.known->len > genetic || search.trials->len > trials)
+        exit(1);
+    guint fresh = 0; /* what both have tried is run once */
+    for (guint i = 0; i < search.trials->len; i++)
+        fresh += !g_array_index(search.trials, tune_trial, i).known;
+    if (runs - before != search.known->len + fresh)
+        exit(1);
+    double best = best_of_all(&space);
+    *ret_genetic = without_noise(&space, &search.genetic_best) / best;
+    *ret_model = without_noise(&space, &search.best) / best;
+    return search.known->len;
+}
+
+static int
+compare_searches(unsigned count, guint64 first, char **argv)
+{
+    double within = 1 + g_ascii_strtod(argv[3], NULL);
+    guint genetic = (guint) atoi(argv[6]);
+    unsigned near = 0;
+    double sum = 0, sum_model = 0, taken = 0;
+    for (unsigned i = 0; i < count; i++) {
+        double found, again, model;
+        taken += tune_both(first + i, (guint) atoi(argv[2]), genetic, &found, &model);
+        (void) tune_both(first + i, (guint) atoi(argv[2]), genetic, &again, &model);
+        if (found != again) /* the same seed */
+            return 1;
+        near += found <= within;
+        sum += log(found);
+        sum_model += log(model);
+    }
+    printf("%u back ends: the genetic search took %.0f trials each, %u (%.1f %%) within %.0f %% of "
+           "the best, %.3f times the best in the mean; the model-driven one at most %s, %.3f\n",
+           count, taken / count, near, 100.0 * near / count, 100 * (within - 1), exp(sum / count),
+           argv[2], exp(sum_model / count));
+    return near < g_ascii_strtod(argv[4], NULL) * count;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -313,6 +373,8 @@ main(int argc, char **argv)
     guint64 first = argc > 5 ? g_ascii_strtoull(argv[5], NULL, 10) : 1;
     unsigned count = (unsigned) atoi(argv[1]);
     double within = 1 + g_ascii_strtod(argv[3], NULL);
+    if (argc > 6)
+        return compare_searches(count, first, argv);
     unsigned near = 0, near_before = 0, slower = 0;
     double sum = 0, sum_before = 0;
     for (unsigned i = 0; i < count; i++) {

@@ -259,9 +259,9 @@ print_aheads(const findings *f)
         advise_means_print(&f->ahead, "Reading plain files ahead, by the time of a read",
                            "files that jobs read");
     if (f->jobs->plain_jobs > 0)
-        (void) printf("%u of %u jobs ran without --read-ahead, and say nothing of it: record some "
+        (void) printf("%u of %u %s ran without --read-ahead, and say nothing of it: record some "
                       "with\n'esdm-run --read-ahead --records FOLDER PROGRAM'.\n\n",
-                      f->jobs->plain_jobs, f->jobs->jobs);
+                      f->jobs->plain_jobs, f->jobs->jobs, f->jobs->jobs == 1 ? "job" : "jobs");
 }
 
 static void
@@ -270,12 +270,15 @@ print_findings(const findings *f)
     g_autofree char *read = tool_bytes(f->jobs->read_bytes);
     g_autofree char *written = tool_bytes(f->jobs->written_bytes);
     g_autofree char *title = g_strdup_printf("Codec without loss, %s", weighed(f->weigh));
-    (void) printf("%u jobs that read %s and wrote %s of %u variables (%u of them of at most 1 "
-                  "MiB); %u samples of %u files and "
-                  "containers.\nA request takes %.3g ms, and what it moves goes at %.4g MiB/s "
+    guint variables = f->jobs->uses->len + f->jobs->small_uses;
+    (void) printf("%u %s that read %s and wrote %s of %u variable%s (%u of them of at most 1 "
+                  "MiB); %u sample%s of %u %s.\nA request takes %.3g ms, and what it moves goes at "
+                  "%.4g MiB/s "
                   "(%s).\n\n",
-                  f->jobs->jobs, read, written, f->jobs->uses->len + f->jobs->small_uses,
-                  f->jobs->small_uses, f->study->samples->len, f->study->sources->len,
+                  f->jobs->jobs, f->jobs->jobs == 1 ? "job" : "jobs", read, written, variables,
+                  variables == 1 ? "" : "s", f->jobs->small_uses, f->study->samples->len,
+                  f->study->samples->len == 1 ? "" : "s", f->study->sources->len,
+                  f->study->sources->len == 1 ? "file or container" : "files and containers",
                   f->device.latency_s * 1e3, f->device.bytes_per_s / MIB, f->device.source);
     if (f->codec.choices != NULL)
         advise_means_print(&f->codec, title, "variables");

@@ -116,6 +116,26 @@ check_amounts(const cost_centre *centre)
     return TOOL_OK;
 }
 
+/* A container, or a file of data, in the place of the description. */
+static bool
+names_data(const char *argument)
+{
+    static const char *const ends[] = {".nc", ".nc4", ".cdf", ".grb", ".grib", ".zarr", ".h5"};
+    bool is = g_str_has_prefix(argument, "esdm:");
+    for (gsize i = 0; i < G_N_ELEMENTS(ends); i++)
+        is = is || g_str_has_suffix(argument, ends[i]);
+    if (is || g_file_test(argument, G_FILE_TEST_EXISTS))
+        return is;
+    esdm_error err = {0};
+    esdm_session *session = NULL;
+    esdm_session_options options = {.config_path = tool.config, .read_only = true};
+    if (esdm_session_open(&options, &session, &err) != ESDM_OK)
+        return false;
+    is = tool_is_container(session, argument);
+    esdm_session_close(session);
+    return is;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -124,6 +144,14 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
         return tool_usage("which file of a centre (one)?");
+    if (names_data(argv[1])) {
+        (void) tool_usage(
+            "'%s' is data: esdm-cost takes a file that describes what the centre pays "
+            "(site-config/costs/climate.json is an example). 'esdm-recipe cost NAME' "
+            "tells what keeping one container costs, and what computing it again",
+            argv[1]);
+        return TOOL_USAGE;
+    }
     esdm_status status = cost_centre_read(argv[1], &centre, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);

@@ -33,6 +33,10 @@ static const tool_help help = {
         "former one beside it (FILE.before-esdm-tune), --write makes another file.\n"
         "Containers that exist stay as they are and can be read with all settings.\n"
         "\n"
+        "--search genetic lets a genetic search run the same before, which knows nothing of\n"
+        "what values mean and takes many more runs, and tells how many each took, and how\n"
+        "far from each other what they found is. The better of both goes into the test.\n"
+        "\n"
         "--compare FILE runs another configuration of the same site in pairs with the one\n"
         "that it has; with --apply the faster one stays. So what was applied is taken back\n"
         "when later runs are slower: --compare site.json.before-esdm-tune --apply.\n"
@@ -83,7 +87,8 @@ static const tool_help help = {
 
 static char *kernel, *phase = NULL, *size_text, *write_path, *compare_path, *run_kernel;
 static char **wishes, **records;
-static gint trials = 12, pairs = 3;
+static char *search_name;
+static gint trials = 12, pairs = 3, seed = 1, genetic_trials = 60;
 static gdouble minutes;
 static gboolean learn, apply, exhaustive, quiet;
 
@@ -101,6 +106,11 @@ static const GOptionEntry entries[] = {
     {"pairs", 0, 0, G_OPTION_ARG_INT, &pairs, "Pairs of runs of the test at the end (3)", "NUMBER"},
     {"minutes", 0, 0, G_OPTION_ARG_DOUBLE, &minutes, "Begin no further trial after that time",
      "NUMBER"},
+    {"search", 0, 0, G_OPTION_ARG_STRING, &search_name,
+     "model, or genetic: a genetic search in front, to compare with (model)", "NAME"},
+    {"genetic-trials", 0, 0, G_OPTION_ARG_INT, &genetic_trials,
+     "Runs of the genetic search at most (60)", "NUMBER"},
+    {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Of the genetic search (1)", "NUMBER"},
     {"exhaustive", 0, 0, G_OPTION_ARG_NONE, &exhaustive, "Run all settings", NULL},
     {"learn", 'l', 0, G_OPTION_ARG_NONE, &learn, "Learn from records instead, see above", NULL},
     {"compare", 0, 0, G_OPTION_ARG_FILENAME, &compare_path,
@@ -236,6 +246,12 @@ compare(tune_workload *workload, json_t *config)
     return result;
 }
 
+static bool
+is_genetic(void)
+{
+    return search_name != NULL && g_str_equal(search_name, "genetic");
+}
+
 static tool_exit
 search(tune_workload *workload, json_t *config)
 {
@@ -247,6 +263,8 @@ search(tune_workload *workload, json_t *config)
                      .pairs = (guint) pairs,
                      .minutes = minutes,
                      .exhaustive = exhaustive,
+                     .genetic_most = is_genetic() ? (guint) genetic_trials : 0,
+                     .seed = (guint64) seed,
                      .quiet = quiet || tool.json};
     tool_exit result = tune_space_init(&space, config, wishes);
     if (result == TOOL_OK)
@@ -291,6 +309,10 @@ read_options(int argc, char **argv, tune_workload *ret)
         return tool_usage("there is no kernel '%s'; known are %s", name, kernel_names());
     if (trials < 1 || trials > 10000 || pairs < 0 || pairs > 1000)
         return tool_usage("--trials and --pairs: expected a number from 1, and from 0");
+    if (search_name != NULL && !is_genetic() && !g_str_equal(search_name, "model"))
+        return tool_usage("--search: expected model or genetic, not '%s'", search_name);
+    if (genetic_trials < 1 || genetic_trials > 10000 || seed < 0)
+        return tool_usage("--genetic-trials and --seed: expected a number from 1, and from 0");
     int first = argc > 1 && g_str_equal(argv[1], "--") ? 2 : 1;
     int loads = (kernel != NULL) + (records != NULL) + (first < argc);
     if (run_kernel == NULL && loads != 1)

@@ -101,6 +101,7 @@ typedef struct tune_trial {
     tune_setting setting;
     double seconds;   /* INFINITY: it failed */
     double predicted; /* before it was run; NAN: nothing was predicted */
+    bool known;       /* it was not run again: the genetic search had */
 } tune_trial;
 
 /** @param prior logarithm of the seconds that theory expects of a setting. */
@@ -134,6 +135,12 @@ typedef struct tune_search {
     double minutes; /* 0: no limit */
     bool exhaustive;
     bool quiet;
+    guint genetic_most; /* trials of a genetic search before it; 0: none */
+    guint64 seed;       /* of that */
+    GArray *known;      /* tune_trial; what that has run; NULL: nothing */
+    tune_setting genetic_best;
+    double genetic_ratio; /* time of what the model found / of that; NAN: not tested */
+    gint64 started_us;
     GArray *trials; /* tune_trial */
     tune_model model;
     tune_setting best;
@@ -145,6 +152,18 @@ typedef struct tune_search {
 } tune_search;
 
 tool_exit tune_search_run(tune_search *search);
+/** Runs a setting, unless it is known, and enters it. @param predicted NAN: nothing was. */
+tool_exit tune_search_trial(tune_search *search, const tune_setting *setting, double predicted);
+/** Whether it can be run, and was not. */
+bool tune_search_can_run(const tune_search *search, const tune_setting *setting);
+bool tune_search_has_time(const tune_search *search);
+
+/* A genetic search for comparison (genetic.c): before the other one, then between both results,
+ * then what it tells. */
+tool_exit tune_genetic_run(tune_search *search);
+tool_exit tune_genetic_compare(tune_search *search);
+void tune_genetic_report(const tune_search *search);
+json_t *tune_genetic_json(const tune_search *search);
 /** Runs two settings in turn. @return TOOL_FAILED when a program failed. */
 tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
                        GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better);

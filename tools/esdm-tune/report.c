@@ -138,6 +138,8 @@ tune_report(const tune_search *s)
     double error = prediction_error(s);
     if (s->trials->len == 0)
         return;
+    if (s->known != NULL)
+        tune_genetic_report(s);
     print_trials(s);
     if (s->trials->len > 1)
         print_effects(s);
@@ -194,6 +196,8 @@ tune_report_json(const tune_search *s)
     tool_json_set(root, "from_model", json_boolean(s->expectation.prior != NULL));
     tool_json_set(root, "current", setting_json(s->space, &current));
     tool_json_set(root, "best", setting_json(s->space, &s->best));
+    if (s->known != NULL)
+        tool_json_set(root, "genetic", tune_genetic_json(s));
     tool_json_set(root, "better", json_boolean(s->better));
     tool_json_set(root, "ratio", number_json(s->ratio));
     tool_json_set(root, "seconds_as_it_is", numbers_json(s->before));

@@ -133,17 +133,39 @@ tell_trial(const tune_search *s, const tune_trial *t)
                        t->seconds, t->predicted);
 }
 
-static tool_exit
-run_trial(tune_search *s, const tune_setting *setting, double predicted)
+/* What the genetic search has run is not run again. */
+static bool
+find_known(const tune_search *s, tune_trial *trial)
+{
+    for (guint i = 0; s->known != NULL && i < s->known->len; i++) {
+        const tune_trial *t = &g_array_index(s->known, tune_trial, i);
+        if (tune_setting_equal(s->space, &t->setting, &trial->setting)) {
+            trial->seconds = t->seconds;
+            trial->known = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+tune_search_can_run(const tune_search *s, const tune_setting *setting)
+{
+    return !was_tried(s, setting) && can_be(s->space, setting);
+}
+
+tool_exit
+tune_search_trial(tune_search *s, const tune_setting *setting, double predicted)
 {
     tune_trial trial = {.setting = *setting, .predicted = predicted};
     json_t *config = tune_space_config(s->space, setting);
     bool first = s->trials->len == 0;
-    tool_exit result = tune_run(s->workload, config, !first, &trial.seconds);
+    tool_exit result =
+        find_known(s, &trial) ? TOOL_OK : tune_run(s->workload, config, !first, &trial.seconds);
     json_decref(config);
     if (result != TOOL_OK || tune_stopped())
         return result;
-    if (first)
+    if (first && !trial.known)
         s->workload->limit_s = trial.seconds * LIMIT_TIMES + LIMIT_MORE_S;
     g_array_append_val(s->trials, trial);
     tune_model_fit(&s->model, s->space, s->trials, &s->expectation);
@@ -209,19 +231,17 @@ tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, b
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static bool
-has_time(const tune_search *s, gint64 started)
+bool
+tune_search_has_time(const tune_search *s)
 {
-    double spent = (double) (g_get_monotonic_time() - started) / 6e7;
+    double spent = (double) (g_get_monotonic_time() - s->started_us) / 6e7;
     return !(s->minutes > 0) || spent < s->minutes;
 }
 
 static tool_exit
 test_best(tune_search *s)
 {
-    double value;
     tune_setting current = tune_space_current(s->space);
-    s->best = best_of(s, &value);
     s->ratio = 1;
     if (tune_setting_equal(s->space, &s->best, &current) || s->pairs == 0)
         return TOOL_OK;
@@ -239,16 +259,22 @@ test_best(tune_search *s)
 tool_exit
 tune_search_run(tune_search *s)
 {
-    gint64 started = g_get_monotonic_time();
+    double value;
     tune_setting setting = tune_space_current(s->space);
     double predicted = NAN;
     s->trials = g_array_new(FALSE, FALSE, sizeof(tune_trial));
     s->before = g_array_new(FALSE, FALSE, sizeof(double));
     s->after = g_array_new(FALSE, FALSE, sizeof(double));
-    tool_exit result = run_trial(s, &setting, predicted);
-    while (result == TOOL_OK && !tune_stopped() && has_time(s, started) &&
+    s->started_us = g_get_monotonic_time();
+    tool_exit result = s->genetic_most > 0 ? tune_genetic_run(s) : TOOL_OK;
+    if (result == TOOL_OK && !tune_stopped())
+        result = tune_search_trial(s, &setting, predicted);
+    while (result == TOOL_OK && !tune_stopped() && tune_search_has_time(s) &&
            (s->exhaustive || s->trials->len < s->trials_most) && next_of(s, &setting, &predicted))
-        result = run_trial(s, &setting, predicted);
+        result = tune_search_trial(s, &setting, predicted);
+    s->best = best_of(s, &value);
+    if (result == TOOL_OK && !tune_stopped() && s->known != NULL)
+        result = tune_genetic_compare(s);
     if (result == TOOL_OK && !tune_stopped())
         result = test_best(s);
     return result;
