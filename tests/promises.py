@@ -18,6 +18,14 @@ FAULTS = [
         ("src/model/attribute.c", 'if (st == ESDM_OK && list->of_dataset && strcmp(name, "units") == 0)',
          'if (st == ESDM_OK && list->of_dataset && strcmp(name, "") == 0)')],
      LIBRARY, "netcdf.clients.derived", ("test_units_that_change__end_the_statement",), 1),
+    ("units-in-other-words", "02e4d52", [
+        ("src/model/accuracy_units.c", "    if (by_udunits(unit, units, difference, ret_factor))",
+         "    if (by_udunits(unit, units, difference, ret_factor) && units == NULL)")],
+     ("libesdm.so", "integration_accuracy_again"), "integration.accuracy_again", (), 1),
+    ("a-thread-that-failed", "02e4d52", [
+        ("netcdf-plugin/dispatch/ending.c", "        if (file->opening != opening || file->postponed",
+         "        if (file->opening == opening || file->postponed")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
     ("accuracy-stated-anew", "368ebcf", [
         ("src/io/container/rounded.c", "    return kept->units[0] == '\\0' ||",
          "    return true || kept->units[0] == '\\0' ||")],
@@ -41,6 +49,10 @@ FAULTS = [
         ("netcdf-plugin/router/path.c", "switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {",
          "switch (folder ? ESDMNC_LIVING_UNKNOWN : esdmnc__living_stub(folder, container, where, sizeof(where))) {")],
      ALL, "netcdf.clients.routes", ("test_a_second_run_replaces_the_first_one",), 1),
+    ("a-run-beside-the-run-renamed", "46766e1", [
+        ("netcdf-plugin/router/moves.c", "    return move->at_home &&\n",
+         "    return move->replaces &&\n")],
+     ALL, "netcdf.clients.routes", ("test_a_second_run_by_programs_that_rename__replaces_the_first_one",), 1),
     ("low-descriptors", "99101d2", [
         ("src/base/descriptor.c", "int high = fcntl(fd, F_DUPFD_CLOEXEC, ESDM_DESCRIPTORS_MIN);",
          "int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);")],
@@ -48,6 +60,9 @@ FAULTS = [
     ("descriptors-that-programs-close", "7eec043", [
         ("src/base/descriptor.c", "    if (kept && !moving)\n        return true;", "")],
      ALL, "netcdf.clients.descriptors", ("test_programs",), 1),
+    ("damage-without-a-remedy", "46766e1", [
+        ("backends/meta/sqlite/sql.h", '"esdm-mkfs --restore makes it anew', '"something makes it anew')],
+     ALL, "integration.lost_catalogue", ("test_a_damaged_catalogue__tells_what_to_do_and_comes_back",), 1),
     ("no-journal", "bc66ff9", [
         ("src/io/session/journaling.c", "    if (!session->site->journal || session->read_only)",
          "    if (session->site->journal || session->read_only)")],
@@ -134,6 +149,29 @@ FAULTS = [
         ("src/io/container/index_memory.c", "    return !kept && !chosen &&", "    return false && !kept && !chosen &&")],
      ("libesdm.so", "integration_memory"), "integration.memory", (), 1),
     # what programs and people met
+    ("regions-in-other-numbers", "02e4d52", [
+        ("src/model/accuracy_regions.c", "    if (width >= 360 || west >= 180)", "    if (width >= 360)"),
+        ("src/model/accuracy_regions.c", "    double west = rounded(r->west - 360 * floor((r->west + 180) / 360));",
+         "    double west = rounded(r->west);")],
+     ("libesdm.so", "ranks_threads"), "integration.ranks.threads2", (), 1),
+    ("listed-again", "19aeb9c", [
+        ("src/upkeep/drain.c", "        status = esdm__drain_records_load(d->session, d->options, &d->groups, &list, err);",
+         "        status = esdm__drain_records_load(d->session, d->options, &d->groups, &list, err);\n"
+         "    esdm__drain_records_clear(&list);\n"
+         "    list = (records){0};\n"
+         "    if (status == ESDM_OK)\n"
+         "        status = esdm__drain_records_load(d->session, d->options, &d->groups, &list, err);")],
+     LIBRARY, "faults.drain", ("test_drain__work_grows_with_what_is_there",), 1),
+    ("steps-that-show-nothing", "d25b433", [
+        ("tools/quickstart.sh", "show esdm-stat --explain demo/input.nc/tas", "show esdm-stat demo/input.nc/tas")],
+     LIBRARY, "integration.quickstart", (), 1),
+    ("mpi-is-not-named", "d25b433", [
+        ("tools/install-deps.sh", 'mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"', 'mpi="mpich"')],
+     LIBRARY, "integration.quickstart", (), 1),
+    ("health-without-numbers", "c0c1dbc", [
+        ("src/site/check.c", "        .free_bytes = sum->free_bytes,\n        .total_bytes",
+         "        .free_bytes = 0,\n        .total_bytes")],
+     LIBRARY, "integration.space", ("test_check__tells_numbers",), 1),
     ("attributes-of-ranks", "b0d4f4a", [
         ("src/model/compare.c", "strcmp(x.name, y.name) != 0 || x.type != y.type || decides",
          "strcmp(x.name, y.name) == 0 || x.type != y.type || decides")],
@@ -192,7 +230,7 @@ PROMISES = [
      ["netcdf.clients.derived"], ["accuracy-of-an-input"]),
     ("nor does it outlast the units in which it was stated",
      ["netcdf.clients.derived: test_units_that_change__end_the_statement", "integration.accuracy_again",
-      "integration.ranks.threads2"], ["accuracy-of-former-units", "accuracy-stated-anew"]),
+      "integration.ranks.threads2"], ["accuracy-of-former-units", "accuracy-stated-anew", "units-in-other-words"]),
     ("'*' rounds no coordinates, times, flags",
      ["netcdf.clients.accuracy: test_wildcards_round_no_coordinates test_rules_round_no_coordinates",
       "integration.fit: test_coordinates_are_not_rounded", "unit.model.auxiliary"], ["rules-round-dates"]),
@@ -200,7 +238,7 @@ PROMISES = [
      ["netcdf.clients.derived: test_statements__are_judged_when_definitions_end "
       "test_programs_that_fail__leave_what_was_there"], ["statements-that-fail"]),
     ("a failing Python program replaces nothing",
-     ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container"]),
+     ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container", "a-thread-that-failed"]),
     ("what replaces or removes a container keeps the former one",
      ["integration.restore", "netcdf.clients.operators: test_overwrite__asks_or_replaces_as_with_files"],
      ["nothing-is-kept"]),
@@ -208,12 +246,14 @@ PROMISES = [
      ["integration.appenders", "netcdf.clients.appending", "integration.postgres: "
       "test_postgres__appenders_of_the_same_records_are_told"], ["two-appenders"]),
     ("a second run in a routed folder replaces the first one",
-     ["netcdf.clients.routes: test_a_second_run_replaces_the_first_one"], ["a-run-beside-the-run"]),
+     ["netcdf.clients.routes: test_a_second_run_replaces_the_first_one "
+      "test_a_second_run_by_programs_that_rename__replaces_the_first_one"],
+     ["a-run-beside-the-run", "a-run-beside-the-run-renamed"]),
     ("a program that scribbles over its descriptors harms itself alone",
      ["netcdf.clients.descriptors"], ["low-descriptors", "descriptors-that-programs-close"]),
     ("what lies on the targets is enough, and so are a backup and what came after it",
      ["integration.lost_catalogue", "integration.lost_changes", "integration.lost_tags", "integration.lost_clones"],
-     ["no-journal", "packs-after-the-backup", "all-in-the-log"]),
+     ["no-journal", "packs-after-the-backup", "all-in-the-log", "damage-without-a-remedy"]),
     ("the copy of a stub says what it is",
      ["netcdf.clients.routes: test_copied_bytes_tell_what_they_are test_stubs_of_nothing_and_copies_are_explained",
       "netcdf.router.copies"], ["copies-without-a-notice"]),
@@ -249,7 +289,7 @@ PROMISES = [
     ("more than 64 targets", ["integration.many_targets"], ["too-many-targets"]),
     # what programs and people met
     ("attributes that differ between ranks are rank 0's",
-     ["integration.ranks.threads2", "netcdf.parallel.trouble"], ["attributes-of-ranks"]),
+     ["integration.ranks.threads2", "netcdf.parallel.trouble"], ["attributes-of-ranks", "regions-in-other-numbers"]),
     ("a route of nothing is told",
      ["netcdf.clients.routes: test_entries_that_route_nothing_are_told test_everything_and_patterns"],
      ["routes-of-nothing"]),
@@ -261,7 +301,7 @@ PROMISES = [
     ("small classic files cost little", ["netcdf.clients.small_files"], []),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),
     ("esdm-drain works as much as there is to drain",
-     ["faults.drain: test_drain__work_grows_with_what_is_there"], []),
+     ["faults.drain: test_drain__work_grows_with_what_is_there"], ["listed-again"]),
     ("esdm-stat --explain speaks with copies", ["integration.placement: test_copies_are_explained"],
      ["copies-are-not-explained"]),
     ("speeds are those of devices, not of memory",
@@ -275,11 +315,12 @@ PROMISES = [
      ["integration.placement: test_targets_that_store_in_the_background "
       "test_a_target_that_becomes_ten_times_slower_gets_less "
       "test_a_target_that_becomes_ten_times_faster_gets_its_share"], []),
-    ("the quickstart names what it needs", ["integration.quickstart"], []),
+    ("the quickstart names what it needs", ["integration.quickstart"],
+     ["steps-that-show-nothing", "mpi-is-not-named"]),
     ("exports keep compression", ["integration.export", "netcdf.clients.keep_codecs"], ["exports-without-filters"]),
     ("health in numbers; targets are evacuated and balanced",
      ["integration.space: test_check__tells_numbers", "integration.restore: test_ls__sorts_sums_and_folds",
-      "faults.drain_targets"], []),
+      "faults.drain_targets"], ["health-without-numbers"]),
     ("what was meant is told; asking makes no site",
      ["integration.restore: test_names__what_was_meant_is_told test_rm__asks_before_it_removes_many",
       "integration.trust: test_secret_that_everybody_can_read__is_warned_of",

@@ -4,9 +4,12 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Guards `current`, `current_read_only` and `current_generation`. Held while a session opens, so
  * that two threads do not open two. */
@@ -56,6 +59,26 @@ open_session(bool read_only, esdm_error *err)
     return ESDM_OK;
 }
 
+/* Whether there is no site, and the default one would be made by opening it: reading finds nothing
+ * there, and should leave nothing either. */
+static bool
+would_be_made(void)
+{
+    char folder[PATH_MAX];
+    char *path = NULL;
+    const char *data = secure_getenv("XDG_DATA_HOME");
+    const char *home = secure_getenv("HOME");
+    bool absolute = data != NULL && data[0] == '/';
+    if (!absolute && (home == NULL || home[0] != '/'))
+        return false;
+    (void) snprintf(folder, sizeof folder, "%s%s/esdm", absolute ? data : home,
+                    absolute ? "" : "/.local/share");
+    bool none = access(folder, F_OK) != 0 && errno == ENOENT &&
+                esdm_site_find(&path, NULL) == ESDM_OK && path == NULL;
+    free(path);
+    return none;
+}
+
 int
 esdmnc_session(bool writing, esdm_session **ret_session)
 {
@@ -63,7 +86,11 @@ esdmnc_session(bool writing, esdm_session **ret_session)
     int rc = NC_NOERR;
     pthread_once(&handlers_once, install_handlers);
     pthread_mutex_lock(&session_lock);
-    if (current == NULL || current_generation != esdmnc_session_generation()) {
+    bool closed = current == NULL || current_generation != esdmnc_session_generation();
+    if (closed && !writing && would_be_made()) {
+        esdmnc_debug("there is no site yet");
+        rc = ENOENT;
+    } else if (closed) {
         int st = open_session(false, &err);
         if (st == ESDM_EACCES)
             st = open_session(true, &err);

@@ -74,6 +74,11 @@ void tool_tell_relieved(const esdm_session *session);
 /** Opens the site; prints the error. Only those that write make the default site.
  *  @param ret_session owned. */
 tool_exit tool_session(bool read_only, esdm_session **ret_session);
+/** The same for what changes containers that are there: it makes no site. TOOL_NOT_FOUND, with a
+ * line on standard error: nobody has used the default site yet. */
+tool_exit tool_session_made(bool read_only, esdm_session **ret_session);
+/** Whether nobody has used the default site yet, and no other is configured; says so. */
+bool tool_no_site(void);
 /** For reading. NULL, with a line on standard error: nobody has used the default site yet. */
 tool_exit tool_session_if_made(esdm_session **ret_session);
 

@@ -193,6 +193,23 @@ tool_tell_relieved(const esdm_session *session)
                    containers == 1 ? "was" : "were", text);
 }
 
+bool
+tool_no_site(void)
+{
+    if (!is_default_site() || !is_virgin())
+        return false;
+    tool_error("there is no site yet: the default one is made when something is first written");
+    return true;
+}
+
+tool_exit
+tool_session_made(bool read_only, esdm_session **ret_session)
+{
+    if (!read_only && tool_no_site())
+        return TOOL_NOT_FOUND;
+    return tool_session(read_only, ret_session);
+}
+
 tool_exit
 tool_session(bool read_only, esdm_session **ret_session)
 {
@@ -221,8 +238,5 @@ tool_session_if_made(esdm_session **ret_session)
         tool_tell_made(*ret_session);
         return TOOL_OK;
     }
-    if (status != ESDM_ENOENT || !is_default_site() || !is_virgin())
-        return tool_fail(status, &err);
-    tool_error("there is no site yet: the default one is made when something is first written");
-    return TOOL_OK;
+    return status == ESDM_ENOENT && tool_no_site() ? TOOL_OK : tool_fail(status, &err);
 }

@@ -311,7 +311,7 @@ main(int argc, char **argv)
     esdm_session *session = NULL;
     g_autoptr(GPtrArray) names = NULL;
     bool changing = changes->len > 0 || removals != NULL;
-    tool_exit result = tool_session(!changing || dry_run, &session);
+    tool_exit result = tool_session_made(!changing || dry_run, &session);
     if (result != TOOL_OK)
         return result;
     shown = json_object();

@@ -225,7 +225,7 @@ main(int argc, char **argv)
     if (from != NULL && (argc < 3 || from[0] != '@'))
         return tool_usage("--from is for a branch that is made, and says a snapshot as in @7");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(argc < 3, &session);
+    tool_exit result = tool_session_made(argc < 3, &session);
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();

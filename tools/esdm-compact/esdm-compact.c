@@ -172,7 +172,7 @@ main(int argc, char **argv)
     if (chunks != NULL && dry_run)
         return tool_usage("--chunk changes the container: not with --dry-run");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(dry_run, &session);
+    tool_exit result = tool_session_made(dry_run, &session);
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();

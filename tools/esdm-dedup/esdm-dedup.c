@@ -93,6 +93,8 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if (tool_no_site())
+        return TOOL_OK;
     esdm_session *session = NULL;
     tool_exit result = tool_session(dry_run, &session);
     if (result != TOOL_OK)

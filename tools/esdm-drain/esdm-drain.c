@@ -199,6 +199,8 @@ main(int argc, char **argv)
                           age_text);
     if (node != NULL)
         (void) g_setenv("ESDM_NODE", node, TRUE);
+    if (tool_no_site())
+        return TOOL_OK;
     esdm_session *session = NULL;
     result = tool_session(false, &session);
     if (result != TOOL_OK)

@@ -178,6 +178,8 @@ main(int argc, char **argv)
     g_autoptr(GPtrArray) names = tool_names(argc, argv, &failed);
     if (names == NULL)
         return failed;
+    if (tool_no_site())
+        return TOOL_OK;
     esdm_session *session = NULL;
     failed = tool_session(false, &session); /* whether writers live is asked of a writable store */
     if (failed != TOOL_OK)

@@ -268,6 +268,8 @@ main(int argc, char **argv)
     if (age_text != NULL && !tool_age(age_text, &options.age_s))
         return tool_usage("--age: expected a number with s, m, h or d behind it, not '%s'",
                           age_text);
+    if (tool_no_site())
+        return TOOL_OK;
     esdm_session *session = NULL;
     tool_exit result = tool_session(false, &session);
     if (result != TOOL_OK)

@@ -346,7 +346,7 @@ main(int argc, char **argv)
             "--pick takes a snapshot, as in @9, or a range, as in @6..@9: those after "
             "@6 up to @9");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(false, &session);
+    tool_exit result = tool_session_made(false, &session);
     if (result != TOOL_OK)
         return result;
     result = run_sides(session, argv + 1);

@@ -137,7 +137,7 @@ main(int argc, char **argv)
     if (argc < 3)
         return tool_usage("which containers, and where to?");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(dry_run, &session);
+    tool_exit result = tool_session_made(dry_run, &session);
     if (result != TOOL_OK)
         return result;
     moved = json_array();

@@ -237,7 +237,7 @@ main(int argc, char **argv)
     if (new_name != NULL && (argc > 2 || recursive))
         return tool_usage("--as goes with one NAME");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(list_only || dry_run, &session);
+    tool_exit result = tool_session_made(list_only || dry_run, &session);
     if (result != TOOL_OK)
         return result;
     told = json_array();

@@ -253,7 +253,7 @@ main(int argc, char **argv)
     if (argc < 2)
         return tool_usage("which containers?");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(dry_run, &session);
+    tool_exit result = tool_session_made(dry_run, &session);
     if (result != TOOL_OK)
         return result;
     removed = json_array();

@@ -291,7 +291,7 @@ main(int argc, char **argv)
     if (note != NULL && strchr(note, '\n') != NULL)
         return tool_usage("--note is one line");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(verifies, &session);
+    tool_exit result = tool_session_made(verifies, &session);
     if (result != TOOL_OK)
         return result;
     list = json_array();

@@ -508,7 +508,7 @@ main(int argc, char **argv)
     if (stat_wants.each && !stat_wants.digest)
         return tool_usage("--each goes with --digest");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(!stat_wants.digest, &session); /* digests are noted */
+    tool_exit result = tool_session_made(!stat_wants.digest, &session); /* digests are noted */
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();

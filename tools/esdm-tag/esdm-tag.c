@@ -188,7 +188,7 @@ main(int argc, char **argv)
     if (removes && argc < 3)
         return tool_usage("which tags are to be removed?");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(argc < 3, &session);
+    tool_exit result = tool_session_made(argc < 3, &session);
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();

@@ -437,8 +437,18 @@ def test_asking_makes_no_default_site():
         del env["ESDM_CONFIG"]
         client(["nccopy", site.source, "plain.nc"], env=env, cwd=home)
         expect(pathlib.Path(home / "plain.nc").exists(), "no file")
+        done = run([tool("esdm-run"), "ncdump", "-h", "esdm://absent.nc"], env=env, cwd=home, check=False)
+        expect_error(done, "No such file")
+        for words in (["rm", "x"], ["rm", "-r", "x"], ["mv", "x", "y"], ["restore", "x"], ["tag", "x", "t"],
+                      ["branch", "x", "b"], ["compact", "x"], ["attr", "x", "a=b"], ["stat", "--digest", "x"],
+                      ["merge", "x", "b"], ["gc", "--yes"], ["fsck", "--data"], ["drain"], ["dedup"],
+                      ["ls"], ["find", "a = b"]):
+            done = run([tool(f"esdm-{words[0]}"), *words[1:]], env=env, cwd=home, check=False)
+            expect("there is no site yet" in done.stderr, f"{words}: {done.stdout}{done.stderr}")
         left = sorted(p.name for p in home.iterdir())
         expect(left == ["plain.nc"], str(left))
+        run([tool("esdm-run"), "nccopy", site.source, "esdm://first.nc"], env=env, cwd=home)
+        expect("first.nc" in run([tool("esdm-ls")], env=env, cwd=home).stdout, "the site is made")
 
 
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
