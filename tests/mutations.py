@@ -86,6 +86,32 @@ MUTATIONS = [
         ("tools/esdm-cp/plan.c", "if (name[0] == '?' && p->to_container && p->into_folder &&",
          "if (name[0] == '?' && p->to_container && p->into_folder && p->session == NULL && false &&")],
         ("tools/esdm-cp",), "integration.reflink", (), 1),
+    Mutation("looks-once", "7a4e2df", [
+        ("src/upkeep/strays.c", "if (status == ESDM_OK && any)\n        status = mark_used(session, packs, dead,",
+         "if (status == ESDM_OK && any && packs == NULL)\n        status = mark_used(session, packs, dead,")],
+        LIBRARY, "faults.named_meanwhile", ("test_what_is_named_between_two_looks_stays",), 1),
+    Mutation("names-what-was-given-up", "7a4e2df", [
+        ("src/upkeep/dedup.c", "if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named)",
+         "if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named && d->nblobs == 0)")],
+        LIBRARY, "faults.named_meanwhile", ("test_what_was_given_up_since_it_was_listed_is_not_named",), 1),
+    Mutation("writers-that-live-count-as-dead", "7a4e2df", [
+        ("src/upkeep/strays.c", "dead[i] = writer[0] != '\\0' && !lives;", "dead[i] = writer[0] != '\\0';"),
+        ("src/upkeep/strays.c", "(session->store, writer, &lives, NULL) == ESDM_OK && !lives;",
+         "(session->store, writer, &lives, NULL) == ESDM_OK;")],
+        LIBRARY, "faults.concurrent_history", ("test_concurrent_history__sqlite",), 3),
+    Mutation("fewer-copies-than-wanted", "d8df91d", [
+        ("src/upkeep/dedup_wish.c", "    return copies >= wish->copies ||", "    return copies > 0 || copies >= wish->copies ||")],
+        LIBRARY, "integration.dedup", ("test_what_is_named_has_the_copies_and_the_targets_that_are_wanted",), 1),
+    Mutation("fewer-copies-of-what-is-shared", "067f214", [
+        ("src/upkeep/drain.c", "if (d->shared && !balance)", "if (d->shared && balance)")],
+        LIBRARY, "integration.dedup", ("test_what_is_named_has_the_copies_and_the_targets_that_are_wanted",), 1),
+    Mutation("merges-that-nobody-notes", "463664c", [
+        ("src/api/merge.c", "session->meta->commit_tags)", "session->meta->commit_tags && all->record == 0)")],
+        LIBRARY, "faults.merged_meanwhile", ("test_what_was_merged_is_known_although_its_program_was_killed",), 1),
+    Mutation("older-merges-in-the-place-of-newer-ones", "463664c", [
+        ("src/api/lines.c", "return status == ESDM_OK && own.snapshot <= snapshot",
+         "return status == ESDM_OK && own.snapshot < UINT64_MAX")],
+        LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
 ]
 MUTATIONS += [Mutation(*fault) for fault in promises.FAULTS]
 

@@ -44,6 +44,25 @@ esdm__branch_full_name(const char *base, const char *branch, char full[ESDM_CONT
     return esdm__name_normalise(text, full, err);
 }
 
+/* Whether it is a file that NCO writes before it renames it: "NAME.pidNUMBER.PROGRAM.tmp". */
+static bool
+is_of_nco(const char *branch)
+{
+    const char *at = strstr(branch, ".pid");
+    size_t bytes = strlen(branch);
+    return at != NULL && at[4] >= '0' && at[4] <= '9' && bytes > 4 &&
+           strcmp(branch + bytes - 4, ".tmp") == 0;
+}
+
+static esdm_status
+refuse_nco(const char *normal, esdm_status status, esdm_error *err)
+{
+    return esdm__error_set(err, status,
+                           "'%s' is what NCO writes first and gives another name then, which no "
+                           "branch can get: with --no_tmp_fl it writes to the branch itself",
+                           normal);
+}
+
 esdm_status
 esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err)
 {
@@ -54,6 +73,8 @@ esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *e
     if (branch == NULL)
         return ESDM_OK;
     esdm_status status = session->meta->container_find(session->store, normal, &record, &why);
+    if (status == ESDM_ENOENT && is_of_nco(branch))
+        return refuse_nco(normal, ESDM_ENOENT, err);
     if (status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT,
                                "container '%.*s' has no branch '%s': esdm-branch '%.*s' '%s' makes "
@@ -71,6 +92,8 @@ esdm__branch_check_move(const char *from, const char *to, esdm_error *err)
     const char *new = esdm__name_branch(to, NULL);
     if (new == NULL || (old != NULL && strcmp(old, new) == 0))
         return ESDM_OK;
+    if (is_of_nco(new))
+        return refuse_nco(to, ESDM_EINVAL, err);
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' is the name of a branch, which '%s' is not: esdm-branch makes one",
                            to, from);

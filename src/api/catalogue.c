@@ -37,14 +37,23 @@ esdm__info_of(const char *name, const esdm_meta_container *record)
 typedef struct list_visitor {
     esdm_container_visitor visit;
     void *user;
-    bool all; /* of the site */
+    const char *prefix; /* NULL: all of the site */
+    bool unfinished;    /* what is not whole yet, and nothing else */
 } list_visitor;
+
+static bool
+is_passed_by(const list_visitor *v, const char *name)
+{
+    if (esdm__name_is_unfinished(name))
+        return !v->unfinished && (v->prefix == NULL || strcmp(name, v->prefix) != 0);
+    return v->unfinished || (v->prefix == NULL && esdm__name_is_scratch(name));
+}
 
 static bool
 visit_record(const char *name, const esdm_meta_container *record, void *user)
 {
     const list_visitor *v = user;
-    if (esdm__name_is_own(name) || (v->all && esdm__name_is_scratch(name)))
+    if (esdm__name_is_own(name) || is_passed_by(v, name))
         return true;
     const esdm_container_info info = esdm__info_of(name, record);
     return v->visit(&info, v->user);
@@ -63,8 +72,10 @@ esdm_container_list(esdm_session *session, const char *prefix, esdm_container_vi
             return status;
         prefix = normal;
     }
-    list_visitor v = {visit, user, prefix == NULL};
-    return session->meta->container_list(session->store, prefix, visit_record, &v, err);
+    bool unfinished = prefix != NULL && strcmp(prefix, ESDM_UNFINISHED_COPY) == 0;
+    list_visitor v = {visit, user, prefix, unfinished};
+    return session->meta->container_list(session->store, unfinished ? NULL : prefix, visit_record,
+                                         &v, err);
 }
 
 esdm_status

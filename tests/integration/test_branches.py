@@ -242,6 +242,41 @@ def test_what_is_refused():
         expect(names() == ["a.nc", "a.nc@branch:fix"], f"{names()}")
 
 
+NCO = """
+import netCDF4, sys
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createDimension("time", None)
+    t = d.createVariable("time", "f8", ("time",)); t.units = "days since 2000-01-01"; t[:] = range(3)
+    d.createDimension("lat", 2); d.createDimension("lon", 2)
+    for name, units in (("lat", "degrees_north"), ("lon", "degrees_east")):
+        v = d.createVariable(name, "f8", (name,)); v.units = units; v[:] = range(2)
+    d.createVariable("tas", "f4", ("time", "lat", "lon"))[:] = 1
+"""
+
+
+def test_nco_and_cdo():
+    """What they overwrite and append to on branches, as on files; of what NCO renames it is said what to do."""
+    if shutil.which("ncks") is None or shutil.which("cdo") is None:
+        print("skipped: NCO and cdo are not installed")
+        return
+    with Site() as site:
+        to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
+        client(["/usr/bin/python3", "-c", NCO, from_])
+        run(["/usr/bin/python3", "-c", NCO, site.file("f.nc")])
+        branch("a.nc", "fix")
+        commands = [["ncks", "-A", "-v", "tas", site.file("f.nc"), to], ["ncap2", "-A", "-s", "b=tas*2", from_, to],
+                    ["ncks", "-O", from_, to], ["ncap2", "-O", "-s", "b=tas*2", from_, to],
+                    ["ncrcat", "-O", from_, from_, to]]
+        for command in commands:
+            expect_error(client(command, check=False), "--no_tmp_fl")
+            client([command[0], "--no_tmp_fl", *command[1:]])
+        client(["ncatted", "-O", "-a", "hello,global,o,c,world", to])
+        client(["cdo", "-s", "-O", "addc,1", from_, to])
+        text = client(["ncdump", "-v", "tas", to]).stdout
+        expect("tas =\n  2, 2,\n" in text, text)
+        expect(names() == ["a.nc", "a.nc@branch:fix"], f"{names()}")
+
+
 def test_catalogue_that_is_lost_and_moved():
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}],
               metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
@@ -259,4 +294,4 @@ if __name__ == "__main__":
     main(test_a_branch_is_written_by_programs, test_python, test_each_side_may_go, test_removing_and_restoring,
          test_beginning_with_older_snapshots, test_several_make_one_at_once,
          test_several_make_one_at_once_on_postgresql, test_queries_pass_them_by, test_what_is_refused,
-         test_catalogue_that_is_lost_and_moved)
+         test_nco_and_cdo, test_catalogue_that_is_lost_and_moved)

@@ -57,19 +57,110 @@ note(const esdm_container_info *info, void *user)
     return true;
 }
 
-esdm_status
-tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count, esdm_error *err)
+static void
+remove_all(esdm_session *session, const GPtrArray *names)
 {
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    sweep s = {.here = where(), .names = names};
-    esdm_status status = esdm_container_list(session, ESDM_SCRATCH_FOLDER, note, &s, err);
-    for (guint i = 0; i < names->len && remove && status == ESDM_OK; i++) {
+    for (guint i = 0; i < names->len; i++) {
         /* One of another user, or one that has a tag, stays, and stops nothing. */
         esdm_error why = {0};
         esdm_status one = esdm_container_erase(session, g_ptr_array_index(names, i), &why);
         if (one != ESDM_OK && one != ESDM_ENOENT) /* another one sweeps, too */
             tool_error("%s", why.message);
     }
+}
+
+esdm_status
+tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count, esdm_error *err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    sweep s = {.here = where(), .names = names};
+    esdm_status status = esdm_container_list(session, ESDM_SCRATCH_FOLDER, note, &s, err);
+    if (remove && status == ESDM_OK)
+        remove_all(session, names);
+    *ret_count = names->len;
+    return status;
+}
+
+/* ---- what was not finished ------------------------------------------------------------------ */
+
+typedef struct unfinished {
+    uint64_t until_us; /* written to before */
+    GPtrArray *names;
+} unfinished;
+
+static bool
+note_unfinished(const esdm_container_info *info, void *user)
+{
+    const unfinished *u = user;
+    if (info->modified_ns / 1000 <= u->until_us)
+        g_ptr_array_add(u->names, g_strdup(info->name));
+    return true;
+}
+
+/* The process of a folder of esdm-recipe as it was called once; 0: it is none. */
+static unsigned
+former_folder(const char *name)
+{
+    unsigned pid = 0, number = 0;
+    int end = 0;
+    return sscanf(name, "esdm-recipe.%u.%8x/%n", &pid, &number, &end) == 2 && end > 0 ? pid : 0;
+}
+
+static bool
+note_folder(const esdm_container_info *info, void *user)
+{
+    return former_folder(info->name) == 0 || note_unfinished(info, user);
+}
+
+/* "user@host:pid" of the newest commit. */
+static bool
+note_writer(const esdm_snapshot_info *info, void *user)
+{
+    char **writer = user;
+    g_free(*writer);
+    *writer = g_strdup(info->writer);
+    return true;
+}
+
+/* Whether its program has ended; of what was removed meanwhile it has not. */
+static bool
+is_ended(esdm_session *session, const char *name)
+{
+    g_autofree char *writer = NULL;
+    esdm_error ignored;
+    esdm_container_info info;
+    if (esdm_container_snapshots(session, name, note_writer, &writer, &ignored) != ESDM_OK ||
+        writer == NULL || esdm_container_stat(session, name, &info, &ignored) != ESDM_OK)
+        return false;
+    const char *at = strrchr(writer, '@');
+    const char *colon = at != NULL ? strrchr(at, ':') : NULL;
+    g_autofree char *host = colon != NULL ? g_strndup(at + 1, (gsize) (colon - at - 1)) : NULL;
+    gint64 pid = former_folder(name);
+    if (pid == 0 && colon != NULL)
+        pid = g_ascii_strtoll(colon + 1, NULL, 10);
+    if (host == NULL || !g_str_equal(host, g_get_host_name()) || pid <= 0 || pid > G_MAXINT)
+        return (gint64) (info.modified_ns / 1000) + WEEK_US < g_get_real_time();
+    return kill((pid_t) pid, 0) != 0 && errno == ESRCH;
+}
+
+esdm_status
+tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
+                      esdm_error *err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    uint64_t now_us = (uint64_t) g_get_real_time();
+    uint64_t age_us = age_s < now_us / G_USEC_PER_SEC ? age_s * G_USEC_PER_SEC : now_us;
+    unfinished u = {.until_us = now_us - age_us, .names = names};
+    esdm_status status =
+        esdm_container_list(session, ESDM_UNFINISHED_COPY, note_unfinished, &u, err);
+    if (status == ESDM_OK)
+        status = esdm_container_list(session, NULL, note_folder, &u, err);
+    for (guint i = names->len; i-- > 0 && status == ESDM_OK;) {
+        if (!is_ended(session, g_ptr_array_index(names, i)))
+            g_ptr_array_remove_index_fast(names, i);
+    }
+    if (remove && status == ESDM_OK)
+        remove_all(session, names);
     *ret_count = names->len;
     return status;
 }

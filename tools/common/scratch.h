@@ -14,5 +14,13 @@ char *tool_scratch_folder(void);
  *  @param remove false: only count. @param ret_count containers. */
 esdm_status tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count,
                                esdm_error *err);
+/**
+ * Removes what esdm-cp and esdm-ref had made when they were ended before it got its name, and what
+ * esdm-recipe left where its folders had other names ("esdm-recipe.PID.NUMBER").
+ * @param age_s what somebody has written to since stays. Of other nodes a week at least.
+ * @param remove false: only count. @param ret_count containers.
+ */
+esdm_status tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool remove,
+                                  guint *ret_count, esdm_error *err);
 
 #endif

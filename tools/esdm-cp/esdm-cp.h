@@ -29,7 +29,7 @@
 #define CP_HINT_NOFILL     "netcdf.nofill"
 #define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": HDF5 filters in their order */
 /** Names of copies that are not complete begin so. */
-#define CP_TEMPORARY ".esdm-cp-"
+#define CP_TEMPORARY ESDM_UNFINISHED_COPY
 
 /* ---- the model (esdm-cp/model.c) ---------------------------------------------------------- */
 

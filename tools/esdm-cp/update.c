@@ -3,6 +3,7 @@
 /* esdm-ref --update: which containers of a tree that was referred to before are as their sources
  * are, which are not, and which have none any more. */
 
+#include "common/scratch.h"
 #include "esdm-cp/esdm-cp.h"
 
 #include <errno.h>
@@ -145,23 +146,6 @@ is_of_tree(const cp_tree *tree, const char *name, const char *seen)
            g_str_equal(source + folder + 1, below);
 }
 
-/* A container that an esdm-ref left when it was killed before it could give it its name. */
-static bool
-is_left_over(esdm_session *session, const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    if (!g_str_has_prefix(slash != NULL ? slash + 1 : name, CP_TEMPORARY))
-        return false;
-    g_autofree char *owner = tool_owner(session, name);
-    const char *at = owner != NULL ? strrchr(owner, '@') : NULL;
-    const char *colon = at != NULL ? strrchr(at, ':') : NULL;
-    if (colon == NULL || strncmp(at + 1, g_get_host_name(), (size_t) (colon - at - 1)) != 0 ||
-        strlen(g_get_host_name()) != (size_t) (colon - at - 1))
-        return false;
-    gint64 pid = g_ascii_strtoll(colon + 1, NULL, 10);
-    return pid > 0 && pid <= G_MAXINT && kill((pid_t) pid, 0) != 0 && errno == ESRCH;
-}
-
 static void
 fail(sweep *s, esdm_status status, const esdm_error *err)
 {
@@ -191,12 +175,6 @@ sweep_one(sweep *s, const char *name)
     bool removes = cp_wants.remove_gone && !cp_wants.dry_run && (!pinned || cp_wants.force);
     if (status == ESDM_ENOENT || (status == ESDM_OK && seen == NULL))
         return;
-    if (status == ESDM_OK && !cp_wants.dry_run && is_left_over(s->session, name)) {
-        status = esdm_container_erase(s->session, name, &err);
-        if (status != ESDM_OK && status != ESDM_ENOENT)
-            fail(s, status, &err);
-        return;
-    }
     if (status == ESDM_OK && !is_of_tree(s->tree, name, seen))
         return;
     if (status == ESDM_OK && removes)
@@ -267,6 +245,10 @@ cp_update_sweep(const GPtrArray *jobs, const GPtrArray *trees, cp_swept *ret)
     s.names = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < jobs->len; i++)
         (void) g_hash_table_add(s.targets, ((cp_job *) g_ptr_array_index(jobs, i))->target);
+    guint ignored;
+    esdm_error why = {0};
+    if (!cp_wants.dry_run && tool_unfinished_sweep(s.session, 0, true, &ignored, &why) != ESDM_OK)
+        tool_error("%s", why.message); /* esdm-gc does it, too */
     for (guint i = 0; i < trees->len; i++) {
         s.tree = g_ptr_array_index(trees, i);
         sweep_tree(&s, jobs);

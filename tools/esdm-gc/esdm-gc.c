@@ -65,7 +65,8 @@ static const GOptionEntry entries[] = {
 };
 
 static tool_watch watch;
-static guint scratch; /* containers that esdm-recipe has left when it was ended */
+static guint unfinished; /* containers that esdm-cp and esdm-ref have left so */
+static guint scratch;    /* containers that esdm-recipe has left when it was ended */
 
 static char *
 describe(const esdm_gc_result *result)
@@ -116,6 +117,7 @@ print_result(const esdm_gc_result *result, bool removed)
         tool_json_set(root, "without_stub", names);
         tool_json_set(root, "without_stub_young", tool_json_u64(stubless_young));
         tool_json_set(root, "scratch", tool_json_u64(scratch));
+        tool_json_set(root, "unfinished", tool_json_u64(unfinished));
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "bytes", tool_json_u64(result->bytes));
         tool_json_set(root, "containers", tool_json_u64(result->containers));
@@ -140,15 +142,21 @@ print_result(const esdm_gc_result *result, bool removed)
 }
 
 static tool_exit
-remove_scratch(esdm_session *session)
+remove_scratch(esdm_session *session, uint64_t age_s)
 {
     esdm_error err = {0};
     esdm_status status = tool_scratch_sweep(session, !dry_run, &scratch, &err);
+    if (status == ESDM_OK)
+        status = tool_unfinished_sweep(session, age_s, !dry_run, &unfinished, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     if (scratch > 0 && !tool.json)
         (void) printf("%s %u container%s of runs of esdm-recipe that were ended\n",
                       dry_run ? "would remove" : "removed", scratch, scratch == 1 ? "" : "s");
+    if (unfinished > 0 && !tool.json)
+        (void) printf("%s %u container%s that %s not finished when the program was ended\n",
+                      dry_run ? "would remove" : "removed", unfinished, unfinished == 1 ? "" : "s",
+                      unfinished == 1 ? "was" : "were");
     return TOOL_OK;
 }
 
@@ -284,7 +292,7 @@ main(int argc, char **argv)
     if (result == TOOL_OK && restoration_complete)
         result = end_restoration(session);
     if (result == TOOL_OK)
-        result = remove_scratch(session);
+        result = remove_scratch(session, age_s);
     if (result == TOOL_OK)
         result = collect(session, &options);
     if (stubless != NULL)

@@ -80,12 +80,18 @@ typedef struct esdm_container_info {
  * next run remove them. Lists of the whole site and queries pass them by. */
 #define ESDM_SCRATCH_FOLDER ".esdm-recipe"
 
+/** Containers are called so, and a UUID, below the folder of what esdm-cp and esdm-ref make of
+ * them, until they are whole. Lists and queries pass them by as well; of esdm_container_list() this
+ * is a prefix of its own, which visits them all, wherever they are. esdm-gc removes those whose
+ * programs have ended. */
+#define ESDM_UNFINISHED_COPY ".esdm-cp-"
+
 /** Return false to stop. */
 typedef bool (*esdm_container_visitor)(const esdm_container_info *info, void *user);
 
 /** Visits containers in byte order of their names. @param prefix NULL: all but those below
- *  ESDM_SCRATCH_FOLDER; else those that equal
- *  the prefix or lie below `prefix/`. */
+ *  ESDM_SCRATCH_FOLDER; else those that equal the prefix or lie below `prefix/`. Names that begin
+ *  with ESDM_UNFINISHED_COPY are told when they equal the prefix, or when that is all of it. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_list(esdm_session *session, const char *prefix,
                                                          esdm_container_visitor visit, void *user,
                                                          esdm_error *err);

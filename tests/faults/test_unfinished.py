@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Copies whose programs ended, or are waiting, between their commit and the name that they were to get."""
+
+import json
+import os
+import signal
+import subprocess
+
+from esdmtest import BUILD, Site, client, environment, expect, main, run, skip, tool
+from test_named_meanwhile import CHECK, SITE, WRITE, hook, packs, wait_for
+
+
+def python(code, *arguments):
+    client(["/usr/bin/python3", "-c", code, *map(str, arguments)])
+
+
+def collect(*options):
+    return json.loads(run([tool("esdm-gc"), "--yes", "--json", *options]).stdout)["unfinished"]
+
+
+def names(*folder):
+    return [c["name"] for c in json.loads(run([tool("esdm-ls"), "--json", *folder]).stdout)["containers"]]
+
+
+def copy(site, run_before_the_name):
+    return subprocess.Popen([tool("esdm-cp"), str(site.file("f.nc")), "esdm://folder/a.nc"],
+                            env=environment(hook("move:1+1", run_before_the_name)))
+
+
+def make(site):
+    python(WRITE, "x")
+    run([tool("esdm-cp"), "esdm://x", site.file("f.nc")])
+
+
+def test_what_was_not_finished_is_hidden_and_removed():
+    with Site(**SITE) as site:
+        make(site)
+        before = packs(site)
+        with copy(site, "kill -9 $PPID") as killed:
+            expect(killed.wait(600) == -signal.SIGKILL, f"status {killed.returncode}")
+        python(WRITE, "folder/b.nc")
+        expect(names() == ["folder/b.nc", "x"] and names("folder") == ["folder/b.nc"], f"{names()} {names('folder')}")
+        left = len(packs(site))
+        expect(collect() == 0 and len(packs(site)) == left, "it is not a day old")
+        expect(collect("--dry-run", "--age=0") == 1 and len(packs(site)) == left, "a dry run removes it")
+        expect(collect("--age=0") == 1 and len(packs(site)) == len(before) + 1, f"{left} packs, now {packs(site)}")
+        python(CHECK, "x", "folder/b.nc")
+        run([tool("esdm-fsck"), "--data"])
+
+
+def test_what_is_not_finished_stays():
+    with Site(**SITE) as site:
+        make(site)
+        with copy(site, f"touch {site.file('there')}; {wait_for(site.file('go'))}") as waits:
+            run(["sh", "-c", wait_for(site.file("there"))])
+            expect(collect("--age=0") == 0 and names() == ["x"], f"{names()}")
+            site.file("go").touch()
+            expect(waits.wait(600) == 0, f"status {waits.returncode}")
+        python(CHECK, "folder/a.nc")
+
+
+def test_folders_of_recipes_of_earlier_versions():
+    with Site(**SITE) as _:
+        with subprocess.Popen(["true"]) as ended:
+            ended.wait()
+        gone, there = f"esdm-recipe.{ended.pid}.0123abcd/a", f"esdm-recipe.{os.getpid()}.0123abcd/a"
+        for name in gone, there, "esdm-recipe.nc":
+            python(WRITE, name)
+        expect(collect("--age=0") == 1 and sorted(names()) == sorted(["esdm-recipe.nc", there]), f"{names()}")
+
+
+if __name__ == "__main__":
+    if not (BUILD / "plugins/esdm-meta-faulty.so").exists():
+        skip("esdm-meta-faulty was not built")
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    main(test_what_was_not_finished_is_hidden_and_removed, test_what_is_not_finished_stays,
+         test_folders_of_recipes_of_earlier_versions)
