@@ -265,15 +265,17 @@ merge(const run *r, GPtrArray *now, GPtrArray *old)
 /* ---- the file -----------------------------------------------------------------------------------
  */
 
-/* Those of programs that nobody runs any more. */
+/* Those of programs that nobody runs any more; where there are too many, some of them, but never
+ * the one that was just written. */
 static void
-remove_old(const char *folder)
+remove_old(const char *folder, const char *written)
 {
     GPtrArray *names = tool_folder_names(folder, NULL);
     for (guint i = 0; names != NULL && i < names->len; i++) {
         g_autofree char *path = g_build_filename(folder, names->pdata[i], NULL);
         struct stat st;
-        if (g_str_has_suffix(path, ".history") && lstat(path, &st) == 0 &&
+        if (g_str_has_suffix(path, ".history") && !g_str_equal(path, written) &&
+            lstat(path, &st) == 0 &&
             (st.st_mtim.tv_sec < time(NULL) - AGE_MOST_S || names->len > FILES_MOST + i))
             (void) unlink(path);
     }
@@ -327,6 +329,6 @@ history_write(const run *r, const char *file)
         result = TOOL_FAILED;
     }
     (void) g_byte_array_unref(bytes);
-    remove_old(folder);
+    remove_old(folder, file);
     return result;
 }

@@ -229,6 +229,10 @@ def test_a_damaged_history():
             _, again, _ = observed(*command, cache=cache)
             expect(text.split()[1:] == again.split()[1:], "other bytes were read")
         expect(len(path.read_bytes()) >= len(good), "it was not made anew")
+        for i in range(400):  # of very many programs some are forgotten, this one is not
+            (path.parent / f"zz{i}.history").write_bytes(b"")
+        observed(*command, cache=cache)
+        expect(path.exists() and len(histories(cache)) <= 257, f"{len(histories(cache))} files")
 
 
 main(test_strided_reads, test_reads_as_in_the_last_run, test_what_memory_has_is_left_alone, test_a_damaged_history, test_a_series,
