@@ -162,6 +162,10 @@ FAULTS = [
          "    if (status == ESDM_OK)\n"
          "        status = esdm__drain_records_load(d->session, d->options, &d->groups, &list, err);")],
      LIBRARY, "faults.drain", ("test_drain__work_grows_with_what_is_there",), 1),
+    ("observations-that-are-lost", "bc66ff9", [
+        ("netcdf-plugin/dispatch/ending.c", "    esdmnc_missing_ending(status);\n    esdmnc_session_settle();",
+         "    esdmnc_missing_ending(status);")],
+     PLUGIN, "integration.placement", ("test_targets_that_store_in_the_background",), 1),
     ("steps-that-show-nothing", "d25b433", [
         ("tools/quickstart.sh", "show esdm-stat --explain demo/input.nc/tas", "show esdm-stat demo/input.nc/tas")],
      LIBRARY, "integration.quickstart", (), 1),
@@ -314,7 +318,7 @@ PROMISES = [
     ("the model of a target that stores in the background follows it",
      ["integration.placement: test_targets_that_store_in_the_background "
       "test_a_target_that_becomes_ten_times_slower_gets_less "
-      "test_a_target_that_becomes_ten_times_faster_gets_its_share"], []),
+      "test_a_target_that_becomes_ten_times_faster_gets_its_share"], ["observations-that-are-lost"]),
     ("the quickstart names what it needs", ["integration.quickstart"],
      ["steps-that-show-nothing", "mpi-is-not-named"]),
     ("exports keep compression", ["integration.export", "netcdf.clients.keep_codecs"], ["exports-without-filters"]),
