@@ -86,10 +86,6 @@ MUTATIONS = [
         ("tools/esdm-cp/plan.c", "if (name[0] == '?' && p->to_container && p->into_folder &&",
          "if (name[0] == '?' && p->to_container && p->into_folder && p->session == NULL && false &&")],
         ("tools/esdm-cp",), "integration.reflink", (), 1),
-    Mutation("looks-once", "7a4e2df", [
-        ("src/upkeep/strays.c", "if (status == ESDM_OK && any)\n        status = mark_used(session, packs, dead,",
-         "if (status == ESDM_OK && any && packs == NULL)\n        status = mark_used(session, packs, dead,")],
-        LIBRARY, "faults.named_meanwhile", ("test_what_is_named_between_two_looks_stays",), 1),
     Mutation("names-what-was-given-up", "7a4e2df", [
         ("src/upkeep/dedup.c", "if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named)",
          "if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named && d->nblobs == 0)")],
