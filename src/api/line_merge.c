@@ -97,9 +97,15 @@ settle_one(esdm_session *session, const char *into, const struct esdm__tag_pair 
     esdm_status status = esdm__line_find(session, line, &l, err);
     if (status == ESDM_OK && l.record != 0)
         status = esdm__tag_look(session, l.record, &w, err);
-    if (status == ESDM_OK && w.snapshot != 0)
-        status = down ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, err)
-                      : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, err);
+    if (status == ESDM_OK && w.snapshot != 0) {
+        esdm_error why = {0};
+        status = down ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, &why)
+                      : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, &why);
+        if (status == ESDM_ENOENT) /* it was removed meanwhile: there is nothing to merge again */
+            status = ESDM_OK;
+        else if (status != ESDM_OK && err != NULL)
+            *err = why;
+    }
     if (status == ESDM_OK)
         take(session, line, into, came->rest);
     return status;
