@@ -191,7 +191,7 @@ def test_bad_input__is_named_and_the_rest_is_advised():
                                          (["NetCDF"], 3, ["empty"]),
                                          (["--confidence"], 2, ["--confidence", "2", "data"]),
                                          (["--error"], 2, ["--error", "x", "data"]),
-                                         (["--block"], 2, ["--block", "4", "data"]),
+                                         (["--block"], 2, ["--block", "1", "data"]),
                                          (["--samples"], 2, ["-n", "0", "data"]),
                                          (["--samples"], 2, ["-n", "-1", "data"]),
                                          (["nonsense"], 2, ["-a", "nonsense=1", "data"]),

@@ -148,8 +148,11 @@ remove_scratch(esdm_session *session, uint64_t age_s)
     esdm_status status = tool_scratch_sweep(session, !dry_run, &scratch, &err);
     if (status == ESDM_OK)
         status = tool_unfinished_sweep(session, age_s, !dry_run, &unfinished, &err);
-    if (status != ESDM_OK)
+    if (status != ESDM_OK) {
+        esdm_error why = err;
+        (void) snprintf(err.message, sizeof err.message, "nothing is removed: %.400s", why.message);
         return tool_fail(status, &err);
+    }
     if (scratch > 0 && !tool.json)
         (void) printf("%s %u container%s of runs of esdm-recipe that were ended\n",
                       dry_run ? "would remove" : "removed", scratch, scratch == 1 ? "" : "s");

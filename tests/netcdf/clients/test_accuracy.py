@@ -201,7 +201,7 @@ def test_esdm_cp():
                              ("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
                              ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"), ("t: abs=0,01 K", "numbers have a point"),
                              ("t: abs=1 m", "units 'm'"), ("t: mode=best", "energy or progressive"),
-                             ("t: max=1", "significant_digits (digits)")]:
+                             ("t: max=1", "digits, bits")]:
             expect_error(run([tool("esdm-cp"), "--accuracy", option, file, "esdm://no.nc"],
                              check=False), text)
 
