@@ -276,12 +276,16 @@ def test_postgres__questions_begin_with_what_is_rare():
                                 ("model = model-77 and units = K", 10),
                                 ("project = CMIP6 and units ~ K* and model = model-77", 10),
                                 ("project = CMIP6 and model = model-77", 10)):
-            before = rows_read(server)
-            done = run([tool("esdm-find"), "--json", question], check=False)
-            count = len(json.loads(done.stdout)["matches"])
-            expect(count == found, f"{question}: {count}")
-            read = rows_read(server) - before
-            expect(read < CONTAINERS / 4, f"{question}: {read} rows were read")
+            read = []
+            for _ in range(3):  # what is rare is learned from a sample that is drawn by chance
+                before = rows_read(server)
+                done = run([tool("esdm-find"), "--json", question], check=False)
+                count = len(json.loads(done.stdout)["matches"])
+                expect(count == found, f"{question}: {count}")
+                read.append(rows_read(server) - before)
+                if read[-1] < CONTAINERS / 4:
+                    break
+            expect(read[-1] < CONTAINERS / 4, f"{question}: {read} rows were read")
 
 
 def test_postgres__other_programs_do_not_load_libpq():

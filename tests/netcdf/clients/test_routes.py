@@ -10,8 +10,8 @@ import shutil
 import tempfile
 
 import clients
-from esdmtest import (skip, BUILD, SOURCE, Site, client, environment, expect, expect_error, main,
-                      need_program, run, tool)
+from esdmtest import (skip, BUILD, SOURCE, Site, client, client_environment, environment, expect,
+                      expect_error, main, need_program, run, tool)
 
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 CLASSIC = SOURCE / "tests/netcdf/clients/classic.cdl"
@@ -437,7 +437,8 @@ def test_asking_makes_no_default_site():
         del env["ESDM_CONFIG"]
         client(["nccopy", site.source, "plain.nc"], env=env, cwd=home)
         expect(pathlib.Path(home / "plain.nc").exists(), "no file")
-        done = run([tool("esdm-run"), "ncdump", "-h", "esdm://absent.nc"], env=env, cwd=home, check=False)
+        plug_in = client_environment(env, inherit=False)
+        done = run([tool("esdm-run"), "ncdump", "-h", "esdm://absent.nc"], env=plug_in, cwd=home, check=False)
         expect_error(done, "No such file")
         for words in (["rm", "x"], ["rm", "-r", "x"], ["mv", "x", "y"], ["restore", "x"], ["tag", "x", "t"],
                       ["branch", "x", "b"], ["compact", "x"], ["attr", "x", "a=b"], ["stat", "--digest", "x"],
@@ -447,7 +448,7 @@ def test_asking_makes_no_default_site():
             expect("there is no site yet" in done.stderr, f"{words}: {done.stdout}{done.stderr}")
         left = sorted(p.name for p in home.iterdir())
         expect(left == ["plain.nc"], str(left))
-        run([tool("esdm-run"), "nccopy", site.source, "esdm://first.nc"], env=env, cwd=home)
+        run([tool("esdm-run"), "nccopy", site.source, "esdm://first.nc"], env=plug_in, cwd=home)
         expect("first.nc" in run([tool("esdm-ls")], env=env, cwd=home).stdout, "the site is made")
 
 
