@@ -89,8 +89,8 @@ slot_of(const sqlite__pins *pins, uint64_t key)
 static bool
 grow_table(sqlite__pins *pins)
 {
-    sqlite__pins grown = *pins;
-    grown.capacity = pins->capacity == 0 ? 64 : pins->capacity * 2;
+    /* The table alone: other members are under other locks. */
+    sqlite__pins grown = {.capacity = pins->capacity == 0 ? 64 : pins->capacity * 2};
     grown.table = calloc(grown.capacity, sizeof *grown.table);
     if (grown.table == NULL)
         return false;
