@@ -2,6 +2,7 @@
 """Storing xarray's datasets: with stated accuracies, and into containers that are there."""
 
 import ctypes
+import threading
 
 import numpy
 import xarray
@@ -72,22 +73,48 @@ def _write_block(target, offset, values):
                                  ctypes.byref(error)), error)
 
 
+class _Writes:
+    """Writes that are under way: dask raises what one block raised while others are still written, and the
+    container must not go beneath these."""
+
+    def __init__(self):
+        self.changed, self.running, self.ended = threading.Condition(), 0, False
+
+    def __enter__(self):
+        with self.changed:
+            if self.ended:
+                raise RuntimeError("nothing more is written: another block failed")
+            self.running += 1
+
+    def __exit__(self, *_):
+        with self.changed:
+            self.running -= 1
+            self.changed.notify_all()
+
+    def end(self):
+        """Waits for those under way, and lets no more begin."""
+        with self.changed:
+            self.ended = True
+            self.changed.wait_for(lambda: self.running == 0)
+
+
 class _Target:
     """A block of a dataset that takes values as an array does; for dask."""
 
-    def __init__(self, dataset, start):
-        self.dataset, self.start = dataset, start
+    def __init__(self, dataset, start, writes):
+        self.dataset, self.start, self.writes = dataset, start, writes
 
     def __setitem__(self, key, values):
         offset = [s + (k.start or 0) for s, k in zip(self.start, key)]
-        _write_block(self.dataset, offset, numpy.asarray(values))
+        with self.writes:
+            _write_block(self.dataset, offset, numpy.asarray(values))
 
 
-def _write_variable(target, start, variable):
+def _write_variable(target, start, variable, writes):
     data = variable.data
     if hasattr(data, "__dask_graph__"):
         # One block in memory for each thread; esdm_write() takes them side by side.
-        data.store(_Target(target, start), lock=False, scheduler="threads")
+        data.store(_Target(target, start, writes), lock=False, scheduler="threads")
     elif variable.size:
         _write_block(target, start, numpy.asarray(data))
 
@@ -134,6 +161,7 @@ def store_into(dataset, name, places, every, message):
     name = name.removeprefix("esdm://")
     library, error = _data.api(), Error()
     container = _open_for_writing(name)
+    writes = _Writes()
     try:
         handle = _data.Handle.borrowed(container, name)
         snapshot = library.esdm_container_snapshot(container)
@@ -145,11 +173,12 @@ def store_into(dataset, name, places, every, message):
             for key in _checked(dataset, there, places, every):
                 variable = _encoded(dataset.variables[key], there.variables[key], key)
                 _write_variable(handle.dataset("/", key), [begin.get(d, 0) for d in variable.dims],
-                                variable)
+                                variable, writes)
         check(library.esdm_container_commit(container, message.encode() if message else None,
                                             ctypes.byref(error)), error)
         return library.esdm_container_snapshot(container)
     finally:
+        writes.end()
         library.esdm_container_discard(container)
 
 

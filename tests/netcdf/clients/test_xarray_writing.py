@@ -6,7 +6,7 @@ from esdmtest import Site, expect, main, run, tool
 from inprocess import names, python
 
 SCRIPT = """
-import numpy as np, pandas as pd, xarray as xr, esdm
+import time, numpy as np, pandas as pd, xarray as xr, esdm
 def part(start, n, add=0.0):
     return xr.Dataset({"tas": (("time", "x"), 280 + add + np.random.rand(n, 500).astype("f4"), {"units": "K"}),
                        "name": (("time",), np.array([f"n{i}" for i in range(n)], dtype=object))},
@@ -37,6 +37,7 @@ broken = second.copy()
 def fail(block, block_info=None):
     if block_info[0]["chunk-location"][0] == 2:
         raise RuntimeError("the third block")
+    time.sleep(0.2)  # written when the container has been given up
     return block
 broken["tas"] = (("time", "x"), dask.array.map_blocks(fail, second.tas.chunk({"time": 1}).data, dtype="f4",
                                                       meta=np.empty((0, 0), "f4")))
@@ -54,6 +55,7 @@ for wrong, kind in ((lambda: esdm.append(broken, "run.nc"), RuntimeError),
         pass
 assert len(esdm.snapshots("run.nc")) == before + 2
 assert xr.open_dataset("esdm://run.nc").sizes["time"] == 7
+time.sleep(0.5)
 print("ok")
 """
 
