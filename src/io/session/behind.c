@@ -215,6 +215,25 @@ try_all_again(esdm__behind *b)
     return any;
 }
 
+/* Without a thread: what can be done is done here. */
+static void
+run_all(esdm__behind *b)
+{
+    esdm__job *job;
+    while (!b->started && b->busy == NULL && (job = next_job(b)) != NULL)
+        run_one(b, job);
+}
+
+/* With the lock held: for a job to end; without a thread it is done here. */
+static void
+wait_or_work(esdm__behind *b)
+{
+    if (!b->started && b->busy == NULL && next_job(b) != NULL)
+        run_all(b);
+    else
+        (void) pthread_cond_wait(&b->changed, &b->lock);
+}
+
 static esdm_status
 tell_why(const esdm_error *why, esdm_error *err)
 {
@@ -240,7 +259,7 @@ esdm__behind_enter(esdm__behind *behind, uint64_t bytes, esdm_error *err)
             status = esdm__error_prefix(err, tell_why(b->first->lane->why, err),
                                         "memory is full of data that cannot be stored");
         else
-            (void) pthread_cond_wait(&b->changed, &b->lock);
+            wait_or_work(b);
     }
     if (status == ESDM_OK)
         b->bytes += bytes;
@@ -255,15 +274,6 @@ esdm__behind_leave(esdm__behind *behind, uint64_t bytes)
     behind->bytes -= bytes;
     (void) pthread_cond_broadcast(&behind->changed);
     (void) pthread_mutex_unlock(&behind->lock);
-}
-
-/* Without a thread: what can be done is done here. */
-static void
-run_all(esdm__behind *b)
-{
-    esdm__job *job;
-    while (!b->started && b->busy == NULL && (job = next_job(b)) != NULL)
-        run_one(b, job);
 }
 
 void
@@ -292,7 +302,7 @@ static void
 wait_for(esdm__behind *b, const esdm__lane *lane)
 {
     while (atomic_load(&lane->count) > 0 && lane->why == NULL)
-        (void) pthread_cond_wait(&b->changed, &b->lock);
+        wait_or_work(b);
 }
 
 esdm_status
