@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 /* A pack ends when it is so long, or when nothing was entered for so long: packs that nobody has
  * touched for an hour and that a backup covers are removed, also those of living programs. */
 #define PACK_BYTES   (UINT64_C(16) << 20)
@@ -214,16 +216,10 @@ work(void *argument)
 static bool
 wait_for_thread(esdm__journal *j)
 {
-    struct timespec until;
+    const struct timespec until =
+        esdm__deadline(CLOCK_MONOTONIC, j->host.wait_ms * UINT64_C(1000000));
     uint64_t seen = j->stored;
     int failure = 0;
-    (void) clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += j->host.wait_ms / 1000;
-    until.tv_nsec += (long) (j->host.wait_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     while (seen == j->stored && !j->stuck && failure == 0)
         failure = pthread_cond_timedwait(&j->changed, &j->lock, &until);
     if (seen == j->stored)

@@ -8,15 +8,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/plain_locale.h"
+#include "base/thread.h"
 #include "monitor/database.h"
 #include "monitor/libpq.h"
 
@@ -271,16 +270,11 @@ new_beginning(const connection *c, const char *place)
     return NULL;
 }
 
-/* Its signals are the program's other threads'. */
 static bool
 run_apart(beginning *b)
 {
     pthread_t thread;
-    sigset_t all, before;
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool runs = pthread_create(&thread, NULL, begin, b) == 0;
-    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool runs = esdm__thread_start(&thread, NULL, begin, b);
     if (runs)
         (void) pthread_detach(thread);
     return runs;
@@ -291,11 +285,7 @@ static bool
 wait_for_beginning(const connection *c, beginning *b)
 {
     for (;;) {
-        struct timespec until;
-        (void) clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += POLL_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
+        const struct timespec until = esdm__deadline(CLOCK_REALTIME, POLL_MS * UINT64_C(1000000));
         if (sem_timedwait(&b->ended, &until) == 0)
             return true;
         if ((c->give_up != NULL && atomic_load(c->give_up)) || esdm__monitor_now_ns() > c->until_ns)

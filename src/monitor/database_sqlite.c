@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/sqlite_files.h"
+#include "base/thread.h"
 #include "monitor/database.h"
 
 #define NAP_NS      20000000L
@@ -47,11 +48,7 @@ static bool is_unusable; /* forked while another thread was in SQLite */
 static void
 before_fork(void)
 {
-    struct timespec until;
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += FORK_WAIT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    const struct timespec until = esdm__deadline(CLOCK_REALTIME, FORK_WAIT_NS);
     fork_holds = pthread_mutex_timedlock(&inside, &until) == 0;
 }
 

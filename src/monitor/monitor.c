@@ -2,7 +2,6 @@
 #include "monitor/monitor.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/plain_locale.h"
+#include "base/thread.h"
 #include "monitor/database.h"
 #include "monitor/parts.h"
 
@@ -214,14 +214,7 @@ finish(esdm__monitor *m)
 static void
 wait_ms(esdm__monitor *m, uint64_t ms)
 {
-    struct timespec until;
-    (void) clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t) (ms / 1000);
-    until.tv_nsec += (long) (ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    const struct timespec until = esdm__deadline(CLOCK_MONOTONIC, ms * 1000000);
     (void) pthread_mutex_lock(&m->lock);
     if (!atomic_load(&m->stop))
         (void) pthread_cond_timedwait(&m->wakeup, &m->lock, &until);
@@ -257,12 +250,7 @@ work(void *argument)
 static bool
 start_thread(esdm__monitor *m)
 {
-    sigset_t all;
-    sigset_t old;
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
-    m->has_thread = pthread_create(&m->thread, NULL, work, m) == 0;
-    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    m->has_thread = esdm__thread_start(&m->thread, NULL, work, m);
     return m->has_thread;
 }
 

@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/thread.h"
 #include "kv.h"
 
 #define MILLION UINT64_C(1000000)
@@ -305,23 +305,18 @@ keep(void *nothing)
     return NULL;
 }
 
-/* Under the mutex. Signals are for the program's threads. */
+/* Under the mutex. */
 static bool
 start_keeper(void)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all;
-    sigset_t before;
     if (keeper == getpid())
         return true;
     if (pthread_attr_init(&attributes) != 0)
         return false;
     (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool good = pthread_create(&thread, &attributes, keep, NULL) == 0;
-    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool good = esdm__thread_start(&thread, &attributes, keep, NULL);
     (void) pthread_attr_destroy(&attributes);
     keeper = good ? getpid() : 0;
     return good;

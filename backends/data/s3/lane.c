@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "lane.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/retry.h"
+#include "base/thread.h"
 
 #define IDLE_POLL_MS 60000
 /* What a request costs beside its bytes, as bytes. */
@@ -361,14 +361,8 @@ s3__lane_clear(s3__lane *lane)
 bool
 s3__lane_start(s3__lane *lane)
 {
-    sigset_t all;
-    sigset_t old;
-    if (lane->started)
-        return true;
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
-    lane->started = pthread_create(&lane->thread, NULL, drive, lane) == 0;
-    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!lane->started)
+        lane->started = esdm__thread_start(&lane->thread, NULL, drive, lane);
     return lane->started;
 }
 

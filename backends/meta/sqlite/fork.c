@@ -10,10 +10,10 @@
  */
 
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/sqlite_files.h"
+#include "base/thread.h"
 #include "store.h"
 
 /* A thread that forks within a visitor holds a mutex itself: do not wait for ever. */
@@ -34,15 +34,9 @@ lock_until(pthread_mutex_t *mutex, const struct timespec *deadline)
 static void
 before_fork(void)
 {
-    struct timespec deadline;
     (void) pthread_mutex_lock(&list_mutex);
     forking = getpid();
-    (void) clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_nsec += FORK_WAIT_NS;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
+    const struct timespec deadline = esdm__deadline(CLOCK_REALTIME, FORK_WAIT_NS);
     for (sqlite__store *store = open_stores; store != NULL; store = store->next) {
         if (store->pid != forking)
             continue; /* inherited, and idle ever since */

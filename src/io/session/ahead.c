@@ -2,13 +2,13 @@
 #include "io/session/ahead.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "esdm/float_env.h"
 #include "io/session/cache.h"
 
@@ -219,16 +219,11 @@ static bool
 wake(esdm__ahead *ahead)
 {
     if (ahead->idle < ahead->queued && ahead->started < ahead->nthreads) {
-        sigset_t all;
-        sigset_t old;
         pthread_attr_t attributes;
         (void) pthread_attr_init(&attributes);
         (void) pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program */
-        if (pthread_create(&ahead->threads[ahead->started], &attributes, worker, ahead) == 0)
+        if (esdm__thread_start(&ahead->threads[ahead->started], &attributes, worker, ahead))
             ahead->started++;
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
         (void) pthread_attr_destroy(&attributes);
     }
     (void) pthread_cond_signal(&ahead->work);

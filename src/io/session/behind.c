@@ -2,11 +2,11 @@
 #include "io/session/behind.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "esdm/float_env.h"
 
 struct esdm__behind {
@@ -165,12 +165,7 @@ worker(void *argument)
 static void
 start(esdm__behind *b)
 {
-    sigset_t all;
-    sigset_t old;
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
-    b->started = pthread_create(&b->thread, NULL, worker, b) == 0;
-    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    b->started = esdm__thread_start(&b->thread, NULL, worker, b);
 }
 
 /* ---- jobs --------------------------------------------------------------------------------- */
@@ -317,7 +312,6 @@ esdm__behind_settle(esdm__behind *behind, esdm__lane *lane, esdm_error *err)
     if (lane->why != NULL) {
         forget_why(lane);
         (void) pthread_cond_signal(&behind->work);
-        run_all(behind);
     }
     wait_for(behind, lane);
     if (lane->why != NULL)

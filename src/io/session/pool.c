@@ -2,12 +2,12 @@
 #include "io/session/pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "esdm/float_env.h"
 #include "monitor/monitor.h"
 
@@ -186,16 +186,9 @@ worker(void *argument)
 static void
 start_threads(esdm__pool *pool, unsigned count)
 {
-    sigset_t all;
-    sigset_t old;
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
-    while (pool->started < count) {
-        if (pthread_create(&pool->threads[pool->started], NULL, worker, pool) != 0)
-            break;
+    while (pool->started < count &&
+           esdm__thread_start(&pool->threads[pool->started], NULL, worker, pool))
         pool->started++;
-    }
-    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 static esdm_status
