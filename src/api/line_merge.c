@@ -3,6 +3,7 @@
 /** @file Merges whose programs ended between the commit and the note of what was merged. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/line_parts.h"
@@ -83,6 +84,21 @@ esdm__line_merge_end(esdm_session *session, const char *line, const char *into,
 
 /* ---- interrupted ---------------------------------------------------------------------------- */
 
+static bool
+begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Of their commits. */
+static int
+in_order(const void *a, const void *b)
+{
+    const struct esdm__tag_pair *x = a;
+    const struct esdm__tag_pair *y = b;
+    return x->snapshot < y->snapshot ? -1 : x->snapshot > y->snapshot;
+}
+
 static esdm_status
 settle_one(esdm_session *session, const char *into, const struct esdm__tag_pair *came,
            esdm_error *err)
@@ -91,7 +107,7 @@ settle_one(esdm_session *session, const char *into, const struct esdm__tag_pair 
     esdm__tag_name tag;
     esdm__line l;
     esdm__tag_wanted w = {.name = tag};
-    bool down = strncmp(came->author, DOWN, strlen(DOWN)) == 0;
+    bool down = begins_with(came->author, DOWN);
     tag_into(came->rest, tag);
     beside(into, came->author + strlen(down ? DOWN : UP), line);
     esdm_status status = esdm__line_find(session, line, &l, err);
@@ -122,19 +138,12 @@ esdm__line_merge_settle(esdm_session *session, const char *into, esdm_error *err
     status = esdm__line_find(session, into, &l, err);
     if (status == ESDM_OK && l.record != 0)
         status = esdm__tag_texts_load(session, l.record, ESDM__CAME_TAG, &all, err);
-    for (bool any = true; any && status == ESDM_OK;) { /* in the order of their commits */
-        struct esdm__tag_pair *first = NULL;
-        for (size_t i = 0; i < all.count; i++) {
-            struct esdm__tag_pair *one = &all.items[i];
-            if (one->snapshot != 0 && (first == NULL || one->snapshot < first->snapshot))
-                first = one;
-        }
-        any = first != NULL;
-        if (any && (strncmp(first->author, DOWN, strlen(DOWN)) == 0 ||
-                    strncmp(first->author, UP, strlen(UP)) == 0))
-            status = settle_one(session, into, first, err);
-        if (any)
-            first->snapshot = 0;
+    if (all.count > 1)
+        qsort(all.items, all.count, sizeof *all.items, in_order);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
+        const struct esdm__tag_pair *one = &all.items[i];
+        if (one->snapshot != 0 && (begins_with(one->author, DOWN) || begins_with(one->author, UP)))
+            status = settle_one(session, into, one, err);
     }
     esdm__tag_texts_clear(&all);
     return status;

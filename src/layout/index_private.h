@@ -66,7 +66,7 @@ esdm__index_pending(const esdm__index *index)
     return index->own != NULL ? &index->own->records : &none;
 }
 
-/** Makes room for pending fragments. NULL: out of memory. */
+/** Pending fragments of `own` or `others`, made at first use. NULL: out of memory. */
 esdm__records *esdm__index_need_pending(const esdm__index *index, esdm__pending **place);
 
 /** Where the index keeps names and descriptions, made at first use. NULL: out of memory. */

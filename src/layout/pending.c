@@ -286,7 +286,6 @@ esdm__page_entry(const esdm_meta_new_page *page)
     };
 }
 
-/* Made at first use; NULL: out of memory. */
 esdm_status
 esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm_error *err)
 {

@@ -46,6 +46,27 @@ typedef struct ownership {
 
 /* Search */
 
+/* Visits the pages that the bounds meet. */
+static bool
+query_pages(const esdm__index *index, const uint64_t *bounds,
+            bool (*visit)(uint32_t at, void *user), void *user)
+{
+    esdm__directory *directory = index->directory;
+    return directory == NULL ||
+           esdm__forest_query(&directory->forest, index->rank, directory->bounds, directory->count,
+                              bounds, visit, user);
+}
+
+/* The same of pending fragments; NULL: there are none. */
+static bool
+query_pending(const esdm__index *index, esdm__pending *pending, const uint64_t *bounds,
+              bool (*visit)(uint32_t at, void *user), void *user)
+{
+    return pending == NULL || pending->records.count == 0 ||
+           esdm__forest_query(&pending->forest, index->rank, pending->records.bounds,
+                              pending->records.count, bounds, visit, user);
+}
+
 static bool
 add_hit(uint32_t row, void *user)
 {
@@ -95,21 +116,13 @@ search(hits *h, esdm_error *err)
 {
     esdm__index *index = h->index;
     index->clock++;
-    esdm__directory *directory = index->directory;
-    bool ok =
-        directory == NULL || esdm__forest_query(&directory->forest, index->rank, directory->bounds,
-                                                directory->count, h->bounds, search_page, h);
+    esdm__pending *const pending[] = {index->own, index->others};
+    bool ok = query_pages(index, h->bounds, search_page, h);
     h->page = NULL;
-    esdm__pending *own = index->own;
-    h->records = own != NULL ? &own->records : NULL;
-    if (ok && own != NULL && own->records.count > 0)
-        ok = esdm__forest_query(&own->forest, index->rank, own->records.bounds, own->records.count,
-                                h->bounds, add_hit, h);
-    esdm__pending *others = index->others;
-    h->records = others != NULL ? &others->records : NULL;
-    if (ok && others != NULL && others->records.count > 0)
-        ok = esdm__forest_query(&others->forest, index->rank, others->records.bounds,
-                                others->records.count, h->bounds, add_hit, h);
+    for (size_t i = 0; i < sizeof pending / sizeof *pending && ok; i++) {
+        h->records = pending[i] != NULL ? &pending[i]->records : NULL;
+        ok = query_pending(index, pending[i], h->bounds, add_hit, h);
+    }
     if (h->unloaded != NULL)
         return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
                                (unsigned long long) h->unloaded->entry.page);
@@ -545,21 +558,13 @@ count_page(uint32_t at, void *user)
 size_t
 esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
 {
-    esdm__directory *directory = index->directory;
-    counter c = {.directory = directory, .rank = index->rank, .limit = limit};
+    counter c = {.directory = index->directory, .rank = index->rank, .limit = limit};
     if (box->rank != index->rank || esdm__box_is_empty(box) || limit == 0)
         return 0;
     esdm__bounds_from_box(c.bounds, box);
-    esdm__pending *own = index->own;
-    if ((directory == NULL || esdm__forest_query(&directory->forest, index->rank, directory->bounds,
-                                                 directory->count, c.bounds, count_page, &c)) &&
-        own != NULL && own->records.count > 0)
-        (void) esdm__forest_query(&own->forest, index->rank, own->records.bounds,
-                                  own->records.count, c.bounds, count_record, &c);
-    esdm__pending *others = index->others;
-    if (c.count < limit && others != NULL && others->records.count > 0)
-        (void) esdm__forest_query(&others->forest, index->rank, others->records.bounds,
-                                  others->records.count, c.bounds, count_record, &c);
+    if (query_pages(index, c.bounds, count_page, &c) &&
+        query_pending(index, index->own, c.bounds, count_record, &c))
+        (void) query_pending(index, index->others, c.bounds, count_record, &c);
     return c.count < limit ? c.count : limit;
 }
 

@@ -22,6 +22,8 @@
     " WHERE NOT EXISTS (SELECT 1 FROM extent_changed WHERE container = " number "); END;"
 #define CHANGED NOTE("NEW.container")
 
+#define ALL "INDEXED BY attribute_value WHERE 1"
+
 static const char trees[] =
     "CREATE TABLE extent_changed(container INTEGER PRIMARY KEY);"
     "CREATE VIRTUAL TABLE extent_time USING rtree(container, low, high);"
@@ -31,10 +33,7 @@ static const char trees[] =
     "CREATE TRIGGER extent_updated AFTER UPDATE ON attribute "
     "WHEN NEW.name IN (" SQLITE__TIMES ", " SQLITE__LATS ", " SQLITE__LONS ") " CHANGED
     "CREATE TRIGGER extent_gone AFTER DELETE ON container " NOTE("OLD.container")
-        SQLITE__ENTER_TIMES("INDEXED BY attribute_value WHERE 1") ";" SQLITE__ENTER_BOXES(
-            "INDEXED BY attribute_value "
-            "WHERE "
-            "1") ";";
+        SQLITE__ENTER_TIMES(ALL) ";" SQLITE__ENTER_BOXES(ALL) ";";
 
 static const sqlite__statement_id enter[] = {SQLITE__TREE_TIME_DELETE, SQLITE__TREE_BOX_DELETE,
                                              SQLITE__TREE_TIME_ENTER, SQLITE__TREE_BOX_ENTER,

@@ -198,8 +198,7 @@ void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 /* Of a damaged database. */
 #define SQLITE__REMEDY                                                                             \
     "esdm-mkfs --restore makes it anew from what lies on the targets (with --dry-run it tells "    \
-    "what "                                                                                        \
-    "it finds there)"
+    "what it finds there)"
 
 /** Maps an SQLite result code, with the system's errno where there is one. */
 esdm_status sqlite__error(const sqlite__link *link, int code, esdm_error *err);

@@ -181,13 +181,13 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 /** After a commit that stored `attributes` of a fact: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                                        const void *attributes, size_t bytes, esdm_error *err);
-/** Writes extents of a record. @param all others of it are deleted. (extents.c) */
 /** Whether the store has trees over times and boxes (extent_trees.c). */
 esdm_status sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err);
 /** Makes them, with what is there, unless there are some or this SQLite has none. */
 esdm_status sqlite__trees_make(sqlite__link *link, esdm_error *err);
 /** Enters what was changed, when that is much. Both within a transaction that writes. */
 esdm_status sqlite__trees_keep(sqlite__link *link, esdm_error *err);
+/** Writes extents of a record. @param all others of it are deleted. (extents.c) */
 esdm_status sqlite__extents_put(sqlite__link *link, uint64_t container,
                                 const esdm_meta_extent *extents, size_t nextents, bool all,
                                 esdm_error *err);

@@ -9,10 +9,9 @@
 #include "io/encode/elements.h"
 #include "model/copy.h"
 
-#define FIRST_CAPACITY_BYTES                                                                       \
-    24u                         /* many datasets gather one value each; what malloc() has least    \
-                                 */
-#define TEXT_OVERHEAD_BYTES 16u /* of an allocation, about */
+/* Many datasets gather one value each; what malloc() has least. */
+#define FIRST_CAPACITY_BYTES 24u
+#define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
 
 void
 esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes, uint64_t limit_bytes)
