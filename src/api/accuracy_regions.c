@@ -447,6 +447,8 @@ esdm__regions_look(esdm_dataset *dataset)
 void
 esdm__regions_look_all(esdm_container *container)
 {
+    if (esdm__container_check_process(container, NULL) != ESDM_OK)
+        return;
     for (size_t i = 0; i < container->datasets.count; i++) {
         esdm_dataset *dataset = container->datasets.items[i];
         esdm__dataset_io *io = esdm__dataset_io_find(dataset);

@@ -2,6 +2,7 @@
 /* Which calls take another way when ranks share a container. */
 #include "io/io.h"
 
+#include "io/container/behind.h"
 #include "io/ranks/collective.h"
 #include "io/session/session.h"
 
@@ -10,6 +11,9 @@ esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
 {
     if (!container->writable)
         return ESDM_OK;
+    esdm_status ours = esdm__container_check_process(container, err);
+    if (ours != ESDM_OK)
+        return ours;
     esdm__span span;
     if (container->structure_dirty)
         esdm__structure_observed(container);

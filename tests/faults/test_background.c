@@ -22,7 +22,7 @@ describe_sites(void)
                  "{\"targets\": [{\"name\": \"disk\", \"plugin\": \"%s\", \"directory\": "
                  "\"%s/data%d\"}], \"metadata\": {\"plugin\": \"sqlite\", \"directory\": "
                  "\"%s/store%d\"}, \"engine\": {\"writes\": \"background\", \"threads\": 2, "
-                 "\"memory\": \"16MiB\", \"pack\": \"1MiB\"}, \"backup\": {\"journal\": false, "
+                 "\"memory\": \"17MiB\", \"pack\": \"1MiB\"}, \"backup\": {\"journal\": false, "
                  "\"every\": 0}}",
                  i == 0 ? "throttled" : "faulty", test_folder, i, test_folder, i);
         esdm_site_options options = {.config_json = sites[i]};
@@ -130,8 +130,8 @@ expect_of(const char *site, const char *name, uint64_t first, uint64_t end, int3
     esdm_session_close(session);
 }
 
-/* Eight steps are 4 MiB, the quarter of "memory" that may wait: none is stored when the last put
- * has returned. */
+/* Eight steps are 4 MiB, less than the quarter of "memory" that may wait: none is stored when the
+ * last put has returned. */
 static void
 test_puts_return_before_the_target_has_their_data(void)
 {
@@ -332,6 +332,120 @@ test_a_forked_child_stores_nothing(void)
     esdm_session_close(session);
 }
 
+/* Each 1 KiB of data, which takes more than that with what says where it belongs. */
+enum { SMALL_PUTS = 3600, SMALL_MOST = 2000 };
+
+static void
+put_small(esdm_dataset *dataset, uint64_t step)
+{
+    int32_t values[ROWS];
+    esdm_dataspace space;
+    for (int i = 0; i < ROWS; i++)
+        values[i] = (int32_t) step + i;
+    ok(esdm_dataspace_init(&space, 3, (uint64_t[]){step / (COLUMNS / 2), 0, step % (COLUMNS / 2)},
+                           (uint64_t[]){1, ROWS / 2, 2}, ERR));
+    ok(esdm_dataspace_set_stride(&space, (uint64_t[]){1, 2, COLUMNS / 2}, ERR));
+    ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, values, NULL, ERR));
+}
+
+static void *
+put_many_small(void *argument)
+{
+    putter *p = argument;
+    ok(put(p->dataset, 20, 0)); /* what is held */
+    for (int step = 0; step < SMALL_PUTS; step++) {
+        put_small(p->dataset, (uint64_t) step);
+        atomic_store(&p->done, step + 1);
+    }
+    return NULL;
+}
+
+static void
+test_small_boxes_take_memory_too(void)
+{
+    esdm_session *session = open_site_of(sites[0]);
+    putter p = {0};
+    esdm_container *container = make(session, "small", &p.dataset);
+    pthread_t thread;
+    hold();
+    check(pthread_create(&thread, NULL, put_many_small, &p) == 0);
+    int before = -1;
+    for (int now = 0; now != before || now == 0; now = atomic_load(&p.done)) {
+        before = now;
+        usleep(300000);
+    }
+    check(atomic_load(&p.done) < SMALL_MOST);
+    let_go();
+    check(pthread_join(thread, NULL) == 0);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
+/* A put that waits for memory has the dataset's locks, which nobody gives back in the child. */
+static void
+test_a_child_forked_beside_a_put_does_not_hang(void)
+{
+    esdm_session *session = open_site_of(sites[0]);
+    putter p = {0};
+    esdm_container *container = make(session, "beside", &p.dataset);
+    pthread_t thread;
+    hold();
+    check(pthread_create(&thread, NULL, put_many, &p) == 0);
+    while (atomic_load(&p.done) < STEPS)
+        usleep(1000);
+    usleep(100000); /* the next one waits, with the locks */
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        esdm_dataspace space;
+        (void) alarm(60);
+        fails(put(p.dataset, 1, 0), ESDM_EINVAL, "before fork()");
+        ok(esdm_dataspace_init(&space, 3, (uint64_t[]){0, 0, 0}, (uint64_t[]){1, 1, 1}, ERR));
+        fails(esdm_read(p.dataset, &space, ESDM_TYPE_INT32, step_memory, NULL, ERR), ESDM_EINVAL,
+              "before fork()");
+        check(esdm_container_give_up_failed(container) == 0);
+        fails(esdm_container_commit(container, NULL, ERR), ESDM_EINVAL, "before fork()");
+        fails(esdm_container_close(container, ERR), ESDM_EINVAL, "before fork()");
+        esdm_session_close(session);
+        _exit(0);
+    }
+    int ended;
+    check(waitpid(child, &ended, 0) == child && ended == 0);
+    let_go();
+    check(pthread_join(thread, NULL) == 0);
+    ok(esdm_container_close(container, ERR));
+    expect_of(sites[0], "beside", 0, 2 * STEPS, 0);
+    esdm_session_close(session);
+}
+
+/* What was put with a strict accuracy, and could not be stored before that was taken back, is not
+ * stored by the coarse one of before. */
+static void
+test_what_a_statement_leaves_unstored_is_to_be_put_again(void)
+{
+    esdm_session *session = open_site_of(sites[1]);
+    esdm_dataset *dataset;
+    esdm_container *container = make(session, "statement", &dataset);
+    const esdm_accuracy coarse = {.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE,
+                                  .absolute_tolerance = 1e6};
+    const esdm_accuracy strict = {.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE,
+                                  .absolute_tolerance = 0.5};
+    ok(esdm_dataset_set_accuracy(dataset, &coarse, ERR));
+    ok(esdm_container_commit(container, NULL, ERR));
+    esdm_container_mark(container);
+    ok(esdm_dataset_set_accuracy(dataset, &strict, ERR));
+    arm_data(ESDM_FAULTY_APPEND, 1, 0, ESDM_FAULTY_FAIL, ESDM_EIO);
+    ok(put(dataset, 0, 0));
+    esdm_container_revert(container);
+    arm_data(ESDM_FAULTY_APPEND, 1, 0, ESDM_FAULTY_NONE, ESDM_OK);
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "nothing is committed");
+    ok(esdm_dataset_set_accuracy(dataset, &strict, ERR));
+    ok(put(dataset, 0, 3));
+    ok(esdm_container_close(container, ERR));
+    expect_of(sites[1], "statement", 0, 1, 3);
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
@@ -341,7 +455,10 @@ main(void)
     test_puts_wait_when_memory_is_full();
     test_order_of_writes_stays();
     test_structure_changes_between_puts();
+    test_small_boxes_take_memory_too();
     test_a_forked_child_stores_nothing();
+    test_a_child_forked_beside_a_put_does_not_hang();
+    test_what_a_statement_leaves_unstored_is_to_be_put_again();
     test_failures_are_told_by_the_commit();
     printf("ok\n");
     return 0;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "codec/verify.h"
+#include "io/container/behind.h"
 #include "io/container/rounded.h"
 #include "io/encode/choose.h"
 #include "model/accuracy.h"
@@ -476,7 +477,10 @@ esdm__dataset_end_statement(esdm_dataset *dataset)
         return;
     }
     (void) pthread_mutex_lock(&io->write_lock);
-    (void) !esdm__dataset_flush(dataset, io, NULL);
+    esdm_error failure = {0};
+    failure.status = esdm__dataset_flush(dataset, io, &failure);
+    if (failure.status != ESDM_OK) /* what is stated from now on may allow other errors */
+        esdm__dataset_give_up_unstored(dataset, io, &failure);
     (void) !esdm__rounded_restate(dataset, io, NULL);
     choose_anew(io);
     (void) pthread_mutex_unlock(&io->write_lock);

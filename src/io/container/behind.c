@@ -13,6 +13,13 @@ behind_of(const esdm_dataset *dataset)
 }
 
 esdm_status
+esdm__container_check_process(const esdm_container *container, esdm_error *err)
+{
+    const esdm__behind *behind = container->session->behind;
+    return behind != NULL ? esdm__behind_check(behind, err) : ESDM_OK;
+}
+
+esdm_status
 esdm__dataset_settle(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
     esdm__behind *behind = behind_of(dataset);
@@ -66,12 +73,46 @@ esdm__dataset_give_up_boxes(const esdm_dataset *dataset, esdm__dataset_io *io)
     return given_up;
 }
 
+/* What is to be written again. */
+typedef struct given_up {
+    esdm__dataset_io *io;
+    const esdm_error *why;
+} given_up;
+
+static void
+note_lost_selection(void *user, const esdm_dataspace *space)
+{
+    const given_up *g = user;
+    esdm__failed_note(&g->io->failed, space, g->why);
+}
+
+static void
+note_lost(void *user, const esdm__box *box)
+{
+    esdm_dataspace space;
+    (void) !esdm_dataspace_init(&space, box->rank, box->lo, box->n, NULL);
+    note_lost_selection(user, &space);
+}
+
+void
+esdm__dataset_give_up_unstored(const esdm_dataset *dataset, esdm__dataset_io *io,
+                               const esdm_error *why)
+{
+    given_up g = {.io = io, .why = why};
+    esdm__dataset_drop_boxes(dataset, io, note_lost_selection, &g);
+    atomic_fetch_sub(&dataset->group->container->session->gathered,
+                     esdm__gather_bytes(&io->gather));
+    esdm__gather_give_up(&io->gather, note_lost, &g);
+    atomic_store(&io->gathered, false);
+}
+
 void
 esdm__container_wait(esdm_container *container)
 {
     esdm__container_io *io = esdm__io_of(container);
     esdm__behind *behind = container->session->behind;
-    if (behind == NULL || esdm__behind_is_empty(behind))
+    if (behind == NULL || esdm__behind_is_empty(behind) ||
+        esdm__behind_check(behind, NULL) != ESDM_OK)
         return;
     /* Others that have boxes are in this list, and only this thread may change structure. */
     for (size_t i = 0;; i++) {

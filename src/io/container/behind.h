@@ -19,6 +19,9 @@ typedef struct esdm__behind_box {
     const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
 } esdm__behind_box;
 
+/** ESDM_EINVAL in a forked child, where another thread's put may have left locks behind: before
+ * any is taken. */
+esdm_status esdm__container_check_process(const esdm_container *container, esdm_error *err);
 /** Waits until all boxes of the dataset are stored; what has failed is tried again.
  *  @return the failure of what stays. Caller holds the write lock. */
 esdm_status esdm__dataset_settle(const esdm_dataset *dataset, esdm__dataset_io *io,
@@ -28,6 +31,11 @@ void esdm__dataset_wait(const esdm_dataset *dataset, const esdm__dataset_io *io)
 /** Drops all of them. @param lost told of each selection; NULL: nobody is. */
 void esdm__dataset_drop_boxes(const esdm_dataset *dataset, esdm__dataset_io *io,
                               void (*lost)(void *user, const esdm_dataspace *space), void *user);
+/** What is gathered or waits, and could not be stored before something changed: it counts as writes
+ * that failed, so commits tell, until it is written again or given up. Caller holds the write lock.
+ */
+void esdm__dataset_give_up_unstored(const esdm_dataset *dataset, esdm__dataset_io *io,
+                                    const esdm_error *why);
 /** Drops those that cannot be stored. Caller holds the write lock. @return how many. */
 size_t esdm__dataset_give_up_boxes(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** esdm_container.settle */

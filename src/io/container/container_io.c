@@ -214,7 +214,8 @@ release_new(esdm_container *container)
         esdm__dataset_io_free(container->datasets.items[i]);
 }
 
-/* What was written since the mark is stored as was stated then; what cannot be stays gathered. */
+/* What was written since the mark is stored as was stated then; what cannot be is to be written
+ * again. */
 static void
 end_statements(esdm_container *container)
 {
@@ -228,7 +229,7 @@ end_statements(esdm_container *container)
 void
 esdm__io_revert(esdm_container *container)
 {
-    if (!container->undo.active)
+    if (!container->undo.active || esdm__container_check_process(container, NULL) != ESDM_OK)
         return;
     esdm__container_settle(container);
     release_new(container);
@@ -250,6 +251,8 @@ size_t
 esdm__io_give_up_failed(esdm_container *container)
 {
     size_t given_up = 0;
+    if (esdm__container_check_process(container, NULL) != ESDM_OK)
+        return 0;
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
         esdm__dataset_io *io = esdm__dataset_io_find(dataset);

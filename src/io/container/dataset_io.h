@@ -201,8 +201,8 @@ void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** Takes over what the dataset states now, codecs and sizes: it was changed behind the state's
  * back. Caller holds the write lock. */
 void esdm__dataset_obey(const esdm_dataset *dataset, esdm__dataset_io *io);
-/** What the dataset states is about to change: what was written is stored as far as that can be
- *  done, and codecs are chosen anew. (accuracy.c) */
+/** What the dataset states is about to change: what was written is stored before, or counts as
+ *  failed, and codecs are chosen anew. (accuracy.c) */
 void esdm__dataset_end_statement(esdm_dataset *dataset);
 /** Order of pointers to datasets by their ids, for qsort(). */
 int esdm__dataset_by_id(const void *a, const void *b);

@@ -100,47 +100,14 @@ apply_lengths(const transfer *t)
     }
 }
 
-/* What is to be written again. */
-typedef struct given_up {
-    esdm__dataset_io *io;
-    const esdm_error *why;
-} given_up;
-
-static void
-note_lost_selection(void *user, const esdm_dataspace *space)
-{
-    const given_up *g = user;
-    esdm__failed_note(&g->io->failed, space, g->why);
-}
-
-static void
-note_lost(void *user, const esdm__box *box)
-{
-    esdm_dataspace space;
-    (void) !esdm_dataspace_init(&space, box->rank, box->lo, box->n, NULL);
-    note_lost_selection(user, &space);
-}
-
-/* What could not be stored before the cut would be taken for newer than what others write after
- * it. So it counts as a write that failed: commits tell, until it is written again or given up. */
-static void
-give_up_gathered(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_error *why)
-{
-    given_up g = {.io = io, .why = why};
-    esdm__dataset_drop_boxes(dataset, io, note_lost_selection, &g);
-    atomic_fetch_sub(&dataset->group->container->session->gathered,
-                     esdm__gather_bytes(&io->gather));
-    esdm__gather_give_up(&io->gather, note_lost, &g);
-    atomic_store(&io->gathered, false);
-}
-
 void
 esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io)
 {
     esdm_error failure = {0};
     failure.status = esdm__dataset_flush(dataset, io, &failure);
+    /* Else it would be taken for newer than what others write after the cut. */
     if (failure.status != ESDM_OK)
-        give_up_gathered(dataset, io, &failure);
+        esdm__dataset_give_up_unstored(dataset, io, &failure);
     (void) pthread_mutex_lock(&io->lock);
     uint32_t pending = (uint32_t) esdm__index_pending_count(io->index);
     (void) pthread_mutex_unlock(&io->lock);

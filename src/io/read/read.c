@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/container/behind.h"
 #include "io/encode/strings.h"
 #include "io/read/ahead.h"
 #include "io/read/fetch.h"
@@ -51,6 +52,9 @@ settle_writes(const esdm__transfer *t, const esdm__box *hull, bool *ret_done, es
     esdm_error failure = {0};
     *ret_done = false;
     if (atomic_load(&io->gathered) || atomic_load(&io->lane.count) > 0) {
+        esdm_status status = esdm__container_check_process(t->dataset->group->container, err);
+        if (status != ESDM_OK)
+            return status;
         (void) pthread_mutex_lock(&io->write_lock);
         *ret_done = read_gathered(t, hull);
         if (!*ret_done)

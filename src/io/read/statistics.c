@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codec/tally.h"
+#include "io/container/behind.h"
 #include "io/container/missing.h"
 #include "io/read/read.h"
 
@@ -215,6 +216,9 @@ static esdm_status
 flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
     esdm_error failure = {0};
+    esdm_status status = esdm__container_check_process(dataset->group->container, err);
+    if (status != ESDM_OK)
+        return status;
     (void) pthread_mutex_lock(&io->write_lock);
     failure.status = esdm__dataset_flush(dataset, io, &failure);
     (void) pthread_mutex_unlock(&io->write_lock);

@@ -48,9 +48,9 @@ esdm__behind_limit(const esdm__behind *behind)
     return behind->limit_bytes;
 }
 
-/* The child's copy of the lock may be held for ever. */
-static esdm_status
-need_owner(const esdm__behind *b, esdm_error *err)
+/* The child's copy of the lock may be held for ever, and the queue may be half changed. */
+esdm_status
+esdm__behind_check(const esdm__behind *b, esdm_error *err)
 {
     if (b->owner == getpid())
         return ESDM_OK;
@@ -175,7 +175,11 @@ esdm__behind_free(esdm__behind *behind)
 {
     if (behind == NULL)
         return;
-    if (behind->owner == getpid() && behind->started) {
+    if (behind->owner != getpid()) { /* the jobs are the parent's */
+        free(behind);
+        return;
+    }
+    if (behind->started) {
         (void) pthread_mutex_lock(&behind->lock);
         behind->stop = true;
         (void) pthread_cond_broadcast(&behind->work);
@@ -188,11 +192,9 @@ esdm__behind_free(esdm__behind *behind)
         take_out(behind, job);
         end(behind, job);
     }
-    if (behind->owner == getpid()) {
-        (void) pthread_cond_destroy(&behind->work);
-        (void) pthread_cond_destroy(&behind->changed);
-        (void) pthread_mutex_destroy(&behind->lock);
-    }
+    (void) pthread_cond_destroy(&behind->work);
+    (void) pthread_cond_destroy(&behind->changed);
+    (void) pthread_mutex_destroy(&behind->lock);
     free(behind);
 }
 
@@ -242,7 +244,7 @@ esdm__behind_enter(esdm__behind *behind, uint64_t bytes, esdm_error *err)
 {
     esdm__behind *b = behind;
     bool again = false;
-    esdm_status status = need_owner(b, err);
+    esdm_status status = esdm__behind_check(b, err);
     if (status != ESDM_OK)
         return status;
     (void) pthread_mutex_lock(&b->lock);
@@ -305,7 +307,7 @@ esdm__behind_settle(esdm__behind *behind, esdm__lane *lane, esdm_error *err)
 {
     if (atomic_load(&lane->count) == 0)
         return ESDM_OK;
-    esdm_status status = need_owner(behind, err);
+    esdm_status status = esdm__behind_check(behind, err);
     if (status != ESDM_OK)
         return status;
     (void) pthread_mutex_lock(&behind->lock);
@@ -323,7 +325,7 @@ esdm__behind_settle(esdm__behind *behind, esdm__lane *lane, esdm_error *err)
 void
 esdm__behind_wait(esdm__behind *behind, const esdm__lane *lane)
 {
-    if (atomic_load(&lane->count) == 0 || need_owner(behind, NULL) != ESDM_OK)
+    if (atomic_load(&lane->count) == 0 || esdm__behind_check(behind, NULL) != ESDM_OK)
         return;
     (void) pthread_mutex_lock(&behind->lock);
     wait_for(behind, lane);
@@ -336,14 +338,12 @@ esdm__behind_drop(esdm__behind *behind, esdm__lane *lane, bool all,
 {
     esdm__behind *b = behind;
     size_t dropped = 0;
-    bool here = b->owner == getpid();
-    if (atomic_load(&lane->count) == 0)
+    if (atomic_load(&lane->count) == 0 || esdm__behind_check(b, NULL) != ESDM_OK)
         return 0;
-    if (here)
-        (void) pthread_mutex_lock(&b->lock);
+    (void) pthread_mutex_lock(&b->lock);
     for (;;) {
         esdm__job *job = first_of(b, lane);
-        if (job != NULL && b->busy == lane && here) {
+        if (job != NULL && b->busy == lane) {
             (void) pthread_cond_wait(&b->changed, &b->lock);
             continue;
         }
@@ -358,7 +358,6 @@ esdm__behind_drop(esdm__behind *behind, esdm__lane *lane, bool all,
     }
     (void) pthread_cond_broadcast(&b->changed);
     (void) pthread_cond_signal(&b->work);
-    if (here)
-        (void) pthread_mutex_unlock(&b->lock);
+    (void) pthread_mutex_unlock(&b->lock);
     return dropped;
 }

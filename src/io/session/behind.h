@@ -36,8 +36,12 @@ typedef struct esdm__lane {
 
 /** @param limit_bytes that waiting jobs may hold together. NULL when out of memory. */
 esdm__behind *esdm__behind_new(uint64_t limit_bytes);
-/** Ends the thread, and frees jobs that are left. NULL is accepted. */
+/** Ends the thread, and frees jobs that are left; in a forked child they are left alone. NULL is
+ * accepted. */
 void esdm__behind_free(esdm__behind *behind);
+/** ESDM_EINVAL in a forked child: locks may have been held when it was forked, and nobody gives
+ * them back. Needs none. */
+esdm_status esdm__behind_check(const esdm__behind *behind, esdm_error *err);
 /** Whether no job is there at all; when others may put some it is true for a moment. */
 bool esdm__behind_is_empty(const esdm__behind *behind);
 uint64_t esdm__behind_limit(const esdm__behind *behind);

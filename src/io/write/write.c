@@ -324,6 +324,8 @@ write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type me
                 const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     esdm_status status = esdm__space_check(dataset, space, true, err);
+    if (status == ESDM_OK)
+        status = esdm__container_check_process(dataset->group->container, err);
     if (status != ESDM_OK)
         return status;
     if (esdm_dataspace_elements(space) == 0)

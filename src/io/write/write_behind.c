@@ -45,12 +45,12 @@ free_job(esdm__job *job)
     free(j);
 }
 
-/* A copy of the box. NULL: no memory. */
+/* A copy of the box, `bytes` with all that it takes. NULL: no memory. */
 static box_job *
 copy_box(const esdm__transfer *t, const esdm__box *box, bool strided, uint64_t bytes)
 {
     box_job *j = calloc(1, sizeof *j);
-    void *data = malloc((size_t) bytes);
+    void *data = malloc((size_t) bytes - sizeof *j);
     if (j == NULL || data == NULL) {
         free(j);
         free(data);
@@ -87,10 +87,11 @@ esdm__write_behind(const esdm__transfer *t, const esdm__box *box, bool strided, 
     esdm__behind *behind = t->dataset->group->container->session->behind;
     if (behind == NULL)
         return esdm__write_fragments(t, box, strided, err);
-    uint64_t bytes = esdm__box_elements(box) * t->elements->bytes;
+    uint64_t raw = esdm__box_elements(box) * t->elements->bytes;
+    uint64_t bytes = raw + sizeof(box_job); /* small boxes take more than their data */
     bool idle = atomic_load(&t->io->lane.count) == 0;
     if (esdm__elements_vary(t->elements) || bytes > esdm__behind_limit(behind) ||
-        (bytes < SMALL_BYTES && idle))
+        (raw < SMALL_BYTES && idle))
         return write_now(t, box, strided, err);
     esdm_status status = esdm__behind_enter(behind, bytes, err);
     if (status != ESDM_OK)
