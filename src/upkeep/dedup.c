@@ -211,7 +211,8 @@ list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
     esdm_container *model = NULL;
     esdm__dedup_wish wish = {0};
     uint32_t dataset = 0;
-    esdm_status status = again ? ESDM_OK : esdm__dedup_model(d->session, one->name, &model, err);
+    esdm_status status =
+        again ? ESDM_OK : esdm__dedup_model(d->session, one->name, one->container, &model, err);
     if (status == ESDM_OK)
         status = esdm__page_list_load_all(d->session, one->container, &pages, err);
     for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
@@ -546,6 +547,10 @@ name_others(dedup *d, esdm__mover *mover, uint32_t number, esdm_error *err)
     if (esdm__io_open(d->session, one->name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &model, &why) !=
         ESDM_OK)
         return ESDM_OK; /* it was removed meanwhile */
+    if (esdm__io_of(model)->record != one->container) {
+        esdm__container_drop(model); /* or replaced: what is kept of it stays as it is */
+        return ESDM_OK;
+    }
     const esdm__move_job job = {.session = d->session,
                                 .name = one->name,
                                 .container = one->container,

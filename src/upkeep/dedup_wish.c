@@ -8,14 +8,19 @@
 #include "layout/places.h"
 
 esdm_status
-esdm__dedup_model(esdm_session *session, const char *container, esdm_container **ret,
-                  esdm_error *err)
+esdm__dedup_model(esdm_session *session, const char *container, uint64_t record,
+                  esdm_container **ret, esdm_error *err)
 {
     esdm_error why = {0};
+    *ret = NULL;
     esdm_status status =
         session->site->npolicies == 0
             ? ESDM_OK
             : esdm__io_open(session, container, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, ret, &why);
+    if (*ret != NULL && esdm__io_of(*ret)->record != record) {
+        esdm__container_drop(*ret); /* another one has the name by now */
+        *ret = NULL;
+    }
     if (status == ESDM_ENOMEM && err != NULL)
         *err = why;
     return status == ESDM_ENOMEM ? status : ESDM_OK;
@@ -29,7 +34,8 @@ esdm__dedup_wish_of(const esdm_session *session, const char *container, const es
     char *path = known != NULL ? esdm__dataset_path(known) : NULL;
     const char *of = path != NULL ? path : "";
     *ret = (esdm__dedup_wish){.copies = esdm__site_copies(session->site, container, of),
-                              .allowed = esdm__site_allowed(session->site, container, of)};
+                              .allowed = esdm__site_allowed(session->site, container, of),
+                              .differs = session->site->npolicies > 0 && path == NULL};
     free(path);
 }
 

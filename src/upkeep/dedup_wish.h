@@ -16,12 +16,13 @@ typedef struct esdm__dedup_wish {
     bool differs;        /* some want other targets than others: it stays where it is */
 } esdm__dedup_wish;
 
-/** What names a container's datasets, if the site has policies, which go by names. NULL of what was
- *  removed meanwhile. @param ret esdm__container_drop(). */
-esdm_status esdm__dedup_model(esdm_session *session, const char *container, esdm_container **ret,
-                              esdm_error *err);
-/** Of the fragments of a dataset. @param model of the container; NULL: its datasets have no names.
- */
+/** What names a container's datasets, if the site has policies, which go by names. NULL when they
+ *  cannot be told: it was removed or replaced meanwhile, or its newest snapshot cannot be read.
+ *  @param record its number. @param ret esdm__container_drop(). ESDM_ENOMEM. */
+esdm_status esdm__dedup_model(esdm_session *session, const char *container, uint64_t record,
+                              esdm_container **ret, esdm_error *err);
+/** Of the fragments of a dataset. One without a name may be of any policy: they stay where they
+ *  are. @param model esdm__dedup_model(). */
 void esdm__dedup_wish_of(const esdm_session *session, const char *container,
                          const esdm_container *model, uint32_t dataset, esdm__dedup_wish *ret);
 /** Adds what somebody else wants of the same one. */

@@ -104,6 +104,32 @@ def test_what_is_named_between_two_looks_stays():
         expect(told["pages"] > 0, f"nothing was named: {told}")
 
 
+PAIR = """
+import netCDF4, numpy, sys
+for pair in sys.argv[1:]:
+    name, variable, seed = pair.split(":")
+    with netCDF4.Dataset(f"esdm://{name}", "w") as d:
+        d.createDimension("x", 20000)
+        d.createVariable(variable, "i8", ("x",))[:] = numpy.random.default_rng(int(seed)).integers(0, 1 << 60, 20000)
+"""
+
+
+def test_what_may_lie_at_few_places_stays_there():
+    """Its container is replaced before its names are read, or before it names others: it is kept, under another name."""
+    for position in "open:4+1", "begin:1+1":
+        with Site(**dict(SITE, replaced={"keep": 3600}, policies=[{"variable": "secret", "targets": ["more"]},
+                                                                  {"variable": "*", "targets": ["disk"]}])) as _:
+            python(PAIR, "a:plain:1", "b:plain:1", "other:plain:2", "z:secret:1")
+            replace = f"{tool('esdm-mv')} --replace other z"
+            told = json.loads(run([tool("esdm-dedup"), "--json"], env=environment(hook(position, replace))).stdout)
+            expect(told["duplicates"] == 1 and told["pages"] == 1, f"{position}: {told}")
+            run(GC)
+            run([tool("esdm-restore"), "--yes", "z"])
+            text = run([tool("esdm-stat"), "--json", "--fragments", "z"]).stdout
+            expect('"target": "more"' in text and '"target": "disk"' not in text, f"{position}: {text}")
+            run([tool("esdm-fsck"), "--data"])
+
+
 SITE = {"metadata": {"plugin": "faulty", "directory": "metadata"}, "replaced": {"keep": 0}, "engine": {"inline": 0},
         "targets": [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "more")]}
 
@@ -111,4 +137,5 @@ if __name__ == "__main__":
     if not (BUILD / "plugins/esdm-meta-faulty.so").exists():
         skip("esdm-meta-faulty was not built")
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-    main(test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays)
+    main(test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
+         test_what_may_lie_at_few_places_stays_there)

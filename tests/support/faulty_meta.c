@@ -22,7 +22,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
 static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records",
-                                       "remove", "move",     "pin",   "begin"};
+                                       "remove", "move",     "pin",   "begin", "open"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -191,6 +191,16 @@ faulty_writer_begin(void *store, const char *writer, esdm_error *err)
 }
 
 static esdm_status
+faulty_snapshot_open(void *store, const char *name, uint64_t snapshot, uint64_t known_container,
+                     uint64_t known_structure, esdm_meta_snapshot *ret_snapshot, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_SNAPSHOT, err);
+    return status == ESDM_OK ? inner.snapshot_open(store, name, snapshot, known_container,
+                                                   known_structure, ret_snapshot, err)
+                             : status;
+}
+
+static esdm_status
 faulty_writer_check(void *store, const char *writer, bool *ret_lost, esdm_error *err)
 {
     esdm_faulty_meta_action action = next_call(ESDM_FAULTY_CHECK);
@@ -238,6 +248,7 @@ esdm_plugin_entry(void)
     plugin.base.summary = "sqlite with faults (tests)";
     plugin.open = faulty_open;
     plugin.commit = faulty_commit;
+    plugin.snapshot_open = faulty_snapshot_open;
     plugin.pin = faulty_pin;
     plugin.relocate = faulty_relocate;
     plugin.writer_begin = faulty_writer_begin;

@@ -11,8 +11,8 @@
  *     OPERATION:NTH+COUNT:ACTION[,…]       commit:3+1:unknown,lives:1+0:lie
  *
  * Action "run" runs the shell command $ESDM_FAULTY_META_RUN and then does what was asked for: what
- * another program does in between. Of remove, move, begin and relocate; of lives and commit after
- * it was asked, or done.
+ * another program does in between. Of remove, move, begin, open and relocate; of lives and commit
+ * after it was asked, or done.
  *
  * A test that links libesdm finds the function below by dlsym() in the loaded object.
  * Threads: locked inside.
@@ -30,6 +30,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_NAME_MOVE,
     ESDM_FAULTY_PIN, /**< counted alone */
     ESDM_FAULTY_BEGIN,
+    ESDM_FAULTY_SNAPSHOT, /**< "open": of a snapshot */
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 

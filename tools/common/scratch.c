@@ -97,21 +97,6 @@ note_unfinished(const esdm_container_info *info, void *user)
     return true;
 }
 
-/* The process of a folder of esdm-recipe as it was called once; 0: it is none. */
-static unsigned
-former_folder(const char *name)
-{
-    unsigned pid = 0, number = 0;
-    int end = 0;
-    return sscanf(name, "esdm-recipe.%u.%8x/%n", &pid, &number, &end) == 2 && end > 0 ? pid : 0;
-}
-
-static bool
-note_folder(const esdm_container_info *info, void *user)
-{
-    return former_folder(info->name) == 0 || note_unfinished(info, user);
-}
-
 /* "user@host:pid" of the newest commit. */
 static bool
 note_writer(const esdm_snapshot_info *info, void *user)
@@ -135,9 +120,7 @@ is_ended(esdm_session *session, const char *name)
     const char *at = strrchr(writer, '@');
     const char *colon = at != NULL ? strrchr(at, ':') : NULL;
     g_autofree char *host = colon != NULL ? g_strndup(at + 1, (gsize) (colon - at - 1)) : NULL;
-    gint64 pid = former_folder(name);
-    if (pid == 0 && colon != NULL)
-        pid = g_ascii_strtoll(colon + 1, NULL, 10);
+    gint64 pid = colon != NULL ? g_ascii_strtoll(colon + 1, NULL, 10) : 0;
     if (host == NULL || !g_str_equal(host, g_get_host_name()) || pid <= 0 || pid > G_MAXINT)
         return (gint64) (info.modified_ns / 1000) + WEEK_US < g_get_real_time();
     return kill((pid_t) pid, 0) != 0 && errno == ESRCH;
@@ -153,8 +136,6 @@ tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool remove, guint 
     unfinished u = {.until_us = now_us - age_us, .names = names};
     esdm_status status =
         esdm_container_list(session, ESDM_UNFINISHED_COPY, note_unfinished, &u, err);
-    if (status == ESDM_OK)
-        status = esdm_container_list(session, NULL, note_folder, &u, err);
     for (guint i = names->len; i-- > 0 && status == ESDM_OK;) {
         if (!is_ended(session, g_ptr_array_index(names, i)))
             g_ptr_array_remove_index_fast(names, i);

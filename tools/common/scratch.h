@@ -15,8 +15,7 @@ char *tool_scratch_folder(void);
 esdm_status tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_count,
                                esdm_error *err);
 /**
- * Removes what esdm-cp and esdm-ref had made when they were ended before it got its name, and what
- * esdm-recipe left where its folders had other names ("esdm-recipe.PID.NUMBER").
+ * Removes what esdm-cp and esdm-ref had made when they were ended before it got its name.
  * @param age_s what somebody has written to since stays. Of other nodes a week at least.
  * @param remove false: only count. @param ret_count containers.
  */
