@@ -70,4 +70,12 @@ if(ESDM_WHEEL)
   list(GET GLIB_LINK_LIBRARIES 0 glib)
   file(REAL_PATH ${glib} glib)
   install(FILES ${glib} RENAME libglib-2.0.so.0 DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib)
+  # UDUNITS-2, which is loaded when it is needed, with its list of units (src/cf/units.c), and what it reads that with.
+  find_library(udunits udunits2 REQUIRED)
+  find_path(udunits_list udunits2.xml PATHS /usr/share/xml/udunits /usr/share/udunits PATH_SUFFIXES share/xml/udunits
+    share/udunits REQUIRED)
+  file(REAL_PATH ${udunits} udunits)
+  install(FILES ${udunits} RENAME libudunits2.so.0 DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm/udunits COMPONENT lib)
+  install(DIRECTORY ${udunits_list}/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm/udunits COMPONENT lib
+    FILES_MATCHING PATTERN "udunits2*.xml")
 endif()

@@ -146,9 +146,6 @@ PYTHON
 show cat analysis.py
 show esdm-run /usr/bin/python3 analysis.py
 
-echo
-echo "In Python without esdm-run: pip install '$source/python', then \"import esdm\" in any script or notebook."
-
 step "6. It is the same data"
 show esdm-run nccopy esdm://demo/input.nc output.nc
 # ncks orders variables anew; so what it makes of a plain file is what to compare with.
@@ -186,6 +183,12 @@ Everything is in $folder. Go on with:
     export ESDM_CONFIG=$ESDM_CONFIG PATH=$build/tools:\$PATH
     esdm-run ncdump -h esdm://demo/anomaly.nc
     esdm-run YOUR_PROGRAM esdm://demo/yours.nc
-    esdm-serve                           # the same data in a browser: http://localhost:8680/
-    mkdir seen && esdm-mount seen        # and in a folder, for programs without esdm-run
+The same data in Python, without esdm-run, in any script or notebook:
+    export PYTHONPATH=$source/python     # or, in an environment of your own: pip install $source/python
+    python3 -c 'import esdm, xarray; print(xarray.open_dataset("esdm://demo/input.nc"))'
+in a folder, for every other program:
+    mkdir seen && esdm-mount seen        # "fusermount3 -u seen" ends it
+    ncdump -h seen/demo/input.nc
+in a browser:
+    esdm-serve                           # http://localhost:8680/
 EOF

@@ -13,10 +13,14 @@
 #include <string.h>
 #include <udunits2.h>
 
+#include "base/beside.h"
 #include "base/error.h"
 #include "cf/units.h"
 
 #define LIBRARY "libudunits2.so.0"
+
+/* A wheel has it and its list beside ESDM's library, for machines without. */
+#define CARRIED "udunits/"
 
 /* What is used of it. */
 typedef struct library {
@@ -53,7 +57,10 @@ load(void)
     };
     if (units.system != NULL)
         return true;
+    char carried[PATH_MAX];
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL && esdm__beside_library(CARRIED LIBRARY, carried))
+        handle = dlopen(carried, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; handle != NULL && i < sizeof symbols / sizeof *symbols; i++) {
         void *found = dlsym(handle, symbols[i].name);
         if (found == NULL)
@@ -61,6 +68,16 @@ load(void)
         memcpy((char *) &units + symbols[i].offset, &found, sizeof found);
     }
     return handle != NULL;
+}
+
+static ut_system *
+read_list(void)
+{
+    char carried[PATH_MAX];
+    ut_system *found = units.read_xml(NULL);
+    return found == NULL && esdm__beside_library(CARRIED "udunits2.xml", carried)
+               ? units.read_xml(carried)
+               : found;
 }
 
 /* NULL: the text is no unit. */
@@ -138,7 +155,7 @@ esdm__units_convert(const char *from, const char *to, bool *ret_known, double *r
     if (loaded) { /* it would print what it does not understand */
         ut_error_message_handler before = units.set_error_message_handler(units.ignore);
         if (units.system == NULL)
-            units.system = units.read_xml(NULL);
+            units.system = read_list();
         loaded = units.system != NULL;
         fits = loaded && convert(from, to, ret_known, ret_slope, ret_offset);
         (void) units.set_error_message_handler(before);

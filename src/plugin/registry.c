@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beside.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "builtin_plugins.h"
@@ -199,21 +200,6 @@ esdm__plugin_at(esdm_plugin_kind kind, size_t index)
 
 /* ---- shared objects ------------------------------------------------------------------------- */
 
-/* The folder `esdm` beside the library that this code is in: wherever it was built or installed. */
-static bool
-folder_beside_library(char ret_folder[PATH_MAX])
-{
-    Dl_info found;
-    if (dladdr(&load_mutex, &found) == 0 || found.dli_fname == NULL)
-        return false;
-    const char *slash = strrchr(found.dli_fname, '/');
-    if (slash == NULL || found.dli_fname[0] != '/')
-        return false;
-    int n = snprintf(ret_folder, PATH_MAX, "%.*s/esdm", (int) (slash - found.dli_fname),
-                     found.dli_fname);
-    return n > 0 && n < PATH_MAX;
-}
-
 /* Calls `visit` for each plug-in folder until it returns true. secure_getenv: a setuid program must
  * not load what its caller names. */
 static bool
@@ -232,7 +218,7 @@ visit_folders(bool (*visit)(const char *folder, void *user), void *user)
         paths += bytes + (paths[bytes] == ':');
     }
     char beside[PATH_MAX];
-    return (folder_beside_library(beside) && visit(beside, user)) ||
+    return (esdm__beside_library("", beside) && visit(beside, user)) ||
            visit(ESDM_PLUGIN_FOLDER, user);
 }
 

@@ -14,6 +14,15 @@ for text in "no difference: every dimension" "disk1: " "disk2: " "targets take t
     "demo/rounded.nc:/tas" "compressed.nc" "* 2 "; do
     says "$text"
 done
+# What it says in the end works: the same data in Python; the folder and the page have tests of their own.
+for text in "esdm-mount seen" "http://localhost"; do
+    says "$text"
+done
+sed -n "s/^ *\(export [A-Z].*\|python3 -c .*\)$/\1/p" <<<"$output" >said.sh
+grep -q "^python3 -c" said.sh || fail "no word of Python in the end"
+sed -i "s#^python3#/usr/bin/python3#" said.sh
+bash -e said.sh >said.txt 2>&1 || fail "$(cat said.sh said.txt)"
+grep -q "tas.*time, lat, lon" said.txt || fail "Python sees: $(cat said.txt)"
 expect 0 "$ESDM_SOURCE/tools/install-deps.sh" --list mpi
 says libopenmpi-dev
 says libmpich-dev

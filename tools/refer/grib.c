@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "common/common.h"
@@ -527,9 +528,32 @@ look_at_all(looking *l)
     return damaged(l, position);
 }
 
+/* Without them ecCodes ends the process when it is asked for anything. The codec "grib" asks the
+ * same. */
+static esdm_status
+need_definitions(const gribs_file *file, esdm_error *err)
+{
+    const char *path = codes_definition_path(NULL);
+    g_auto(GStrv) folders = g_strsplit(path != NULL ? path : "", ":", -1);
+    for (char **folder = folders; *folder != NULL; folder++) {
+        g_autofree char *boot = g_build_filename(*folder, "boot.def", NULL);
+        /* Some libraries have them inside, under a path that no file has. */
+        if (g_str_has_prefix(*folder, "/MEMFS") || access(boot, R_OK) == 0)
+            return ESDM_OK;
+    }
+    return tool_error_set(err, ESDM_ENOTSUP,
+                          "%s: ecCodes has no definitions of GRIB: there is no boot.def in %s. "
+                          "Install them (Debian: libeccodes-data), or say where they are by "
+                          "ECCODES_DEFINITION_PATH",
+                          file->path, path);
+}
+
 esdm_status
 gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
 {
+    esdm_status able = need_definitions(file, err);
+    if (able != ESDM_OK)
+        return able;
     gribs_index *index = g_new0(gribs_index, 1);
     index->parameters = g_ptr_array_new_with_free_func(free_parameter);
     index->grids = g_ptr_array_new_with_free_func(free_grid);

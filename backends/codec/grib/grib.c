@@ -8,9 +8,12 @@
  */
 
 #include <eccodes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "esdm/sys/codec.h"
@@ -39,6 +42,29 @@ failed(int code, esdm_error *err)
 {
     return esdm__error_set(err, ESDM_ECORRUPT, "grib: ecCodes cannot decode the message: %s",
                            codes_get_error_message(code));
+}
+
+/* Without its definitions ecCodes ends the process when it is asked for anything. With the lock
+ * held. */
+static esdm_status
+need_definitions(esdm_error *err)
+{
+    const char *path = codes_definition_path(NULL);
+    for (const char *at = path; at != NULL && *at != '\0';) {
+        char file[PATH_MAX];
+        int length = (int) strcspn(at, ":");
+        int n = snprintf(file, sizeof file, "%.*s/boot.def", length, at);
+        /* Some libraries have them inside, under a path that no file has. */
+        if (strncmp(at, "/MEMFS", 6) == 0 ||
+            (n > 0 && (size_t) n < sizeof file && access(file, R_OK) == 0))
+            return ESDM_OK;
+        at += length + (at[length] == ':');
+    }
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "grib: ecCodes has no definitions of GRIB: there is no boot.def in "
+                           "%.200s. Install them (Debian: libeccodes-data), or say where they are "
+                           "by ECCODES_DEFINITION_PATH",
+                           path != NULL ? path : "any folder");
 }
 
 /* With the lock held. */
@@ -71,9 +97,13 @@ grib_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
     if (values == NULL)
         return esdm__error_nomem(err, n * sizeof *values, "the values of a message");
     (void) pthread_mutex_lock(&one_at_a_time);
-    codes_handle *message = codes_handle_new_from_message_copy(NULL, encoded, encoded_bytes);
-    esdm_status status =
-        message != NULL ? values_of(message, values, n, err) : failed(CODES_INVALID_MESSAGE, err);
+    codes_handle *message = NULL;
+    esdm_status status = need_definitions(err);
+    if (status == ESDM_OK) {
+        message = codes_handle_new_from_message_copy(NULL, encoded, encoded_bytes);
+        status = message != NULL ? values_of(message, values, n, err)
+                                 : failed(CODES_INVALID_MESSAGE, err);
+    }
     if (message != NULL)
         (void) codes_handle_delete(message);
     (void) pthread_mutex_unlock(&one_at_a_time);

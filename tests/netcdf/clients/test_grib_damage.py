@@ -180,5 +180,22 @@ with netCDF4.Dataset("esdm://both") as nc:
         expect_error(run([REF, path, "esdm://bad"], check=False), "long.grib", "byte 0", "cut off")
 
 
+def test_without_definitions__an_error():
+    """ecCodes itself would end the process."""
+    hidden = ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs none {gribs.SAMPLES.parent / 'definitions'} && exec \"$@\"", "sh"]
+    if run([*hidden, "true"], check=False).returncode:
+        print("nothing can be hidden here: unshare does not work")
+        return
+    with Site() as site:
+        path = site.folder / "f.grib"
+        path.write_bytes(b"".join(steps("regular_ll_pl_grib2")))
+        refer(path)
+        for command in ([REF, path, "esdm://g"], [tool("esdm-cp"), path, "esdm://g"], [tool("esdm-cp"), "esdm://f", site.file("f.nc")]):
+            done = run([*hidden, *command], check=False)
+            expect_error(done, "there is no boot.def in", "libeccodes-data")
+        run([tool("esdm-cp"), "esdm://f", site.file("f.nc")])
+
+
 if __name__ == "__main__":
-    sys.exit(main(test_what_lies_between_messages, test_no_damage_is_passed_over, test_long_messages_of_edition_1))
+    sys.exit(main(test_what_lies_between_messages, test_no_damage_is_passed_over, test_long_messages_of_edition_1,
+                  test_without_definitions__an_error))
