@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,6 +120,29 @@ why_closed(const char *place)
     return access(place, F_OK) != 0 ? "; there is no such file" : "";
 }
 
+/* Whether there is a log with something in it; SQLite makes an empty one when it opens a file. */
+static bool
+has_log(const char *place)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int n = snprintf(path, sizeof path, "%s-wal", place);
+    return n > 0 && (size_t) n < sizeof path && stat(path, &st) == 0 && st.st_size > 0;
+}
+
+/* What SQLite could not bring from its log to the file, as the file system was full, stays in the
+ * log; some pages of the file may be newer than others then. */
+static const char *
+why_torn(const char *place, int code)
+{
+    if (code == SQLITE_FULL && has_log(place))
+        return "; the file with -wal at the end of its name belongs to it: copy and move both";
+    if ((code == SQLITE_CORRUPT || code == SQLITE_NOTADB) && !has_log(place))
+        return "; if there was a file with -wal at the end of its name where it comes from, bring "
+               "that, too: what was written when a file system was full is there";
+    return "";
+}
+
 static esdm_status
 failed(const connection *c, const char *what, esdm_error *err)
 {
@@ -128,10 +152,10 @@ failed(const connection *c, const char *what, esdm_error *err)
                          : code == SQLITE_CANTOPEN                        ? ESDM_ENOENT
                          : code == SQLITE_READONLY || code == SQLITE_PERM ? ESDM_EACCES
                                                                           : ESDM_EIO;
+    const char *why = code == SQLITE_CANTOPEN || code == SQLITE_READONLY ? why_closed(c->place)
+                                                                         : why_torn(c->place, code);
     return esdm__error_set(err, status, "%s: %s: %s%s", c->place, what,
-                           c->db != NULL ? sqlite3_errmsg(c->db) : "no memory",
-                           code == SQLITE_CANTOPEN || code == SQLITE_READONLY ? why_closed(c->place)
-                                                                              : "");
+                           c->db != NULL ? sqlite3_errmsg(c->db) : "no memory", why);
 }
 
 /* Under the mutex. */

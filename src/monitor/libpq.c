@@ -36,6 +36,12 @@ static const struct {
     {"PQfinish", offsetof(esdm__libpq, finish)},
 };
 
+/*
+ * Without RTLD_DEEPBIND, as all that ESDM loads. With it libpq and what it needs would call libc's
+ * malloc() and free() in a program that has its own, and free with one what libc made with the
+ * other; sanitizers refuse it. A program with a function of libpq's or libssl's name in it gets
+ * that one called; it is the program's to have none, as it would be if it was linked with libpq.
+ */
 static void
 look_up(void)
 {

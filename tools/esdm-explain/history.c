@@ -5,6 +5,7 @@
 #include "esdm-explain/esdm-explain.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,13 +153,34 @@ reads_of(const run *r)
 /* ---- what the last run read ---------------------------------------------------------------------
  */
 
+/* A file of ours of at most the size that one can have; neither a FIFO nor a link. Owned; NULL:
+ * there is none. */
+static char *
+read_file(const char *path, gsize *ret_size)
+{
+    struct stat st;
+    char *bytes = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        (gsize) st.st_size >= sizeof(watch_history_head) &&
+        (gsize) st.st_size <= WATCH_HISTORY_BYTES) {
+        bytes = g_malloc((gsize) st.st_size);
+        *ret_size = (gsize) st.st_size;
+        if (pread(fd, bytes, *ret_size, 0) != (gssize) st.st_size)
+            g_clear_pointer(&bytes, g_free);
+    }
+    if (fd >= 0)
+        (void) close(fd);
+    return bytes;
+}
+
 static GPtrArray *
 load_old(const char *path)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(seen_free);
-    g_autofree char *bytes = NULL;
     gsize size = 0;
-    if (!g_file_get_contents(path, &bytes, &size, NULL) || size < sizeof(watch_history_head))
+    g_autofree char *bytes = read_file(path, &size);
+    if (bytes == NULL)
         return list;
     const watch_history_head *head = (const void *) bytes;
     const watch_history_file *files = (const void *) (head + 1);

@@ -70,8 +70,9 @@ watch__history_begin(void)
     const char *path = secure_getenv("ESDM_WATCH_HISTORY");
     struct stat st;
     int fd = path != NULL && path[0] == '/'
-                 ? (int) syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0)
-                 : -1;
+                 ? (int) syscall(SYS_openat, AT_FDCWD, path,
+                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0)
+                 : -1; /* without O_NONBLOCK a FIFO in its place would hold the program */
     for (uint32_t i = 0; i < WATCH_HISTORY_FILES; i++)
         states[i] = (progress){.busy = ATOMIC_FLAG_INIT};
     if (fd < 0)

@@ -160,6 +160,19 @@ def test_a_colleague_reads():
             folder.chmod(0o755)
 
 
+def test_a_file_without_its_log():
+    """Half of the pages are newer than the others: it is said where the rest is."""
+    file = need_data("fields", "era5_u.nc")
+    with Site() as site:
+        base = site.file("runs.sqlite")
+        client(["nccopy", file, "esdm://a.nc"], env={"ESDM_MONITOR": f"stats:{base},trace:{base}"})
+        whole = base.read_bytes()
+        base.write_bytes(whole[:len(whole) // 2])
+        told = run([tool("esdm-explain"), base], check=False, env=no_leaks())
+        expect_error(told, "-wal at the end of its name")
+        expect("malformed" in told.stderr, told.stderr)
+
+
 def test_a_wrong_url_keeps_its_password():
     """libpq quotes what it cannot understand of a URL."""
     for url in ("postgresql://me:hidden%zz@127.0.0.1/d", "postgresql://me@127.0.0.1/d?password=hidden=x",
@@ -292,7 +305,7 @@ def test_postgres():
         run([tool("esdm-ls"), "stopped.nc"])
 
 
-main(test_sqlite_has_what_files_have, test_statistics_alone_and_traces_alone,
+main(test_sqlite_has_what_files_have, test_a_file_without_its_log, test_statistics_alone_and_traces_alone,
      test_programs_of_a_script_are_runs, test_report_takes_counters_from_a_database, test_names_that_mislead, test_a_colleague_reads,
      test_a_wrong_url_keeps_its_password, test_programs_share_a_file, test_a_locked_file_holds_nobody_up, test_a_name_that_is_looked_up_for_ever_holds_nobody_up,
      test_postgres)

@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "parallel"))
 
 import mpirun  # noqa: E402
-from esdmtest import (BUILD, SANITIZE, Site, client, client_environment, environment, expect, main, need_data,
+from esdmtest import (BUILD, SANITIZE, Site, client, client_environment, environment, expect, expect_error, main, need_data,
                       need_program, run, skip, tool)
 from postgres import Server, binaries
 
@@ -122,6 +122,23 @@ exit $code
 """
 
 
+def check_without_log(base, log):
+    """What SQLite could not bring to the file is in its log: with both the records are read, without the log
+    it is said what is missing."""
+    explain = [tool("esdm-explain"), "--json", base]
+    env = environment({"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})
+    kept = log.read_bytes()
+    whole = run(explain, check=False, env=env)
+    expect("malformed" not in whole.stderr, whole.stderr)
+    log.write_bytes(kept)
+    for name in (log, log.with_name("runs.sqlite-shm")):
+        name.unlink(missing_ok=True)
+    alone = run(explain, check=False, env=env)
+    print(f"without its log: {alone.stderr.strip()}")
+    if "malformed" in alone.stderr or "not a database" in alone.stderr:
+        expect_error(alone, "-wal at the end of its name")
+
+
 def test_a_disk_that_is_full():
     """A real file system without room: the program ends well, what it did is counted, the database is whole."""
     need_program("unshare")
@@ -153,6 +170,10 @@ def test_a_disk_that_is_full():
             (dropped, why), = rows(copy, "SELECT dropped, failure FROM esdm_end")
             (read,), = rows(copy, "SELECT sum(bytes) FROM esdm_statistic WHERE kind = 'netcdf-read'")
         expect(dropped > 0 and "full" in why, f"{dropped} {why}")
+        log = copies / "runs.sqlite-wal"
+        if log.exists() and log.stat().st_size > 0:
+            expect("-wal" in why, why)
+            check_without_log(copy, log)
         expect(read > 1e5, f"not counted: {read}")
 
 

@@ -229,6 +229,15 @@ def test_a_damaged_history():
             _, again, _ = observed(*command, cache=cache)
             expect(text.split()[1:] == again.split()[1:], "other bytes were read")
         expect(len(path.read_bytes()) >= len(good), "it was not made anew")
+        path.unlink()
+        os.mkfifo(path)  # nobody writes to it: whoever opened it as a file would wait for ever
+        _, again, _ = observed(*command, cache=cache)
+        expect(text.split()[1:] == again.split()[1:], "other bytes were read")
+        expect(path.is_file() and len(path.read_bytes()) >= len(good), "no file in place of a FIFO")
+        with open(path, "wb") as huge:  # sparse: larger than any history, and than memory
+            huge.truncate(1 << 40)
+        observed(*command, cache=cache)
+        expect(len(good) <= path.stat().st_size < 1 << 30, "no history in place of a huge file")
         for i in range(400):  # of very many programs some are forgotten, this one is not
             (path.parent / f"zz{i}.history").write_bytes(b"")
         observed(*command, cache=cache)
