@@ -7,10 +7,12 @@
 #   tests/run.sh --long                larger inputs, longer sweeps, more sites and versions
 #   tests/run.sh --sanitize address,undefined    built with sanitizers, without the tests "plain"
 #   tests/run.sh --sanitize thread               the tests "threads" alone
+#                                                of the tests "drawn" both take half, drawn by the commit
 #   tests/run.sh --fuzz SECONDS        fuzzes each target and NetCDF calls that long, nothing else
 #   tests/run.sh --tidy                clang-tidy with checks that take minutes, and nothing else
 #
-# More options: --only REGEX (ctest -R), --all (with --sanitize: all tests), --no-install,
+# More options: --only REGEX (ctest -R), --whole (with --sanitize: all that are drawn from; --long
+# has them, too), --all (with --sanitize: all tests), --no-install,
 # --build FOLDER, --minutes N (tests end after N minutes: those that did not run count as failed).
 # Real data is looked for in $ESDM_TEST_DATA, else ../shared/data beside the project; where it is
 # absent, tests/support/make_data.py makes some like it. The results are also in BUILD/tests.xml
@@ -19,8 +21,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD
 
-size=default sanitize= fuzz= tidy=no install=yes build= only= all=no minutes=
-usage() { sed -n '3,18s/^# \{0,1\}//p' "$source/tests/run.sh"; }
+size=default sanitize= fuzz= tidy=no install=yes build= only= all=no whole=no minutes=
+usage() { sed -n '3,20s/^# \{0,1\}//p' "$source/tests/run.sh"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) size=quick ;;
@@ -32,6 +34,7 @@ while [ $# -gt 0 ]; do
     --build) build=${2:?--build needs a folder} && shift ;;
     --only) only=${2:?--only needs a regular expression} && shift ;;
     --all) all=yes ;;
+    --whole) whole=yes ;;
     --minutes) minutes=${2:?--minutes needs a number} && shift ;;
     -h | --help) usage && exit 0 ;;
     *) echo "run.sh: unknown option '$1' (see --help)" >&2 && exit 2 ;;
@@ -84,12 +87,12 @@ gold=
 if command -v ld.gold >/dev/null; then
     gold=-fuse-ld=gold
 fi
-linked=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="$gold")
+linked=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="${LDFLAGS:-} $gold")
 lines_alone=(-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG")
 # Sanitizers at -O2 take 1.5 times as long to compile, and the tests wait for other things.
 less_optimised=(-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG -Wno-format-truncation")
 # Stock programs into which both of GCC's shared runtimes come hang at exit.
-static_ubsan=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="$gold -static-libubsan")
+static_ubsan=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="${LDFLAGS:-} $gold -static-libubsan")
 
 if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
@@ -136,7 +139,21 @@ fi
 configure "$build" "${options[@]}" -DESDM_TEST_PROGRAMS=$programs
 ninja -C "$build" -j "$jobs"
 
+# Known times let ctest begin with the longest tests in a fresh build folder, too.
+mkdir -p "$build/Testing/Temporary"
+costs=$build/Testing/Temporary/CTestCostData.txt
+[ -e "$costs" ] || cp tests/support/costs.txt "$costs"
+
 step "tests, size $size, ESDM_TEST_SEED=$ESDM_TEST_SEED${chosen:+, ${chosen[*]}}"
+if [ ${#chosen[@]} -gt 0 ] && [ $whole = no ] && [ $size != long ]; then
+    left_out=$(tests/support/drawn.py "$ESDM_TEST_SEED" tests/support/costs.txt \
+        ctest --test-dir "$build" "${chosen[@]}")
+    if [ -n "$left_out" ]; then
+        echo "Left out by the draw of this commit (--whole has them):"
+        paste -sd' ' <<<"$left_out" | fold -s -w 120
+        chosen+=(-E "^($(sed 's/\./\\./g' <<<"$left_out" | paste -sd'|'))\$")
+    fi
+fi
 if [ -n "$minutes" ]; then
     # After this time ctest starts no test, ends those that run, and counts both as failed.
     left=$((minutes * 60 - SECONDS))
@@ -146,10 +163,6 @@ if [ -n "$minutes" ]; then
     fi
     chosen+=(--stop-time "$(date -d "+$left seconds" '+%H:%M:%S')")
 fi
-# Known times let ctest begin with the longest tests in a fresh build folder, too.
-mkdir -p "$build/Testing/Temporary"
-costs=$build/Testing/Temporary/CTestCostData.txt
-[ -e "$costs" ] || cp tests/support/costs.txt "$costs"
 results=$PWD/$build/tests.xml
 [ "${build#/}" = "$build" ] || results=$build/tests.xml
 rm -f "$results"

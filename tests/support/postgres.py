@@ -10,6 +10,7 @@ The server ends with this process, however that ends.
 
 import contextlib
 import ctypes
+import fcntl
 import glob
 import os
 import pathlib
@@ -92,17 +93,22 @@ class Server:
         the build folder; all such servers have the same system identifier."""
         version = self.bin.parts[-2]  # of /usr/lib/postgresql/15/bin
         kept = BUILD / f"postgres-{version}-{self.user}"
-        keeps = self.password is None and version.isdigit() and BUILD.is_dir()
-        if keeps and kept.is_dir():
-            self.copy(kept, self.data)
+        if self.password is not None or not version.isdigit() or not BUILD.is_dir():
+            self.initialise()
             return
-        self.initialise()
-        if keeps:
-            begun = pathlib.Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=BUILD))
-            self.copy(self.data, begun / "data")
-            with contextlib.suppress(OSError):  # that of another test is there
+        with open(f"{kept}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # others that begin wait for the one that makes it
+            for left in BUILD.glob(f"{kept.name}.*"):
+                if left.is_dir():  # of one that was killed
+                    shutil.rmtree(left, ignore_errors=True)
+            if not kept.is_dir():
+                self.initialise()
+                begun = pathlib.Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=BUILD))
+                self.copy(self.data, begun / "data")
                 (begun / "data").rename(kept)
-            shutil.rmtree(begun, ignore_errors=True)
+                begun.rmdir()
+                return
+        self.copy(kept, self.data)
 
     @staticmethod
     def copy(source, target):

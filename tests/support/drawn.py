@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Draws half of the tests with the label "drawn", and names on its output those that are left out.
+
+    drawn.py SEED COSTS ctest ARGUMENT…   tests are those that ctest chooses; COSTS are ctest's times of them
+
+Of each two tests that take about as long one is left out, by SEED: so each seed leaves out half of the time, and
+the same seed always the same tests.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+
+LABEL = "drawn"
+
+
+def known_times(file):
+    """Seconds by test's name, from lines "NAME RUNS SECONDS"."""
+    times = {}
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            fields = line.split()
+            if len(fields) == 3:
+                times[fields[0]] = float(fields[2])
+    return times
+
+
+def chosen(ctest):
+    """Names of the tests with the label that ctest would run."""
+    done = subprocess.run([*ctest, "--show-only=json-v1"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, check=True)
+    for test in json.loads(done.stdout)["tests"]:
+        labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]
+        if labels and LABEL in labels[0]:
+            yield test["name"]
+
+
+def left_out(names, times, seed):
+    """Of each pair, and of the one that may remain, what the seed leaves out."""
+    names = sorted(names, key=lambda name: (-times.get(name, 0), name))
+    pairs = [names[i:i + 2] for i in range(0, len(names), 2)]
+    for pair in pairs:
+        digest = hashlib.sha256(f"{seed} {' '.join(pair)}".encode()).digest()
+        if digest[0] % 2 < len(pair):
+            yield pair[digest[0] % 2]
+
+
+def main():
+    seed, costs, ctest = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    for name in sorted(left_out(chosen(ctest), known_times(costs), seed)):
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
