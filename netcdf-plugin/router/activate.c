@@ -193,12 +193,45 @@ note_slot(uintptr_t at, uintptr_t before, uintptr_t after)
 
 typedef struct walk {
     object self;
-    bool found;   /* self is filled */
-    bool back;    /* undo */
-    int changed;  /* slots */
-    int objects;  /* with some */
-    bool refused; /* memory could not be made writable */
+    unsigned char
+        begins[1u << 16 >> 3]; /* a bit for the first two bytes of each name that we export */
+    bool found;                /* self is filled */
+    bool back;                 /* undo */
+    int changed;               /* slots */
+    int objects;               /* with some */
+    bool refused;              /* memory could not be made writable */
 } walk;
+
+static unsigned
+first_bytes(const char *name)
+{
+    return (unsigned) (unsigned char) name[0] << 8 |
+           (unsigned char) (name[0] != '\0' ? name[1] : 0);
+}
+
+/* Most names of large libraries need no more than this look. */
+static bool
+may_be_ours(const walk *w, const char *name)
+{
+    unsigned bits = first_bytes(name);
+    return (w->begins[bits >> 3] >> (bits & 7) & 1) != 0;
+}
+
+static void
+note_names(walk *w)
+{
+    const object *o = &w->self;
+    const uint32_t *buckets = (const uint32_t *) ((const ElfW(Addr) *) (o->hash + 4) + o->hash[2]);
+    const uint32_t *chain = buckets + o->hash[0];
+    for (uint32_t b = 0; b < o->hash[0]; b++) {
+        for (uint32_t i = buckets[b]; i >= o->hash[1]; i++) {
+            unsigned bits = first_bytes(o->names + o->symbols[i].st_name);
+            w->begins[bits >> 3] |= (unsigned char) (1u << (bits & 7));
+            if ((chain[i - o->hash[1]] & 1) != 0)
+                break;
+        }
+    }
+}
 
 static bool
 change(walk *w, const object *o, const ElfW(Rela) * entry)
@@ -207,7 +240,8 @@ change(walk *w, const object *o, const ElfW(Rela) * entry)
     if (type != SLOT_CALL && type != SLOT_DATA)
         return false;
     const ElfW(Sym) *symbol = &o->symbols[ELF64_R_SYM(entry->r_info)];
-    uintptr_t ours = defined(&w->self, o->names + symbol->st_name);
+    const char *name = o->names + symbol->st_name;
+    uintptr_t ours = may_be_ours(w, name) ? defined(&w->self, name) : 0;
     uintptr_t at = o->base + entry->r_offset;
     if (ours == 0)
         return false;
@@ -240,6 +274,7 @@ find_self(struct dl_phdr_info *info, size_t size, void *user)
             object_of(info, &o) && o.hash != NULL) {
             w->self = o;
             w->found = true;
+            note_names(w);
             return 1;
         }
     }
