@@ -11,16 +11,23 @@ later. Which site is used is said as for all programs: ESDM_CONFIG, ./esdm.json,
 """
 
 import ctypes as _ctypes
+import importlib as _importlib
 import os as _os
+import typing as _typing
 
 from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site, snapshots,
                          stat, version, views)
 from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
-from ._history import MergeConflict, branch, digest, merge
 from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
-from ._query import link, query
+
+if _typing.TYPE_CHECKING:
+    from ._history import MergeConflict, branch, digest, merge
+    from ._query import link, query
+
+# Read when first used: every program pays for what is read at once.
+_LATER = {"MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query"}
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
            "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
@@ -29,6 +36,17 @@ __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "
 __all__ += ["MergeConflict", "branch", "merge"]
 
 _report = "not active"
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
 
 
 def activate() -> str:

@@ -39,18 +39,18 @@ def packages(site):
     return folder
 
 
-def python(site, kind, script, check=True):
-    """Not under esdm-run."""
+def python(site, kind, script, check=True, prefix=()):
+    """Not under esdm-run, but under `prefix`."""
     if SANITIZE:
         skip("the sanitizer's library must come first, and nothing is preloaded here")
     env = client_environment({
         "PYTHONPATH": str(packages(site)),
         "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
     env.pop("LD_PRELOAD", None)
-    return subprocess.run([python_of(kind), "-c", script], env=env, cwd=site.folder, text=True,
+    return subprocess.run([*prefix, python_of(kind), "-c", script], env=env, cwd=site.folder, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
                           check=False) if not check else run(
-        [python_of(kind), "-c", script], env=env, cwd=site.folder)
+        [*prefix, python_of(kind), "-c", script], env=env, cwd=site.folder)
 
 
 def names():

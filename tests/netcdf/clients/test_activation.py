@@ -4,6 +4,7 @@
 with Debian's and PyPI's libraries; the catalogue from Python; and the C function by itself."""
 
 import os
+import shutil
 import struct
 import sys
 
@@ -123,6 +124,21 @@ def test_a_program_that_fails_keeps_what_was_there():
         expect(done.returncode == 1 and "ZeroDivisionError" in done.stderr, done.stderr)
         told = python(site, "pypi", "import esdm\nprint(esdm.open('exp/a.nc')['v'].shape)").stdout
         expect(told == "(3, 5000)\n", f"the former container is gone: {told}{done.stderr}")
+
+
+def test_a_process_with_threads__starts_as_fast():
+    """In one with threads the kernel takes 10 ms and more to make room for descriptors of high numbers."""
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
+    moved = []
+    for threads in (0, 1):
+        with Site() as site:
+            log = site.file("strace.txt")
+            python(site, "debian", "import threading\nends = threading.Event()\nworkers = [threading.Thread(target=ends.wait) "
+                   f"for _ in range({threads})]\n[w.start() for w in workers]\nimport esdm\nends.set()\n",
+                   prefix=["env", "OPENBLAS_NUM_THREADS=1", "strace", "-f", "-e", "trace=fcntl", "-o", log])
+            moved.append(log.read_text().count("F_DUPFD_CLOEXEC"))
+    expect(moved[0] > 0 and moved[1] == 0, f"descriptors moved without and with a thread: {moved}")
 
 
 def test_what_is_forked_is_active_too():
@@ -262,6 +278,7 @@ main(
     test_the_catalogue,
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
+    test_a_process_with_threads__starts_as_fast,
     test_a_c_program,
     test_data_beside_the_slots_stay_writable,
     test_an_installed_package,
