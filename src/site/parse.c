@@ -498,17 +498,23 @@ parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm_
     return status;
 }
 
-/* Asked for by those who know it from other libraries. */
 static esdm_status
-refuse_ranks(const esdm__json_node *root, esdm_error *err)
+parse_ranks(const esdm__json_node *root, esdm__site *site, esdm_error *err)
 {
-    esdm__json_node ranks;
+    static const char *const keys[] = {"io", "timeout", NULL};
+    esdm__json_node ranks, member;
+    uint64_t io = 0;
+    uint64_t timeout_s = 600;
     if (!esdm__json_member(root, "ranks", &ranks))
         return ESDM_OK;
-    return esdm__json_error(
-        &ranks, err,
-        "no ranks can be set aside to write for others: each stores what it "
-        "writes, with \"writes\": \"background\" in \"engine\" while it computes");
+    esdm_status status = esdm__json_known_keys(&ranks, keys, err);
+    if (status == ESDM_OK && esdm__json_member(&ranks, "io", &member))
+        status = esdm__json_u64(&member, 0, INT32_MAX, &io, err);
+    if (status == ESDM_OK && esdm__json_member(&ranks, "timeout", &member))
+        status = esdm__json_u64(&member, 1, 86400, &timeout_s, err);
+    site->ranks.io = (uint32_t) io;
+    site->ranks.timeout_s = (uint32_t) timeout_s;
+    return status;
 }
 
 esdm_status
@@ -519,16 +525,16 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         "site",        "targets", "metadata", "engine",   "durability", "history",
         "history_age", "dedup",   "copies",   "prefer",   "policies",   "accuracy",
         "speeds",      "netcdf",  "overlap",  "replaced", "backup",     "references",
-        "monitor",     "views",   "$schema",  NULL};
+        "monitor",     "views",   "ranks",    "$schema",  NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
-    esdm_status status = refuse_ranks(&root, err);
-    if (status != ESDM_OK || (status = esdm__json_known_keys(&root, keys, err)) != ESDM_OK ||
-        (status = parse_identity(&root, site, err)) != ESDM_OK ||
+    esdm_status status = esdm__json_known_keys(&root, keys, err);
+    if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
         (status = parse_targets(&root, folder, site, err)) != ESDM_OK ||
         (status = parse_metadata(&root, folder, site, err)) != ESDM_OK ||
         (status = esdm__site_check_directories(site, err)) != ESDM_OK ||
         (status = parse_engine(&root, site, err)) != ESDM_OK ||
         (status = parse_policies(&root, site, err)) != ESDM_OK ||
+        (status = parse_ranks(&root, site, err)) != ESDM_OK ||
         (status = esdm__site_parse_replaced(&root, site, err)) != ESDM_OK ||
         (status = esdm__site_parse_policies(&root, site, err)) != ESDM_OK)
         return status;

@@ -64,6 +64,12 @@ typedef struct esdm__site_engine {
     bool earlier_runs;        /* what earlier runs read is asked for early; default true */
 } esdm__site_engine;
 
+/** Ranks that store for others. */
+typedef struct esdm__site_ranks {
+    uint32_t io;        /* how many; 0: none, each stores by itself */
+    uint32_t timeout_s; /* for their answers */
+} esdm__site_ranks;
+
 /** How long and how much is kept of what was replaced or removed. */
 typedef struct esdm__site_replaced {
     uint64_t keep_s;     /* 0: nothing is kept; default one day */
@@ -173,6 +179,7 @@ typedef struct esdm__site {
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */
     size_t nrules;
+    esdm__site_ranks ranks;
     esdm__monitor_options monitor;          /* unless $ESDM_MONITOR says otherwise */
     uint64_t speeds[ESDM_SPEED_SHARED + 1]; /* bytes per second by esdm_speed_unit; 0: not stated */
 } esdm__site;

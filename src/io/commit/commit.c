@@ -79,15 +79,20 @@ settle_writes(work *w, esdm_error *err)
 }
 
 esdm_status
-esdm__commit_settle(work *w, esdm_error *err)
+esdm__commit_settle_writes(work *w, esdm_error *err)
 {
     esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__commit_drop_lost(w, packs, NULL);
-    esdm_status status = settle_writes(w, err);
-    packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
-    if (status != ESDM_OK || packs == NULL || !esdm__commit_has_changes(w))
-        return status;
+    return settle_writes(w, err);
+}
+
+esdm_status
+esdm__commit_settle_packs(work *w, esdm_error *err)
+{
+    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    if (packs == NULL || !esdm__commit_has_changes(w))
+        return ESDM_OK;
     bool durable = w->io->session->site->durability == ESDM__DURABLE_SYSTEM;
     esdm_error why = {0};
     why.status = esdm__pack_set_publish(packs, durable, &why);
@@ -97,8 +102,15 @@ esdm__commit_settle(work *w, esdm_error *err)
         *err = why;
     if (!esdm__commit_drop_lost(w, packs, &why))
         return why.status; /* the next commit tries once more */
-    status = settle_writes(w, err);
+    esdm_status status = settle_writes(w, err);
     return status != ESDM_OK ? status : why.status;
+}
+
+esdm_status
+esdm__commit_settle(work *w, esdm_error *err)
+{
+    esdm_status status = esdm__commit_settle_writes(w, err);
+    return status == ESDM_OK ? esdm__commit_settle_packs(w, err) : status;
 }
 
 /* ---- pages -------------------------------------------------------------------------------- */

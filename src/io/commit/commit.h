@@ -52,6 +52,9 @@ bool esdm__commit_drop_lost(const esdm__commit_work *work, esdm__pack_set *packs
 /** Sends gathered writes to fragments and makes the packs readable for others. Also reports
  *  writes that were lost before. */
 esdm_status esdm__commit_settle(esdm__commit_work *work, esdm_error *err);
+/** The two steps of that: fragments, and then packs. */
+esdm_status esdm__commit_settle_writes(esdm__commit_work *work, esdm_error *err);
+esdm_status esdm__commit_settle_packs(esdm__commit_work *work, esdm_error *err);
 /** Whether there is something to publish. */
 bool esdm__commit_has_changes(const esdm__commit_work *work);
 /** Makes the document and the attribute index unless the structure is published. */

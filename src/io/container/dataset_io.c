@@ -9,6 +9,7 @@
 #include "io/container/behind.h"
 #include "io/container/shared_pages.h"
 #include "io/packs/equals.h"
+#include "io/packs/taker.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
 
@@ -46,6 +47,8 @@ void
 esdm__container_io_free(esdm_container *container)
 {
     esdm__container_io *io = container->io;
+    if (io != NULL)
+        esdm__taker_free(io->taker); /* it uses the packs */
     for (size_t i = 0; i < container->datasets.count; i++)
         esdm__dataset_io_free(container->datasets.items[i]);
     if (io == NULL)

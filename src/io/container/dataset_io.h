@@ -54,6 +54,8 @@ typedef struct esdm__container_io {
     int writer_rank; /* with `writer` */
     char writer[ESDM__UUID_BYTES]; /* of the packs of all ranks (collective_writer.c); "": of none
                                       but this handle's */
+    bool hands_over;               /* ranks store for others; the same on all */
+    struct esdm__taker *taker;     /* serves others; owned; NULL: nobody */
     bool sole; /* it made the container, and nobody else has committed to it since */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */

@@ -234,9 +234,25 @@ move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_err
     if (to != from) {
         atomic_fetch_add(&owner->counters->elsewhere, p->blobs);
         p->blobs = 0;
-        status = owner->moved(owner->user, p->name, from->place, to->place, err);
+        atomic_store(&p->moved, true);
+        if (!owner->tells_later)
+            status = owner->moved(owner->user, p->name, from->place, to->place, err);
     }
     esdm__pack_drop(from, left, p->name);
+    return status;
+}
+
+esdm_status
+esdm__pack_tell_moved(const esdm__pack_owner *owner, const char *pack, const char *place,
+                      esdm_error *err)
+{
+    const esdm_session *session = owner->session;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < session->ntargets && status == ESDM_OK; i++) {
+        const char *from = session->targets[i].place;
+        if (owner->moved != NULL && strcmp(from, place) != 0)
+            status = owner->moved(owner->user, pack, from, place, err);
+    }
     return status;
 }
 

@@ -55,11 +55,14 @@ typedef struct esdm__pack {
         double concurrency; /* sum over requests */
         double seconds;
     } spent;
-    esdm__target_set allowed; /* targets where it may lie */
-    bool asks;                /* something was appended while the target counted as failed */
-    esdm__pack_stage stage;   /* changed by esdm__pack_enter() alone */
-    esdm__pack_use use;       /* by esdm__pack_use_next() alone; under the lock of the pack set */
-    bool busy;                /* a thread is appending, syncing or sealing */
+    atomic_bool moved;              /* it has been on another target */
+    atomic_uint_fast64_t handed_at; /* when another rank last had something stored in it: commits
+                                       of the pack set, and 1; 0: never */
+    esdm__target_set allowed;       /* targets where it may lie */
+    bool asks;                      /* something was appended while the target counted as failed */
+    esdm__pack_stage stage;         /* changed by esdm__pack_enter() alone */
+    esdm__pack_use use; /* by esdm__pack_use_next() alone; under the lock of the pack set */
+    bool busy;          /* a thread is appending, syncing or sealing */
     bool unsynced;
     double begun_s;      /* when storing began (esdm__seconds_now()); 0: not, or the model knows */
     double ended_s;      /* when that ended, as the target says; 0: not known */
@@ -83,14 +86,20 @@ typedef struct esdm__pack_owner {
     esdm__pack_moved moved;   /* NULL: they stay where they are */
     esdm__pack_needed needed; /* NULL: everything is */
     void *user;
-    bool moves;   /* what others have written: the record of it counts no writes */
-    bool durable; /* whatever the site wants: other data go when these are there */
+    bool moves;       /* what others have written: the record of it counts no writes */
+    bool durable;     /* whatever the site wants: other data go when these are there */
+    bool tells_later; /* `moved` is called when packs are published or made readable, not by those
+                         who append for others (taker.h) */
     esdm__write_counters *counters; /* esdm__pack_set_new() sets it */
     char uuid[ESDM__UUID_BYTES];    /* of the container */
     char writer[ESDM__UUID_BYTES]; /* in the names of the packs; "": esdm__pack_set_new() sets it */
     int rank; /* of those that share the writer: rank 0 says that it lives, and all others are told
                  when it may have seemed dead; -1: nobody shares it */
 } esdm__pack_owner;
+
+/** Tells the owner that all that it knows of the pack lies at `place`, wherever it was before. */
+esdm_status esdm__pack_tell_moved(const esdm__pack_owner *owner, const char *pack,
+                                  const char *place, esdm_error *err);
 
 static inline esdm__target *
 esdm__pack_target(const esdm__pack *pack)

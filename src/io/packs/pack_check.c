@@ -100,12 +100,13 @@ look(esdm__pack_set *packs, esdm_error *err)
 
 /* The first pack that is gone and for which `wanted` holds; NULL: none. */
 static const esdm__pack *
-find_missing(esdm__pack_set *packs, bool (*wanted)(void *user, const char *pack), void *user)
+find_missing(esdm__pack_set *packs, bool (*wanted)(const void *user, const esdm__pack *pack),
+             const void *user)
 {
     const esdm__pack *lists[] = {head(packs, &packs->sealed), head(packs, &packs->kept)};
     for (size_t i = 0; i < 2; i++) {
         for (const esdm__pack *p = lists[i]; p != NULL; p = p->next) {
-            if (p->stage == ESDM__PACK_GONE && wanted(user, p->name))
+            if (p->stage == ESDM__PACK_GONE && wanted(user, p))
                 return p;
         }
     }
@@ -115,24 +116,27 @@ find_missing(esdm__pack_set *packs, bool (*wanted)(void *user, const char *pack)
 /* ---- before a commit ---------------------------------------------------------------------- */
 
 static bool
-always(void *user, const char *pack)
+is_needed(const void *user, const esdm__pack *p)
 {
-    (void) user, (void) pack;
-    return true;
+    const esdm__pack_set *packs = user;
+    const esdm__pack_owner *owner = &packs->owner;
+    uint64_t handed = atomic_load(&p->handed_at);
+    /* Another rank may not have committed what it had stored here before the last commit. */
+    if (handed != 0 && handed + 1 > atomic_load(&packs->commits))
+        return true;
+    return owner->needed == NULL || owner->needed(owner->user, p->name);
 }
 
 esdm_status
 esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err)
 {
-    const esdm__pack_owner *owner = &packs->owner;
     esdm_status status = ask(packs, err);
     if (status == ESDM_OK && packs->unsure)
         status = look(packs, err);
     packs->unsure &= status != ESDM_OK;
     if (status != ESDM_OK || !packs->missing)
         return status;
-    const esdm__pack *gone =
-        find_missing(packs, owner->needed != NULL ? owner->needed : always, owner->user);
+    const esdm__pack *gone = find_missing(packs, is_needed, packs);
     if (gone == NULL)
         return ESDM_OK;
     return esdm__error_set(err, ESDM_EIO,
@@ -144,11 +148,11 @@ esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err)
 /* ---- after a commit ----------------------------------------------------------------------- */
 
 static bool
-is_named(void *user, const char *pack)
+is_named(const void *user, const esdm__pack *pack)
 {
     const esdm__page *page = user;
     for (uint32_t i = 0; i < page->npacks; i++) {
-        if (strcmp(page->packs[i].pack, pack) == 0)
+        if (strcmp(page->packs[i].pack, pack->name) == 0)
             return true;
     }
     return false;

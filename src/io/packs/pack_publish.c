@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "io/packs/handover.h"
 #include "io/packs/pack_set_inner.h"
 #include "io/session/models.h"
 
@@ -136,9 +137,74 @@ publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 }
 
 esdm_status
-esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
+esdm__pack_set_publish_for(esdm__pack_set *packs, bool durable, esdm_error *err)
 {
     return esdm__pack_set_visit(packs, NULL, publish, &durable, err);
+}
+
+/* ---- what others, or they for this rank, have done ---------------------------------------- */
+
+void
+esdm__pack_set_news(esdm__pack_set *packs, esdm__buffer *ret_texts)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    const esdm__pack *lists[] = {packs->open, packs->sealed, packs->kept, packs->lost};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (const esdm__pack *p = lists[i]; p != NULL; p = p->next) {
+            bool lost = i == 3;
+            if (!lost && !atomic_load(&p->moved))
+                continue;
+            const char *place = lost ? "" : esdm__pack_target(p)->place;
+            esdm__buffer_put(ret_texts, p->name, strlen(p->name) + 1);
+            esdm__buffer_put(ret_texts, place, strlen(place) + 1);
+        }
+    }
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
+/* Those of this rank's own thread hear what others have moved. */
+static esdm_status
+tell_moves(esdm__pack_set *packs, esdm_error *err)
+{
+    esdm__buffer texts;
+    esdm_status status = ESDM_OK;
+    if (!packs->owner.tells_later)
+        return ESDM_OK;
+    esdm__buffer_init(&texts);
+    esdm__pack_set_news(packs, &texts);
+    if (texts.failed)
+        status = esdm__error_nomem(err, texts.bytes, "packs that have moved");
+    for (size_t at = 0; at < texts.bytes && status == ESDM_OK;) {
+        const char *pack = (const char *) texts.data + at;
+        const char *place = pack + strlen(pack) + 1;
+        if (place[0] != '\0')
+            status = esdm__pack_tell_moved(&packs->owner, pack, place, err);
+        at += strlen(pack) + 1 + strlen(place) + 1;
+    }
+    esdm__buffer_clear(&texts);
+    return status;
+}
+
+/* @param status so far, with `err`. */
+static esdm_status
+and_tell_moves(esdm__pack_set *packs, esdm_status status, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status told = tell_moves(packs, &why);
+    if (status == ESDM_OK && told != ESDM_OK && err != NULL)
+        *err = why;
+    return status != ESDM_OK ? status : told;
+}
+
+esdm_status
+esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (packs->handover != NULL)
+        status = esdm__handover_publish(packs->handover, durable, err);
+    if (status == ESDM_OK)
+        status = esdm__pack_set_publish_for(packs, durable, err);
+    return and_tell_moves(packs, status, err);
 }
 
 bool
@@ -156,7 +222,7 @@ esdm__pack_set_give_up_lost(esdm__pack_set *packs)
     }
     bool any = packs->lost != NULL;
     (void) pthread_mutex_unlock(&packs->lock);
-    return any;
+    return any || (packs->handover != NULL && esdm__handover_has_lost(packs->handover));
 }
 
 bool
@@ -167,7 +233,7 @@ esdm__pack_set_is_lost(esdm__pack_set *packs, const char *name)
     for (const esdm__pack *p = packs->lost; p != NULL && !found; p = p->next)
         found = strcmp(p->name, name) == 0;
     (void) pthread_mutex_unlock(&packs->lock);
-    return found;
+    return found || (packs->handover != NULL && esdm__handover_is_lost(packs->handover, name));
 }
 
 /* Whether some target gives back only what is sealed. */
@@ -180,12 +246,6 @@ must_seal(const esdm__pack_set *packs)
             return true;
     }
     return false;
-}
-
-esdm_status
-esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
-{
-    return must_seal(packs) ? esdm__pack_set_visit(packs, NULL, make_readable, NULL, err) : ESDM_OK;
 }
 
 typedef struct named {
@@ -223,19 +283,49 @@ any_moved(const named *n, const esdm__pack *list)
 }
 
 esdm_status
-esdm__pack_set_make_named_readable(esdm__pack_set *packs, const esdm__pack_name *const *names,
-                                   size_t count, bool *ret_moved, esdm_error *err)
+esdm__pack_set_make_readable_for(esdm__pack_set *packs, const esdm__pack_name *const *names,
+                                 size_t count, bool *ret_moved, esdm_error *err)
 {
     named n = {.names = names, .count = count};
     *ret_moved = false;
     if (!must_seal(packs))
         return ESDM_OK;
+    if (names == NULL)
+        return esdm__pack_set_visit(packs, NULL, make_readable, NULL, err);
     esdm_status status = esdm__pack_set_visit(packs, is_named, make_readable, &n, err);
     (void) pthread_mutex_lock(&packs->lock);
     *ret_moved =
         any_moved(&n, packs->open) || any_moved(&n, packs->sealed) || any_moved(&n, packs->kept);
     (void) pthread_mutex_unlock(&packs->lock);
     return status;
+}
+
+esdm_status
+esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
+{
+    bool moved;
+    esdm_status status = ESDM_OK;
+    if (packs->handover != NULL && must_seal(packs))
+        status = esdm__handover_make_readable(packs->handover, err);
+    if (status == ESDM_OK)
+        status = esdm__pack_set_make_readable_for(packs, NULL, 0, &moved, err);
+    return and_tell_moves(packs, status, err);
+}
+
+esdm_status
+esdm__pack_set_make_named_readable(esdm__pack_set *packs, const esdm__pack_name *const *names,
+                                   size_t count, bool *ret_moved, esdm_error *err)
+{
+    bool moved = false;
+    esdm_status status = ESDM_OK;
+    if (packs->handover != NULL && must_seal(packs))
+        status = esdm__handover_make_named_readable(packs->handover, names, count, &moved, err);
+    if (status == ESDM_OK)
+        status = esdm__pack_set_make_readable_for(packs, names, count, ret_moved, err);
+    else
+        *ret_moved = false;
+    *ret_moved = *ret_moved || moved;
+    return and_tell_moves(packs, status, err);
 }
 
 void
@@ -261,6 +351,9 @@ void
 esdm__pack_set_committed(esdm__pack_set *packs)
 {
     store_decisions(packs, true);
+    if (packs->handover != NULL)
+        esdm__handover_committed(packs->handover);
+    (void) atomic_fetch_add(&packs->commits, 1u);
     (void) pthread_mutex_lock(&packs->lock);
     packs->committed = true;
     for (esdm__pack *p = packs->open; p != NULL; p = p->next)
@@ -309,6 +402,7 @@ esdm__pack_set_free(esdm__pack_set *packs)
     if (ours && packs->committed)
         store_decisions(packs, false);
     esdm__decisions_free(packs->decisions);
+    esdm__handover_free(packs->handover);
     if (ours && packs->writing)
         packs->owner.session->meta->writer_end(packs->owner.session->store, packs->owner.writer);
     if (ours) { /* else a thread of the parent may be waiting in them */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/packs/decisions.h"
+#include "io/packs/handover.h"
 #include "io/packs/pack_order.h"
 #include "io/session/former.h"
 #include "io/session/models.h"
@@ -40,7 +41,25 @@ esdm__place_target_name(const esdm__place *place)
 const char *
 esdm__place_pack_name(const esdm__place *place)
 {
-    return place->pack->name;
+    return place->handed != NULL ? place->handed : place->pack->name;
+}
+
+void
+esdm__pack_set_hand_over(esdm__pack_set *packs, esdm__handover *handover)
+{
+    packs->handover = handover;
+}
+
+void
+esdm__pack_set_serve(esdm__pack_set *packs)
+{
+    packs->owner.tells_later = true;
+}
+
+const esdm__pack_owner *
+esdm__pack_set_owner(const esdm__pack_set *packs)
+{
+    return &packs->owner;
 }
 
 void
@@ -260,6 +279,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
         (void) pthread_mutex_unlock(&packs->lock);
     }
     ret_place->pack = p;
+    ret_place->handed = NULL;
     esdm_status status =
         esdm__pack_append(p, b->iov, b->niov, &ret_place->position, &ret_place->places, err);
     if (status == ESDM_OK) {
@@ -388,16 +408,12 @@ any_retiring(const esdm_session *session)
     return any;
 }
 
-esdm_status
-esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
-                      size_t niov, esdm__place *ret_place, esdm_error *err)
+static esdm_status
+append_here(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov, size_t niov,
+            esdm__place *ret_place, esdm_error *err)
 {
     esdm__pack_order o;
     blob b = {.iov = iov, .niov = niov, .copies = hint->copies, .order = &o};
-    if (packs->process != getpid())
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "the container was opened before fork(); open it again in the "
-                               "child, with a session of its own");
     for (size_t i = 0; i < niov; i++)
         b.bytes += iov[i].bytes;
     esdm_status status = esdm__pack_order_init(&o, packs->owner.session->ntargets, err);
@@ -420,5 +436,34 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const 
         status = append_in_order(packs, &b, ret_place, err);
     }
     esdm__pack_order_clear(&o);
+    return status;
+}
+
+esdm_status
+esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
+                      size_t niov, esdm__place *ret_place, esdm_error *err)
+{
+    bool taken = false;
+    if (packs->process != getpid())
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the container was opened before fork(); open it again in the "
+                               "child, with a session of its own");
+    if (packs->handover != NULL) {
+        esdm_status status =
+            esdm__handover_append(packs->handover, hint, iov, niov, &taken, ret_place, err);
+        if (taken)
+            return status;
+    }
+    return append_here(packs, hint, iov, niov, ret_place, err);
+}
+
+esdm_status
+esdm__pack_set_append_for(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
+                          size_t niov, esdm__place *ret_place, esdm_error *err)
+{
+    esdm_status status = append_here(packs, hint, iov, niov, ret_place, err);
+    if (status == ESDM_OK) /* the record stays as long as the pack set does */
+        atomic_store(&((esdm__pack *) (uintptr_t) ret_place->pack)->handed_at,
+                     atomic_load(&packs->commits) + 1);
     return status;
 }

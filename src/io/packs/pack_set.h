@@ -9,6 +9,7 @@
  * Threads: locked inside.
  */
 
+#include "base/buffer.h"
 #include "io/packs/pack.h"
 #include "layout/fragment.h"
 
@@ -16,8 +17,9 @@ typedef struct esdm__pack_set esdm__pack_set;
 
 /** Where a blob went, as long as the esdm__pack_set lives. */
 typedef struct esdm__place {
-    const esdm__pack *pack;
-    const char *places; /* NULL: where the pack is */
+    const esdm__pack *pack; /* NULL: another rank's */
+    const char *places;     /* NULL: where the pack is */
+    const char *handed;     /* the name of another rank's */
     uint64_t position;
 } esdm__place;
 
@@ -28,6 +30,14 @@ const char *esdm__place_pack_name(const esdm__place *place);
 
 /** @param owner copied. NULL when out of memory. */
 esdm__pack_set *esdm__pack_set_new(const esdm__pack_owner *owner);
+
+struct esdm__handover;
+
+/** From now on another rank stores what is appended, as long as it can (handover.h); the pack set
+ *  owns that. Nobody else uses it yet. */
+void esdm__pack_set_hand_over(esdm__pack_set *packs, struct esdm__handover *handover);
+/** Of whom handovers tell. */
+const esdm__pack_owner *esdm__pack_set_owner(const esdm__pack_set *packs);
 
 /** What the placement is told about a blob. Zero-initialise. */
 typedef struct esdm__pack_hint {
@@ -94,6 +104,22 @@ typedef enum esdm__writer_doubt {
 esdm__writer_doubt esdm__pack_set_take_doubt(esdm__pack_set *packs);
 /** Other ranks: for the next check. */
 void esdm__pack_set_tell_doubt(esdm__pack_set *packs, esdm__writer_doubt doubt);
+/* ---- for those who append for others (taker.h); they tell the owner nothing ---------------- */
+
+/** From now on some do. Nobody else uses the pack set yet. */
+void esdm__pack_set_serve(esdm__pack_set *packs);
+esdm_status esdm__pack_set_append_for(esdm__pack_set *packs, const esdm__pack_hint *hint,
+                                      const esdm_iov *iov, size_t niov, esdm__place *ret_place,
+                                      esdm_error *err);
+esdm_status esdm__pack_set_publish_for(esdm__pack_set *packs, bool durable, esdm_error *err);
+/** @param names NULL: all. */
+esdm_status esdm__pack_set_make_readable_for(esdm__pack_set *packs,
+                                             const esdm__pack_name *const *names, size_t count,
+                                             bool *ret_moved, esdm_error *err);
+/** What has become of packs: each is followed by where it is now, or by "", as it is lost. Pairs of
+ *  texts with their NUL. */
+void esdm__pack_set_news(esdm__pack_set *packs, esdm__buffer *ret_texts);
+
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).

@@ -20,6 +20,8 @@ struct esdm__pack_set {
     esdm__pack *lost;     /* failed, and cannot be stored again: what is not committed is gone */
     uint64_t turn;        /* blobs that were placed */
     bool committed;       /* something was */
+    struct esdm__handover *handover; /* to another rank; owned; NULL: everything is stored here */
+    atomic_uint_fast64_t commits;
     esdm__write_counters counters;
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */

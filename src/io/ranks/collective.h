@@ -7,7 +7,8 @@
  * Containers that several ranks share; esdm/comm.h has the contracts. Every function but those of
  * esdm__orders is collective, and one thread of a rank calls them at a time.
  *
- * Each rank writes packs of its own and never talks to the others about data. At a commit the index
+ * Each rank writes packs of its own and never talks to the others about data, or hands its blobs to
+ * one of its node (collective_handover.c). At a commit the index
  * pages of all ranks go up the tree of ranks, dataset by dataset and in batches of bounded size, to
  * rank 0, which puts them into one transaction of the metadata store (collective_commit.c).
  */
@@ -43,7 +44,8 @@ esdm_status esdm__collective_check(const esdm_container *container, esdm_error *
 /** Rank 0: says that the writer of all ranks' packs lives, before the others hear of it. The
  *  container knows its uuid. Not collective. */
 esdm_status esdm__writer_begin(esdm_container *container, const esdm_comm *comm, esdm_error *err);
-/** All ranks name their packs after rank 0's uuid and writer. */
+/** All ranks name their packs after rank 0's uuid and writer, and begin to hand over what others
+ *  store, as rank 0's site says. */
 esdm_status esdm__writer_share(esdm_container *container, esdm_comm *comm, esdm_error *err);
 /** Rank 0: what was found out about the writer since this was asked last, an esdm__writer_doubt for
  *  the others; on these it is nothing. Not collective. */
@@ -56,6 +58,13 @@ esdm_status esdm__writer_check(const esdm__commit_work *work, esdm_error *err);
 /** The other ranks look at their packs, when rank 0 has seen a reason to. */
 esdm_status esdm__writer_check_others(const esdm__container_io *io, uint64_t doubt,
                                       esdm_error *err);
+
+/* ---- collective_handover.c ---------------------------------------------------------------- */
+
+/** Ranks that store for others start to, and the others connect to them. All succeed or fail.
+ *  @param io_ranks how many, 0: none; `timeout_s` for their answers. The same on all ranks. */
+esdm_status esdm__handover_begin(esdm_container *container, esdm_comm *comm, uint32_t io_ranks,
+                                 uint32_t timeout_s, esdm_error *err);
 
 /* ---- collective_structure.c --------------------------------------------------------------- */
 

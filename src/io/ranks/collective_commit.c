@@ -2,9 +2,10 @@
 /*
  * A commit of several ranks:
  *
- * 1. Every rank turns gathered writes into fragments and makes its packs readable. If one fails,
- *    all do, and nothing has happened. When rank 0 finds that their writer may have seemed dead,
- * the others look whether their packs are there.
+ * 1. Every rank turns gathered writes into fragments and makes its packs readable (where ranks
+ * store for others, when all have done the former). If one fails, all do, and nothing has happened.
+ * When rank 0 finds that their writer may have seemed dead, the others look whether their packs are
+ * there.
  * 2. When some rank changed the structure, the structures are compared.
  * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
  *    their index pages.
@@ -386,7 +387,11 @@ prepare(work *g, esdm_status status, bool *ret_changed, bool *ret_unanswered, es
 {
     esdm__commit_work *w = &g->own;
     if (status == ESDM_OK)
-        status = esdm__commit_settle(w, err);
+        status = esdm__commit_settle_writes(w, err);
+    if (w->io->hands_over) /* all of it is where it is stored, before packs are ended */
+        status = esdm__comm_agree(g->comm, status, err);
+    if (status == ESDM_OK)
+        status = esdm__commit_settle_packs(w, err);
     const esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     if (status == ESDM_OK)
         status = reserve(g, err);

@@ -26,16 +26,20 @@ esdm_status
 esdm__writer_share(esdm_container *container, esdm_comm *comm, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
-    char names[2][ESDM__UUID_BYTES];
-    memcpy(names[0], io->uuid, sizeof names[0]);
-    memcpy(names[1], io->writer, sizeof names[1]);
-    esdm_status status = comm->ops->broadcast(comm, names, sizeof names, 0, err);
+    struct {
+        char uuid[ESDM__UUID_BYTES];
+        char writer[ESDM__UUID_BYTES];
+        esdm__site_ranks ranks;
+    } news = {.ranks = io->session->site->ranks};
+    memcpy(news.uuid, io->uuid, sizeof news.uuid);
+    memcpy(news.writer, io->writer, sizeof news.writer);
+    esdm_status status = comm->ops->broadcast(comm, &news, sizeof news, 0, err);
     if (status != ESDM_OK)
         return status;
-    memcpy(io->uuid, names[0], sizeof names[0]);
-    memcpy(io->writer, names[1], sizeof names[1]);
+    memcpy(io->uuid, news.uuid, sizeof news.uuid);
+    memcpy(io->writer, news.writer, sizeof news.writer);
     io->writer_rank = comm->rank;
-    return ESDM_OK;
+    return esdm__handover_begin(container, comm, news.ranks.io, news.ranks.timeout_s, err);
 }
 
 static esdm__pack_set *
