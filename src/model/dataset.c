@@ -44,7 +44,7 @@ esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err)
             (void) esdm__error_nomem(err, sizeof *stated, "what is stated for a dataset");
             return NULL;
         }
-        dataset->stated = stated;
+        __atomic_store_n(&dataset->stated, stated, __ATOMIC_RELEASE); /* others may read */
     }
     return (esdm__stated *) (uintptr_t) dataset->stated;
 }

@@ -157,8 +157,12 @@ void esdm__monitor_dataset(esdm__monitor *monitor, const esdm__dataset_facts *fa
  */
 
 /** Requests that nobody had asked for yet, and what they gained; texts are borrowed. */
+/** Reads (`requests`) of a variable that was cut for its readers; `gained_ns` or `cost_ns` to what
+ *  they would have taken of fragments as usual, where that is known. */
+#define ESDM__ACTION_SHAPE "shape for readers"
+
 typedef struct esdm__action {
-    const char *kind;      /* "read-ahead", "earlier runs" */
+    const char *kind;      /* "read-ahead", "earlier runs", ESDM__ACTION_SHAPE */
     const char *container; /* NULL: of the whole session; so the dataset */
     const char *dataset;
     uint64_t requests;

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* What ESDM asked of targets by itself, and what that gained. */
+/* What ESDM did by itself, and what that gained. */
 #include "esdm-explain/esdm-explain.h"
 
 #include <stdio.h>
 
+/* Reads of a variable whose fragments were cut for its readers. */
+static void
+print_shape(const action *a)
+{
+    char *bytes = bytes_text((double) a->bytes);
+    char *gained = time_text(a->gained_s > 0 ? a->gained_s : a->cost_s);
+    char *name = short_name(a->container);
+    (void) printf("  %s%s: its writer has cut it as its readers read it; %" G_GUINT64_FORMAT
+                  " reads (%s)",
+                  name, a->dataset, a->requests, bytes);
+    if (a->gained_s > 0)
+        (void) printf(" took %s less than they would have taken otherwise, by what was seen before",
+                      gained);
+    else if (a->cost_s > 0)
+        (void) printf(" took %s more than they would have taken otherwise, by what was seen before",
+                      gained);
+    (void) printf("%s%s.\n", a->stopped != NULL ? "; stopped: " : "",
+                  a->stopped != NULL ? a->stopped : "");
+    g_free(name);
+    g_free(gained);
+    g_free(bytes);
+}
+
 static void
 print_action(const action *a)
 {
+    if (g_str_equal(a->kind, "shape for readers") && a->container != NULL && a->dataset != NULL) {
+        print_shape(a);
+        return;
+    }
     char *bytes = bytes_text((double) a->bytes);
     char *gained = time_text(a->gained_s);
     char *name = a->container != NULL ? short_name(a->container) : NULL;

@@ -349,8 +349,13 @@ explain_dataset(explanation *e, esdm_dataset *dataset, const char *path, json_t 
     e->places = g_ptr_array_new_with_free_func(free_place);
     e->list = tool.json && stat_wants.fragments ? json_array() : NULL;
     g_autofree char *printable = tool_printable(path);
+    const char *shape = esdm_dataset_hint(dataset, "esdm.shape");
     if (!tool.json)
         (void) printf("  %s\n", printable);
+    if (!tool.json && shape != NULL) {
+        g_autofree char *why = tool_printable(shape);
+        (void) printf("    large writes were %s\n", why);
+    }
     esdm_status status = esdm_dataset_fragments(dataset, take_fragment, e, err);
     g_ptr_array_sort(e->places, by_bytes);
     json_t *places = json_array();
@@ -367,6 +372,8 @@ explain_dataset(explanation *e, esdm_dataset *dataset, const char *path, json_t 
         json_t *entry = json_object();
         tool_json_set(entry, "path", tool_json_text(path));
         tool_json_set(entry, "targets", json_incref(places));
+        if (shape != NULL)
+            tool_json_set(entry, "shape", tool_json_text(shape));
         if (e->list != NULL)
             tool_json_set(entry, "fragments", e->list);
         tool_json_append(list, entry);

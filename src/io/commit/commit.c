@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "io/commit/commit.h"
 #include "io/commit/overlap.h"
+#include "io/container/access.h"
 #include "io/container/lengths.h"
 #include "io/container/rounded.h"
 #include "io/session/former.h"
@@ -246,6 +247,8 @@ encode_pages(work *w, bool merge, esdm_error *err)
 esdm_status
 esdm__commit_describe(work *w, esdm_error *err)
 {
+    for (size_t i = 0; i < w->ndatasets; i++)
+        esdm__access_note(w->datasets[i], esdm__commit_io_of(w, i));
     if (!w->container->structure_dirty && w->io->record != 0)
         return ESDM_OK;
     esdm_status status = esdm__document_write(w->container, &w->document, &w->document_bytes, err);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "esdm/placement.h"
-#include "io/container/dataset_io.h"
+#include "io/session/readers.h"
 #include "io/session/session.h"
 
 static const struct {
@@ -82,4 +82,66 @@ esdm__access_of(const esdm_dataset *dataset, esdm__cut *ret_cut, esdm_error *err
         esdm__access_wanted(container->session, container->name, path, NULL, ret_cut, err);
     free(path);
     return status;
+}
+
+/* ---- what readers want --------------------------------------------------------------------- */
+
+bool
+esdm__access_is_stated(const esdm_dataset *dataset)
+{
+    const esdm_container *container = dataset->group->container;
+    esdm_attributes *attributes = esdm_dataset_attributes((esdm_dataset *) (uintptr_t) dataset);
+    esdm_attribute attribute;
+    if (dataset->stated->chunk != NULL ||
+        esdm_attribute_find(attributes, ESDM_ACCESS_ATTRIBUTE, &attribute, NULL))
+        return true;
+    if (container->session->site->npolicies == 0)
+        return false;
+    char *path = esdm__dataset_path(dataset);
+    bool stated = path == NULL || esdm__site_access(container->session->site, container->name,
+                                                    path) != ESDM__ACCESS_UNSTATED;
+    free(path);
+    return stated;
+}
+
+void
+esdm__access_by_readers(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_container *container = dataset->group->container;
+    const esdm_session *session = container->session;
+    esdm__cut cut = ESDM__CUT_CONTIGUOUS;
+    io->readers_asked = true;
+    io->for_readers = 0;
+    if (dataset->rank < 2 || io->encodes || io->block_bytes > 0 ||
+        esdm__elements_vary(&io->elements) || esdm__io_of(container)->comm != NULL ||
+        esdm__access_is_stated(dataset) ||
+        !esdm__readers_want(session->readers, dataset, &cut, NULL, 0))
+        return;
+    io->for_readers = (uint8_t) cut;
+    uint64_t most = esdm__readers_gathered(session);
+    while (io->gather.limit_bytes * 2 <= most) {
+        io->gather.limit_bytes *= 2;
+        io->widened++;
+    }
+    /* Steps that come in fours at least can be cut along them. */
+    if (io->direct_bytes < io->gather.limit_bytes / 4)
+        io->direct_bytes = io->gather.limit_bytes / 4;
+}
+
+void
+esdm__access_note(esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    char why[400];
+    esdm__cut cut;
+    bool changed = false;
+    esdm_container *container = dataset->group->container;
+    const esdm__container_io *own = esdm__io_of(container);
+    /* Another description than others know would make their commits fail. */
+    if (io->for_readers == 0 || (own->record != 0 && !own->sole) ||
+        esdm_dataset_hint(dataset, ESDM__HINT_SHAPE) != NULL ||
+        !esdm__readers_want(container->session->readers, dataset, &cut, why, sizeof why))
+        return;
+    if (esdm__dataset_put_hint(dataset, ESDM__HINT_SHAPE, why, &changed, NULL) == ESDM_OK &&
+        changed)
+        esdm__container_changed(container);
 }

@@ -186,6 +186,8 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
     if (io->block_bytes > preferred && !session->site->engine.fragment_stated)
         preferred = io->block_bytes;
     io->gather.limit_bytes = preferred;
+    io->widened = 0;
+    io->readers_asked = false;
     io->encodes =
         chosen && (accuracy.stated & ESDM_ACCURACY_MODE) != 0 && accuracy.mode == ESDM_MODE_FAST;
     /* Where data are encoded a copy costs little, and what was gathered keeps all threads busy. */

@@ -99,7 +99,7 @@ typedef struct esdm__regions {
 typedef struct esdm__dataset_io {
     esdm__elements elements;           /* immutable */
     pthread_mutex_t write_lock;        /* guards gather, epochs, failed, failure */
-    esdm__gather gather;               /* its limit is what fragments are to take */
+    esdm__gather gather;               /* its limit is what fragments are to take, or `widened` */
     esdm__epochs *epochs;              /* owned; NULL: no ranks share the container */
     struct esdm__territory *territory; /* the same; io/ranks/meeting.h; owned; NULL: not used yet;
                                           of the thread in a collective call */
@@ -132,6 +132,9 @@ typedef struct esdm__dataset_io {
     uint32_t block_bytes; /* of codecs that the engine chose in mode archive; 0: the usual; under
                              write_lock, as the next one */
     bool encodes;         /* in mode fast: for all threads at once */
+    bool readers_asked;   /* whether a way of cutting is known from readers (access.h) */
+    uint8_t for_readers;  /* that one, or 0; under write_lock, as the next one */
+    uint8_t widened;      /* what is gathered for one cut: so many times twice a fragment */
 } esdm__dataset_io;
 
 /** Bytes that fragments are to take, and at least when chunks are grouped. Caller holds the write
@@ -139,7 +142,7 @@ typedef struct esdm__dataset_io {
 static inline uint64_t
 esdm__dataset_io_preferred(const esdm__dataset_io *io)
 {
-    return io->gather.limit_bytes;
+    return io->gather.limit_bytes >> io->widened;
 }
 uint64_t esdm__dataset_io_minimum(const esdm__dataset_io *io);
 

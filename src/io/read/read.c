@@ -8,6 +8,8 @@
 #include "io/read/ahead.h"
 #include "io/read/fetch.h"
 #include "io/read/read.h"
+#include "io/session/models.h"
+#include "io/session/readers.h"
 #include "layout/strided.h"
 #include "model/copy.h"
 
@@ -478,7 +480,13 @@ read_stored(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory
         .space = space,
         .memory = {esdm__elements_form(&io->elements, memory_type), buffer, stride},
         .out_of_range = out_of_range};
+    esdm__readers *readers = dataset->group->container->session->readers;
+    bool counts = esdm__readers_count(readers, dataset);
+    double began_s = counts ? esdm__seconds_now() : 0;
     status = read_elements(&t, err);
+    if (counts && status == ESDM_OK)
+        esdm__readers_note(readers, dataset, esdm__io_of(dataset->group->container)->record, space,
+                           io->chain->count > 0, esdm__seconds_now() - began_s);
     esdm__dataset_io_put(dataset);
     return status;
 }

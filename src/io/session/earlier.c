@@ -57,8 +57,8 @@ same_lengths(const esdm__use *use, uint32_t rank, const uint64_t *lengths)
 
 /* ---- the record ---------------------------------------------------------------------------- */
 
-static bool
-is_off(const esdm__site *site)
+bool
+esdm__earlier_is_off(const esdm__site *site)
 {
     const char *stated = secure_getenv("ESDM_EARLIER_RUNS");
     if (stated != NULL && strcmp(stated, "off") == 0)
@@ -70,7 +70,7 @@ is_off(const esdm__site *site)
 esdm__earlier *
 esdm__earlier_new(const esdm__site *site)
 {
-    if (is_off(site) || site->id[0] == '\0')
+    if (esdm__earlier_is_off(site) || site->id[0] == '\0')
         return NULL;
     esdm__earlier *earlier = calloc(1, sizeof *earlier);
     if (earlier == NULL)

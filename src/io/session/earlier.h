@@ -23,6 +23,8 @@ typedef struct esdm__earlier esdm__earlier;
 /** How one dataset is read, now and in an earlier run; stays until the end of the session. */
 typedef struct esdm__use esdm__use;
 
+/** Whether earlier runs, of this program and of others, do not count for this process. */
+bool esdm__earlier_is_off(const esdm__site *site);
 /** Reads the record. NULL: earlier runs do not count for this process (configuration,
  *  $ESDM_EARLIER_RUNS, ranks other than 0, no folder), or there is no memory. */
 esdm__earlier *esdm__earlier_new(const esdm__site *site);

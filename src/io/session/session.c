@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session/session.h"
+#include "io/session/readers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -307,6 +308,7 @@ init_engine(esdm_session *session, const esdm__store_told *told, esdm_error *err
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
     session->models = esdm__models_new(session->ntargets);
     session->fragment_bytes = engine->fragment_bytes;
+    session->readers = esdm__readers_new(session);
     if (session->models != NULL && session->told)
         esdm__models_tell(session, told->model, told->observed);
     if (session->models != NULL)
@@ -419,6 +421,7 @@ esdm__session_free(esdm_session *session)
     esdm__ahead_free(session->ahead);
     esdm__session_settle_ahead(session);
     esdm__earlier_free(session->earlier);
+    esdm__readers_free(session->readers);
     esdm__pool_free(session->pool);
     esdm__room_free(session->decoding);
     esdm__room_free(session->decoding_remote);

@@ -63,9 +63,10 @@ struct esdm_session {
      * from those who read files. */
     esdm__room *decoding;
     esdm__room *decoding_remote;
-    esdm__ahead *ahead;          /* NULL: no target is on a network */
-    esdm__ahead_account stepped; /* what was asked ahead because steps went on */
-    esdm__earlier *earlier;      /* NULL: what earlier runs did does not count */
+    esdm__ahead *ahead;            /* NULL: no target is on a network */
+    esdm__ahead_account stepped;   /* what was asked ahead because steps went on */
+    esdm__earlier *earlier;        /* NULL: what earlier runs did does not count */
+    struct esdm__readers *readers; /* how datasets are read; NULL: that does not count */
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     esdm__kept *kept;              /* guarded by writer_lock; owned */

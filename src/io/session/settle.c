@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* What a session tells at its end of what it asked ahead. */
+#include "io/session/readers.h"
 #include "io/session/session.h"
 
 void
@@ -15,4 +16,5 @@ esdm__session_settle_ahead(esdm_session *session)
         esdm__monitor_action(session->monitor, &action);
     }
     esdm__earlier_settle(session->earlier, session->monitor);
+    esdm__readers_settle(session->readers, session->monitor);
 }

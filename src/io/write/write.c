@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "io/container/access.h"
 #include "io/container/behind.h"
 #include "io/write/write.h"
 #include "io/write/write_behind.h"
@@ -170,6 +171,13 @@ gather_converted(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 static esdm_status
 write_dense(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 {
+    esdm__dataset_io *io = t->io;
+    if (!io->readers_asked) { /* small datasets never do */
+        uint64_t preferred = esdm__dataset_io_preferred(io);
+        if (esdm__box_elements(box) * t->elements->bytes >= preferred / 16 ||
+            esdm__gather_bytes(&io->gather) >= preferred / 2)
+            esdm__access_by_readers(t->dataset, io);
+    }
     if (esdm__box_elements(box) < t->io->direct_bytes / t->elements->bytes)
         return gather_converted(t, box, err);
     esdm_status status = flush_gathered(t->dataset, t->io, false, err); /* older data goes first */

@@ -9,6 +9,7 @@
 #include "io/container/missing.h"
 #include "io/container/rounded.h"
 #include "io/encode/strings.h"
+#include "io/session/readers.h"
 #include "io/write/append.h"
 #include "io/write/region_cutter.h"
 #include "io/write/write.h"
@@ -609,7 +610,12 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
     status = esdm__access_of(t->dataset, &cut, err);
     if (status != ESDM_OK)
         return status;
+    bool for_readers = t->io->for_readers != 0 && !esdm__access_is_stated(t->dataset);
+    if (for_readers)
+        cut = (esdm__cut) t->io->for_readers;
     esdm__layout layout = layout_of(&r, cut);
+    if (for_readers)
+        layout.preferred_bytes = esdm__readers_preferred(layout.preferred_bytes, layout.cut);
     r.by_content = esdm__io_of(t->dataset->group->container)->by_content && !strided &&
                    r.map == NULL && esdm__content_can_cut(t, box);
     uint64_t count =
