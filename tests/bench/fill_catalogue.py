@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Fills the SQLite catalogue of a site with the containers that bench_find makes, without commits.
+"""Fills the catalogue of a site, SQLite or PostgreSQL, with the containers that bench_find makes, without commits.
 
     fill_catalogue.py DATABASE COUNT     adds those from the last that is there up to COUNT
     fill_catalogue.py --check DATABASE   compares what it would write with what commits wrote
+
+DATABASE is the file of SQLite, or a connection string of PostgreSQL ("host=127.0.0.1 dbname=esdm", for a user that may
+disable triggers); the schema is esdm.
 
 The site is made with esdm-mkfs, and bench_find with a COUNT that 64 divides has made some containers, the last of
 which is the template of what differs from container to container only in its values. Nothing else has the site open.
@@ -13,7 +16,9 @@ pages of values and the checksum of a document are the template's: no query read
 
 import datetime
 import json
+import pathlib
 import sqlite3
+import subprocess
 import sys
 import uuid
 
@@ -199,14 +204,137 @@ class Filler:
         self.db.execute("PRAGMA journal_mode = WAL")
 
 
+def escaped(value):
+    """A text as COPY takes it."""
+    if value is None:
+        return r"\N"
+    return str(value).replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n")
+
+
+def objects_of(i):
+    """Rows of the table object."""
+    own, n = attributes_of(i), i + 1
+    yield n, 0, None, json.dumps({"n": [name for name, _ in own], "s": {name: [value] for name, value in own}})
+    for d in range(4):
+        yield n, d + 1, PATHS[d], json.dumps({"n": ["@type", "units"], "s": {"@type": ["float64"], "units": [UNITS[d]]}})
+
+
+class PostgresFiller:
+    """The same of PostgreSQL, by psql."""
+
+    def __init__(self, connection):
+        self.command = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", connection]
+        self.last = int(self.ask("SELECT coalesce(max(container), 0) FROM esdm.container"))
+        if self.last == 0:
+            sys.exit("fill_catalogue.py: bench_find is to make some containers first")
+
+    def ask(self, sql):
+        """What a statement answers."""
+        return subprocess.run(self.command + ["-c", sql], check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
+
+    def load(self, table, rows):
+        """Appends rows to a table."""
+        with subprocess.Popen(self.command + ["-c", f"COPY esdm.{table} FROM STDIN"], stdin=subprocess.PIPE, text=True) as p:
+            for row in rows:
+                p.stdin.write("\t".join(map(escaped, row)) + "\n")
+            p.stdin.close()
+            if p.wait() != 0:
+                sys.exit(f"fill_catalogue.py: table {table} could not be filled")
+
+    def check(self):
+        """Ends the program where a container that was committed has other rows."""
+        step = max(1, self.last // 20)
+        for n in range(1, self.last + 1, step):
+            have = json.loads(self.ask("SELECT json_agg(json_build_array(container, dataset, path, attributes) ORDER BY dataset) "
+                                       f"FROM esdm.object WHERE container = {n}"))
+            want = [[*row[:3], json.loads(row[3])] for row in objects_of(n - 1)]
+            extents = json.loads(self.ask("SELECT json_agg(json_build_array(name, coalesce(to_json(value), to_json(text))) "
+                                          f'ORDER BY name COLLATE "C") FROM esdm.extent WHERE container = {n}'))
+            document = self.ask(f"SELECT document FROM esdm.snapshot WHERE container = {n}").encode()
+            for a, b in ((have, want), (extents, [list(row) for row in extents_of(n - 1)]),
+                         (document, document_of(document, n - 1))):
+                if a != b:
+                    sys.exit(f"fill_catalogue.py: container {n} has\n{a}\nand would get\n{b}")
+        print(f"{len(range(1, self.last + 1, step))} of {self.last} containers are as they would be filled")
+
+    def fill_views(self, numbers):
+        """The counts and last nodes of the first view."""
+        root, part = json.loads(self.ask("SELECT json_build_array(node, part) FROM esdm.view_node WHERE parent = 0 "
+                                         "ORDER BY node LIMIT 1"))
+        if part.split("\n")[1:] != list(FACETS):
+            sys.exit("fill_catalogue.py: the first view is to be {model}/{experiment}/{member}/{table}/{variable}")
+        rows = json.loads(self.ask("SELECT json_agg(json_build_array(v.node, parent, part, v.n + coalesce((SELECT sum(d.n) "
+                                   "FROM esdm.view_delta d WHERE d.node = v.node), 0))) FROM esdm.view_node v"))
+        nodes = {(parent, p): [node, n] for node, parent, p, n in rows}
+        following, members = max(row[0] for row in rows) + 1, []
+        for n in numbers:
+            at = nodes[0, part]
+            at[1] += 1
+            for _, value in attributes_of(n - 1)[:5]:
+                key = at[0], "=" + value
+                if key not in nodes:
+                    nodes[key] = [following, 0]
+                    following += 1
+                at = nodes[key]
+                at[1] += 1
+            members.append((n, at[0]))
+        assert root == nodes[0, part][0]
+        self.ask("TRUNCATE esdm.view_node, esdm.view_delta")
+        self.load("view_node", ((node, parent, p, n) for (parent, p), (node, n) in nodes.items()))
+        self.load("view_member", members)
+        self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {following})")
+
+    def copies(self, table, changes):
+        """SQL that appends rows of the template for the numbers n of a series. changes: columns, as expressions."""
+        columns = self.ask("SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute "
+                           f"WHERE attrelid = 'esdm.{table}'::regclass AND attnum > 0").split(",")
+        values = ", ".join(changes.get(c, "t." + c) for c in columns)
+        return (f"INSERT INTO esdm.{table} SELECT {values} FROM esdm.{table} t, generate_series(%d, %d) n "
+                f"WHERE t.container = {self.last}")
+
+    def fill(self, count):
+        """Adds what is missing."""
+        numbers = range(self.last + 1, count + 1)
+        tables = "container", "object", "extent", "snapshot", "page", "view_node", "view_member"
+        indexes = self.ask("SELECT pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+                           "WHERE c.relnamespace = 'esdm'::regnamespace AND NOT i.indisunique AND c.relname IN "
+                           "('object', 'extent')").split("\n")
+        for sql in indexes:
+            self.ask("DROP INDEX esdm." + sql.split()[2])
+        for table in tables:
+            self.ask(f"ALTER TABLE esdm.{table} DISABLE TRIGGER ALL")
+        ends = (numbers[0], numbers[-1])
+        self.ask(self.copies("container", {"container": "n", "uuid": "md5(n::text)",
+                                           "name": "'bench/' || (n - 1) / 1000 || '/' || n - 1 || '.nc'"}) % ends)
+        self.ask(self.copies("page", {"container": "n", "page": "(n::bigint << 32) + (t.page & 4294967295)"}) % ends)
+        head = self.ask("SELECT array_to_string(array_agg(attname ORDER BY attnum), ',') FROM pg_attribute "
+                        "WHERE attrelid = 'esdm.snapshot'::regclass AND attnum > 0").split(",")
+        template = json.loads(self.ask(f"SELECT to_json(s) FROM esdm.snapshot s WHERE container = {self.last}"))
+        document = template["document"].encode()
+        self.load("snapshot", ([{**template, "container": n, "document": document_of(document, n - 1).decode()}[c]
+                                for c in head] for n in numbers))
+        self.load("object", (row for n in numbers for row in objects_of(n - 1)))
+        self.load("extent", ((n, 0, name, None if name == "@grid" else value, value if name == "@grid" else None, 0)
+                             for n in numbers for name, value in extents_of(n - 1)))
+        self.fill_views(numbers)
+        for sql in indexes:
+            self.ask(sql)
+        for table in tables:
+            self.ask(f"ALTER TABLE esdm.{table} ENABLE TRIGGER ALL")
+        self.ask(f"SELECT setval('esdm.container_number', {count})")
+        self.ask("VACUUM")
+
+
 def main():
     """The command line."""
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    where = sys.argv[2 if sys.argv[1] == "--check" else 1]
+    filler = Filler(where) if pathlib.Path(where).exists() else PostgresFiller(where)
     if sys.argv[1] == "--check":
-        Filler(sys.argv[2]).check()
+        filler.check()
     else:
-        Filler(sys.argv[1]).fill(int(sys.argv[2]) // 64 * 64)
+        filler.fill(int(sys.argv[2]) // 64 * 64)
 
 
 if __name__ == "__main__":

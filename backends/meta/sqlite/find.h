@@ -32,6 +32,12 @@ typedef struct sqlite__find_range {
     bool no_datasets; /* none of the index has such an attribute */
 } sqlite__find_range;
 
+/** Containers that a tree finds. */
+typedef struct sqlite__tree_list {
+    uint64_t *numbers; /* in order, UINT64_MAX behind them; owned; NULL: it helps nothing */
+    size_t count;
+} sqlite__tree_list;
+
 typedef struct sqlite__query {
     esdm__buffer sql;
     bool numbers;      /* of containers and datasets are asked for, not names and paths */
@@ -44,12 +50,14 @@ typedef struct sqlite__query {
     bool *holds;                     /* of each: it must hold somewhere; owned */
     size_t *starts;                  /* conditions by which candidates are found; owned */
     size_t nstarts;
-    bool covered;     /* they find all; else containers come from the list of all */
-    size_t parts;     /* of the list that is being written */
-    size_t proven;    /* the condition that candidates meet anyhow; SIZE_MAX: none */
-    bool narrowed;    /* candidates in the index are the containers of `met` */
-    esdm__buffer met; /* a JSON array of their numbers, in order */
-    bool *is_met;     /* of each condition: these containers meet it; owned */
+    bool covered;               /* they find all; else containers come from the list of all */
+    size_t parts;               /* of the list that is being written */
+    size_t proven;              /* the condition that candidates meet anyhow; SIZE_MAX: none */
+    bool narrowed;              /* candidates in the index are the containers of `met` */
+    esdm__buffer met;           /* a JSON array of their numbers, in order */
+    bool *is_met;               /* of each condition: these containers meet it; owned */
+    sqlite__tree_list trees[2]; /* times, boxes */
+    bool trees_searched;
 } sqlite__query;
 
 /** The expression is the caller's. */
@@ -65,12 +73,9 @@ void sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret
  */
 esdm_status sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts,
                               uint64_t steps, esdm_error *err);
-/**
- * Containers that can meet what must hold of times, or of boxes.
- * @param ret_numbers in order, UINT64_MAX behind them; owned. NULL: nothing is asked, or too many.
- */
-esdm_status sqlite__find_in_tree(sqlite__link *link, const sqlite__query *q, bool boxes,
-                                 uint64_t **ret_numbers, size_t *ret_count, esdm_error *err);
+/** Searches the trees, once, for containers that can meet what must hold of times, and of boxes:
+ *  lists that the query keeps. None where nothing is asked, or too much is found. */
+esdm_status sqlite__find_in_trees(sqlite__link *link, sqlite__query *q, esdm_error *err);
 /** Text that counts entries of the index at which condition i has to look, up to the limit
  *  ?1 + parameters of all conditions. */
 void sqlite__query_put_count(sqlite__query *q, size_t i);

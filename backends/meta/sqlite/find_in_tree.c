@@ -3,6 +3,8 @@
 /** @file Containers whose ranges can meet what a query asks of times and boxes, from the trees of
  *  extent_trees.c: a list for find_meet.c. */
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +86,20 @@ take(sqlite__link *link, sqlite3_stmt *statement, box *to, esdm_error *err)
     return status;
 }
 
+/* The number that finds at least what this one does. Trees have 32-bit numbers, which SQLite rounds
+ * away from the middle of a range by a part of them: not where they are too large for that, or so
+ * small that they have fewer digits. */
+static double
+widened(const side *s)
+{
+    double number = s->at_most ? s->number : -s->number;
+    if (number >= FLT_MAX)
+        number = INFINITY;
+    else if (fabs(number) < FLT_MIN)
+        number = FLT_MIN;
+    return s->at_most ? number : -number;
+}
+
 static esdm_status
 search(sqlite__link *link, const char *tree, box *to, esdm_error *err)
 {
@@ -95,7 +111,7 @@ search(sqlite__link *link, const char *tree, box *to, esdm_error *err)
                           to->sides[i].column, to->sides[i].at_most ? "<=" : ">=", i + 1);
     int code = sqlite3_prepare_v2(link->db, sql, -1, &statement, NULL);
     for (size_t i = 0; i < to->nsides && code == SQLITE_OK; i++)
-        code = sqlite3_bind_double(statement, (int) i + 1, to->sides[i].number);
+        code = sqlite3_bind_double(statement, (int) i + 1, widened(&to->sides[i]));
     esdm_status status =
         code == SQLITE_OK ? take(link, statement, to, err) : sqlite__error(link, code, err);
     (void) sqlite3_finalize(statement);
@@ -167,9 +183,9 @@ search_times(sqlite__link *link, const sqlite__query *q, box *to, bool *ret_is, 
     return *ret_is ? search(link, "extent_time", to, err) : ESDM_OK;
 }
 
-esdm_status
-sqlite__find_in_tree(sqlite__link *link, const sqlite__query *q, bool boxes, uint64_t **ret_numbers,
-                     size_t *ret_count, esdm_error *err)
+static esdm_status
+find_in_tree(sqlite__link *link, const sqlite__query *q, bool boxes, sqlite__tree_list *ret,
+             esdm_error *err)
 {
     box found = {.nsides = 0};
     bool is = false;
@@ -186,12 +202,22 @@ sqlite__find_in_tree(sqlite__link *link, const sqlite__query *q, bool boxes, uin
     is &= status == ESDM_OK && found.count <= FOUND_MOST && append(&found, UINT64_MAX);
     if (!is) {
         free(found.numbers);
-        *ret_numbers = NULL;
-        *ret_count = 0;
         return status;
     }
     qsort(found.numbers, found.count, sizeof *found.numbers, compare_numbers);
-    *ret_numbers = found.numbers;
-    *ret_count = found.count;
+    *ret = (sqlite__tree_list){found.numbers, found.count};
     return ESDM_OK;
+}
+
+esdm_status
+sqlite__find_in_trees(sqlite__link *link, sqlite__query *q, esdm_error *err)
+{
+    bool has = false;
+    if (q->trees_searched)
+        return ESDM_OK;
+    esdm_status status = sqlite__trees_has(link, &has, err);
+    for (int boxes = 0; boxes < 2 && has && status == ESDM_OK; boxes++)
+        status = find_in_tree(link, q, boxes != 0, &q->trees[boxes], err);
+    q->trees_searched = status == ESDM_OK;
+    return status;
 }

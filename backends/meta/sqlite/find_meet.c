@@ -32,9 +32,9 @@ typedef struct part {
 typedef struct list {
     part *parts; /* owned */
     size_t nparts;
-    size_t condition;  /* SIZE_MAX: alternatives, or a tree */
-    uint64_t *numbers; /* of a tree, in order, AT_END behind them; owned */
-    size_t count, at;
+    size_t condition;        /* SIZE_MAX: alternatives, or a tree */
+    const uint64_t *numbers; /* of a tree, in order, AT_END behind them; borrowed */
+    size_t at;
 } list;
 
 typedef struct lists {
@@ -203,22 +203,17 @@ find_list(const sqlite__query *q, size_t node, const uint64_t *counts, uint64_t 
     return parts > 0 && parts <= PARTS_MOST;
 }
 
-/* Those of trees come first: they are short, and at hand. */
+/* Those of trees come first, the shorter one before: they are short, and at hand. */
 static esdm_status
-search_trees(lists *l, esdm_error *err)
+take_trees(lists *l, esdm_error *err)
 {
-    bool has = false;
-    esdm_status status = sqlite__trees_has(l->link, &has, err);
-    for (int boxes = 1; boxes >= 0 && has && status == ESDM_OK; boxes--) {
-        list *one = &l->items[l->count];
-        one->condition = SIZE_MAX;
-        status = sqlite__find_in_tree(l->link, l->q, boxes != 0, &one->numbers, &one->count, err);
-        l->count += one->numbers != NULL;
-    }
-    if (l->count == 2 && l->items[1].count < l->items[0].count) {
-        list first = l->items[1];
-        l->items[1] = l->items[0];
-        l->items[0] = first;
+    const sqlite__tree_list *trees = l->q->trees;
+    esdm_status status = sqlite__find_in_trees(l->link, l->q, err);
+    size_t first = trees[0].count < trees[1].count ? 0 : 1;
+    for (size_t k = 0; k < 2 && status == ESDM_OK; k++) {
+        const sqlite__tree_list *tree = &trees[k == 0 ? first : 1 - first];
+        if (tree->numbers != NULL)
+            l->items[l->count++] = (list){.condition = SIZE_MAX, .numbers = tree->numbers};
     }
     return status;
 }
@@ -261,18 +256,23 @@ close_lists(lists *l)
         for (size_t k = 0; k < l->items[i].nparts; k++)
             (void) sqlite3_finalize(l->items[i].parts[k].statement);
         free(l->items[i].parts);
-        free(l->items[i].numbers);
     }
 }
 
 /* SQLite before 3.38 can be without functions for JSON. */
 static bool
-takes_sets(const sqlite__link *link)
+takes_sets(sqlite__link *link)
 {
     sqlite3_stmt *statement = NULL;
+    if (link->sets != SQLITE__SETS_UNKNOWN)
+        return link->sets == SQLITE__SETS_TAKEN;
     int code =
         sqlite3_prepare_v2(link->db, "SELECT value FROM json_each('[]')", -1, &statement, NULL);
     (void) sqlite3_finalize(statement);
+    if (code == SQLITE_OK)
+        link->sets = SQLITE__SETS_TAKEN;
+    else if (code == SQLITE_ERROR) /* there is no such table; else it may have been busy */
+        link->sets = SQLITE__SETS_REFUSED;
     return code == SQLITE_OK;
 }
 
@@ -285,7 +285,7 @@ sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts, 
         return ESDM_OK;
     q->table = "main.attribute";
     q->met.bytes = 0;
-    esdm_status status = search_trees(&l, err);
+    esdm_status status = take_trees(&l, err);
     if (status == ESDM_OK)
         status = open_lists(&l, counts, err);
     if (status == ESDM_OK && l.count > 0)

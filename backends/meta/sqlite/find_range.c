@@ -99,6 +99,8 @@ sqlite__query_clear(sqlite__query *q)
         free(q->ranges[i].texts[0]);
         free(q->ranges[i].texts[1]);
     }
+    free(q->trees[0].numbers);
+    free(q->trees[1].numbers);
     free(q->ranges);
     free(q->holds);
     free(q->starts);

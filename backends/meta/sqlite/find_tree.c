@@ -205,7 +205,7 @@ put_checks(sqlite__query *q, bool datasets)
     esdm__tree_writer writer = {put_text, datasets ? put_of_dataset : put_of_container, q};
     esdm__tree_writer own = {put_text, put_by_itself, q};
     bool flat = esdm__tree_is_flat(e, false);
-    if (esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1))
+    if (esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1 && !q->narrowed))
         return;
     bool one = flat && !datasets && q->nstarts == 1 && !q->narrowed;
     q->proven = one ? q->starts[0] : SIZE_MAX;

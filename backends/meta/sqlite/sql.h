@@ -174,8 +174,9 @@ typedef struct sqlite__link {
     sqlite3_stmt *statements[SQLITE__STATEMENTS];
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
-    bool has_trees;        /* it was seen; they are never taken away */
-    bool has_tables_of_5;  /* it was seen; formats only rise */
+    enum { SQLITE__SETS_UNKNOWN, SQLITE__SETS_TAKEN, SQLITE__SETS_REFUSED } sets;
+    bool has_trees;       /* it was seen; they are never taken away */
+    bool has_tables_of_5; /* it was seen; formats only rise */
     sqlite__kept kept;
 } sqlite__link;
 

@@ -2,11 +2,13 @@
 
 /** @file The trees over times and boxes: what questions cost with them, and that they never lack
  *  what was changed, by whomever. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -225,6 +227,121 @@ test_extent_trees__lack_nothing_that_others_changed(void **state)
     assert_in_range(rows, CONTAINERS - 170, CONTAINERS - 170 + 64);
 }
 
+/* What is asked of times alone: @time_min <= low, @time_max >= high. */
+static size_t
+count_times(fixture *f, double low, double high)
+{
+    const esdm_meta_condition c[] = {NUMBER("@time_min", LE, low), NUMBER("@time_max", GE, high)};
+    esdm_error err = {0};
+    size_t found = 0;
+    if (sqlite__find(f->store, c, 2, count_match, &found, &err) != ESDM_OK)
+        fail_msg("%s", err.message);
+    return found;
+}
+
+/* The trees have 32-bit numbers. */
+static void
+test_extent_trees__lack_no_number_that_they_cannot_hold(void **state)
+{
+    fixture *f = *state;
+    static const double ranges[][2] = {
+        {1e39, 1e40},   {-1e40, -1e39},   {-1e300, 1e300}, {0, 1e-46},     {-1e-46, 0},
+        {1e-46, 1e-45}, {-1e-45, -1e-46}, {4e38, 4e38},    {2e-45, 3e-45}, {1.2e-38, 1.2e-38}};
+    enum { RANGES = sizeof ranges / sizeof *ranges };
+    size_t before[RANGES][2];
+    char sql[400];
+    for (int i = 0; i < RANGES; i++) {
+        (void) snprintf(
+            sql, sizeof sql,
+            "INSERT INTO container SELECT %d, 'far%d', uuid, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2,"
+            " NULL FROM container WHERE container = 1;"
+            "INSERT INTO attribute VALUES(%d, 0, '@time_min', 0, NULL, %.17g, NULL),"
+            "(%d, 0, '@time_max', 0, NULL, %.17g, NULL)",
+            CONTAINERS + 1 + i, i, CONTAINERS + 1 + i, ranges[i][0], CONTAINERS + 1 + i,
+            ranges[i][1]);
+        change(f, sql);
+    }
+    for (int i = 0; i < RANGES; i++) {
+        before[i][0] = count_times(f, fmax(ranges[i][0], 90), ranges[i][1]);
+        before[i][1] = count_times(f, ranges[i][0], fmin(ranges[i][1], 5));
+    }
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    for (int i = 0; i < RANGES; i++) {
+        assert_int_equal(count_times(f, fmax(ranges[i][0], 90), ranges[i][1]), before[i][0]);
+        assert_int_equal(count_times(f, ranges[i][0], fmin(ranges[i][1], 5)), before[i][1]);
+    }
+}
+
+/* Where containers are removed and none is made, no commit enters what waits. */
+static void
+test_extent_trees__forget_what_is_removed(void **state)
+{
+    fixture *f = *state;
+    esdm_error err = {0};
+    int64_t waiting = 0;
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    change(f, "UPDATE container SET name = NULL, sum = 'none' WHERE container <= 100");
+    for (uint64_t n = 1; n <= 100; n++) {
+        if (sqlite__forget(f->store, n, &err) != ESDM_OK)
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(sqlite__query_number(&f->store->writer, "SELECT count(*) FROM extent_changed",
+                                          &waiting, &err),
+                     ESDM_OK);
+    assert_true(waiting < 32);
+}
+
+/* What a statement that is prepared reads. */
+typedef struct seen {
+    int trees; /* the tree over times */
+    int sets;
+} seen;
+
+static int
+see(void *user, int action, const char *table, const char *column, const char *db, const char *by)
+{
+    seen *s = user;
+    (void) column, (void) db, (void) by;
+    s->trees += action == SQLITE_READ && strcmp(table, "extent_time") == 0;
+    s->sets += action == SQLITE_READ && strcmp(table, "json_each") == 0;
+    return SQLITE_OK;
+}
+
+/* Also where lists that all containers are in are met in two attempts. */
+static void
+test_extent_trees__are_searched_once(void **state)
+{
+    fixture *f = *state;
+    seen once = {0}, all = {0};
+    enum { LISTS = 8 };
+    const esdm_meta_condition same = {
+        .attribute = "@time_max", .op = ESDM_META_GE, .is_number = true, .number = 0};
+    esdm_meta_condition c[LISTS + 2] = {same, NUMBER("@time_min", GE, 0)};
+    char names[LISTS][16], sql[300];
+    esdm_error err = {0};
+    for (int k = 0; k < LISTS; k++) {
+        (void) snprintf(names[k], sizeof names[k], "same%d", k);
+        (void) snprintf(sql, sizeof sql,
+                        "INSERT INTO attribute SELECT container, 0, '%s', 0, NULL, 'x', NULL "
+                        "FROM container",
+                        names[k]);
+        change(f, sql);
+        c[k + 2] = (esdm_meta_condition){.attribute = names[k], .op = ESDM_META_EQ, .text = "x"};
+    }
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    assert_int_equal(sqlite__find(f->store, c, 2, count_match, &f->found, &err), ESDM_OK);
+    /* How often one search is seen. */
+    (void) sqlite3_set_authorizer(f->store->reader.db, see, &once);
+    assert_int_equal(sqlite__find(f->store, c, 2, count_match, &f->found, &err), ESDM_OK);
+    (void) sqlite3_set_authorizer(f->store->reader.db, see, &all);
+    f->found = 0;
+    assert_int_equal(sqlite__find(f->store, c, LISTS + 2, count_match, &f->found, &err), ESDM_OK);
+    (void) sqlite3_set_authorizer(f->store->reader.db, NULL, NULL);
+    assert_int_equal(f->found, CONTAINERS);
+    assert_int_not_equal(once.trees, 0);
+    assert_int_equal(all.trees, once.trees);
+}
+
 /* An SQLite without R*Trees reads what others made, and commits; those that have them find it. */
 static void
 test_extent_trees__are_not_needed(void **state)
@@ -275,6 +392,10 @@ main(void)
         cmocka_unit_test_setup_teardown(test_extent_trees__are_not_needed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_extent_trees__lack_nothing_that_others_changed, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__lack_no_number_that_they_cannot_hold,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__forget_what_is_removed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__are_searched_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

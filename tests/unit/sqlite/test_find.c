@@ -492,6 +492,47 @@ test_find__expressions_cost_what_they_find(void **state)
     check_tree(f, ranges, 2, "|.!)", true);
 }
 
+/* What a tree finds is too much: what was asked is asked of each container, also alone. */
+static void
+test_find__one_range_is_asked_of_what_a_tree_found(void **state)
+{
+    (void) state;
+    const esdm_meta_condition one = NUMBER("@time_min", LT, 5);
+    sqlite__query q;
+    assert_int_equal(sqlite__query_init(&q, &(esdm_meta_expression){&one, 1, NULL, 0}, NULL),
+                     ESDM_OK);
+    q.covered = q.narrowed = true;
+    esdm__buffer_put(&q.met, "[3,7]", 6);
+    sqlite__query_put(&q, false);
+    assert_non_null(strstr((const char *) q.sql.data, "json_each"));
+    assert_non_null(strstr((const char *) q.sql.data, "EXISTS"));
+    sqlite__query_clear(&q);
+}
+
+/* Whether sets are taken is a question to the connection, not one of each query. */
+static int
+see_set(void *user, int action, const char *table, const char *column, const char *db,
+        const char *by)
+{
+    (void) column, (void) db, (void) by;
+    *(int *) user += action == SQLITE_READ && strcmp(table, "json_each") == 0;
+    return SQLITE_OK;
+}
+
+static void
+test_find__functions_are_looked_for_once(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_condition c[] = {TEXT("project", GLOB, "C*"), TEXT("half", GLOB, "h*")};
+    esdm_error err = {0};
+    int sets = 0;
+    assert_int_equal(sqlite__find(f->store, c, 2, count_match, &f->found, &err), ESDM_OK);
+    (void) sqlite3_set_authorizer(f->store->reader.db, see_set, &sets);
+    assert_int_equal(sqlite__find(f->store, c, 2, count_match, &f->found, &err), ESDM_OK);
+    (void) sqlite3_set_authorizer(f->store->reader.db, NULL, NULL);
+    assert_int_equal(sets, 0);
+}
+
 int
 main(void)
 {
@@ -503,6 +544,8 @@ main(void)
         cmocka_unit_test(test_find__no_operator_goes_through_a_table),
         cmocka_unit_test(test_find__frequent_values_meet),
         cmocka_unit_test(test_find__expressions_cost_what_they_find),
+        cmocka_unit_test(test_find__one_range_is_asked_of_what_a_tree_found),
+        cmocka_unit_test(test_find__functions_are_looked_for_once),
         cmocka_unit_test(test_find__statistics_change_nothing),
     };
     return cmocka_run_group_tests_name("find", tests, setup, teardown);
