@@ -12,108 +12,10 @@
 #include "encode.h"
 #include "exponent.h"
 
-#define CHUNK       512
-#define PROBES      2048 /* points that a grid is tried on before all are */
-#define PROBES_FAST 256
-#define MARGIN      (1 - 0x1p-44)
-#define CODES_MOST  0x1p50
-#define MISSES      100 /* one in so many points may miss the map */
-
-/* ---- grids -------------------------------------------------------------------------------- */
-
-/* Distance of neighbouring numbers of the type at a size. */
-static double
-spacing(field__kind kind, double size)
-{
-    if (!field__is_float(kind))
-        return 1;
-    int exponent;
-    (void) frexp(size, &exponent);
-    int bits = kind == FIELD__FLOAT32 ? FLT_MANT_DIG : DBL_MANT_DIG;
-    int least = kind == FIELD__FLOAT32 ? FLT_MIN_EXP - FLT_MANT_DIG : DBL_MIN_EXP - DBL_MANT_DIG;
-    return ldexp(1, exponent - bits > least ? exponent - bits : least);
-}
-
-static double
-largest(const field__job *job)
-{
-    double a = fabs(job->least);
-    double b = fabs(job->most);
-    return a > b ? a : b;
-}
-
-/* Points spread over the block that are not masked. */
-typedef struct probes {
-    double values[PROBES + 1];
-    size_t count;
-} probes;
-
-static void
-take_probes(const field__job *job, probes *p)
-{
-    size_t n = job->block->elements;
-    size_t step = n / (job->effort == ESDM_EFFORT_FAST ? PROBES_FAST : PROBES) + 1;
-    p->count = 0;
-    for (size_t i = 0; i < n; i += step) {
-        if (job->mask == NULL || !job->mask[i])
-            field__load(job->kind, job->raw, i, 1, &p->values[p->count++]);
-    }
-}
-
-/* Whether the map is exact at the probes. */
-static bool
-grid_fits(const probes *p, const field__map *map)
-{
-    size_t missed = 0;
-    for (size_t first = 0; first < p->count; first += CHUNK) {
-        int64_t codes[CHUNK];
-        double again[CHUNK];
-        size_t count = p->count - first < CHUNK ? p->count - first : CHUNK;
-        const double *values = p->values + first;
-        field__map_codes(map, values, count, codes);
-        field__map_values(map, codes, count, again);
-        for (size_t i = 0; i < count; i++)
-            missed += !(again[i] == values[i] && signbit(again[i]) == signbit(values[i]));
-        if (missed > p->count / (2 * MISSES))
-            return false;
-    }
-    return p->count > 0;
-}
-
-/* The coarsest power of two, or one at most `finest`, of which the probes are multiples. */
-static double
-power_grid(const probes *p, double finest)
-{
-    double grid = INFINITY;
-    for (size_t i = 0; i < p->count && grid > finest; i++) {
-        double value = p->values[i];
-        if (value == 0)
-            continue;
-        while (grid > fabs(value) || fmod(value, grid) != 0)
-            grid = grid == INFINITY ? ldexp(1, ilogb(value)) : grid / 2;
-    }
-    return grid;
-}
-
-bool
-field__grid_find(const field__job *job, field__map *map)
-{
-    double most = largest(job);
-    double finest = spacing(job->kind, most);
-    *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = 1, .divisor = 1};
-    if (most == 0 || !(most < 0x1p60))
-        return false;
-    probes p;
-    take_probes(job, &p);
-    for (double divisor = 1; divisor <= 1e6 && 1 / divisor > 2 * finest; divisor *= 10) {
-        map->divisor = divisor;
-        if (grid_fits(&p, map))
-            return true;
-    }
-    map->divisor = 1;
-    map->multiplier = power_grid(&p, finest);
-    return map->multiplier < INFINITY && map->multiplier > finest && grid_fits(&p, map);
-}
+#define CHUNK      512
+#define MARGIN     (1 - 0x1p-44)
+#define CODES_MOST 0x1p50
+#define MISSES     100 /* one in so many points may miss the map */
 
 /* ---- choice ------------------------------------------------------------------------------- */
 
@@ -126,19 +28,27 @@ set_ordered(const field__job *job, field__map *map)
 static void
 choose_linear(const field__job *job, double absolute, field__map *map)
 {
-    double most = largest(job);
-    double rounding = field__is_float(job->kind) ? spacing(job->kind, most) / 2 : 0;
+    double most = field__largest(job);
+    double rounding = field__is_float(job->kind) ? field__spacing(job->kind, most) / 2 : 0;
     double step =
-        field__is_float(job->kind) ? 2 * (absolute - rounding) * MARGIN : 2 * floor(absolute) + 1;
+        field__is_float(job->kind) ? field__step_of(absolute, rounding) : 2 * floor(absolute) + 1;
     field__map grid;
     if (field__is_float(job->kind) && field__grid_find(job, &grid)) {
         double distance = grid.multiplier / grid.divisor;
-        double factor = 2 * floor(absolute / distance * (1 + 0x1p-40)) + 1;
+        /* Decimals are rounded to the type themselves: a bound that is just so many of them is
+         * less. */
+        double reach = absolute - (grid.divisor > 1 ? field__spacing(job->kind, most) : 0);
+        double factor = 2 * floor(fmax(reach, 0) / distance * (1 + 0x1p-40)) + 1;
         if (factor * distance > 0.9 * step) {
             *map = grid;
             map->multiplier *= factor;
             return;
         }
+    }
+    field__map former;
+    if (field__is_float(job->kind) && field__find_former_steps(job, absolute, &former)) {
+        *map = former;
+        return;
     }
     if (!(step > 2 * rounding) || !((job->most - job->least) / step < CODES_MOST) ||
         !(most / step < CODES_MOST)) {
@@ -162,10 +72,40 @@ suits_pieces(const field__job *job, const esdm_codec_accuracy *a)
         double exact;
         field__load(job->kind, a->exact_values, i, 1, &exact);
         double size = fabs(exact);
-        if (size >= job->smallest * 0.5 && size <= largest(job) * 2)
+        if (size >= job->smallest * 0.5 && size <= field__largest(job) * 2)
             return false;
     }
     return true;
+}
+
+/* From some size on the absolute bound is the finer one. */
+static void
+set_cap(const field__job *job, const esdm_codec_accuracy *a, double absolute, double rounding,
+        field__map *map)
+{
+    bool is_float = field__is_float(job->kind);
+    map->cap = absolute / a->relative;
+    map->widest = is_float ? absolute * MARGIN - rounding : floor(absolute) + 0.5;
+    map->cap = is_float ? map->cap : ceil(map->cap);
+}
+
+/* As field__find_former_steps(). */
+static void
+find_former_cap(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
+{
+    field__map former = *map;
+    double most = field__largest(job);
+    field__probes p;
+    field__take_probes(job, &p);
+    for (size_t i = 0; i < FIELD__FORMER; i++) {
+        double absolute = a->absolute * field__former_parts[i / 3];
+        double rounding = field__former_rounding(job, most, a->absolute, i % 3);
+        set_cap(job, a, absolute, rounding, &former);
+        if (former.cap > former.edge && former.widest > 0 && field__grid_fits(&p, &former)) {
+            *map = former;
+            return;
+        }
+    }
 }
 
 static void
@@ -181,7 +121,7 @@ choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
     } else if (finest < 0.5) {
         finest = 0.5; /* steps of 1 */
     }
-    double edge = finest > 0 ? finest / relative : job->smallest;
+    double edge = finest > 0 ? finest / relative : job->smallest; /* below, steps are equal */
     if (!is_float) {
         edge = 4 * floor(finest / relative + 1);
         relative *= 0.875; /* the rest is for rounding to integers */
@@ -199,25 +139,23 @@ choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
     map->growth = field__log2((1 + relative) / (1 - relative)) * MARGIN;
     map->centre = sqrt((1 + relative) * (1 - relative));
     if (is_float && finest > 0) {
-        map->finest = (finest - spacing(job->kind, edge) / 2) * MARGIN;
+        map->finest = (finest - field__spacing(job->kind, edge) / 2) * MARGIN;
         if (!(map->finest > finest / 2)) { /* as fine as the type: the relative bound is no finer */
             map->finest = 0;
-            map->edge = job->smallest;
         }
     }
-    if (a->absolute < INFINITY && a->absolute < relative * largest(job)) {
-        map->cap = a->absolute / a->relative;
-        map->widest = a->absolute * MARGIN;
-        if (is_float)
-            map->widest -= spacing(job->kind, largest(job)) / 2;
-        else
-            map->widest = floor(a->absolute) + 0.5;
-        map->cap = is_float ? map->cap : ceil(map->cap);
-        if (!(map->cap > map->edge)) /* the absolute bound is the finer one everywhere */
-            choose_linear(job, a->absolute, map);
-        else if (!(map->widest > 0))
-            set_ordered(job, map);
-    }
+    if (is_float && map->finest == 0)
+        map->edge = field__edge_below(job->smallest, map->growth);
+    if (!(a->absolute < INFINITY) || !(a->absolute < relative * field__largest(job)))
+        return;
+    double rounding = is_float ? field__spacing(job->kind, field__largest(job)) / 2 : 0;
+    set_cap(job, a, a->absolute, rounding, map);
+    if (!(map->cap > map->edge)) /* the absolute bound is the finer one everywhere */
+        choose_linear(job, a->absolute, map);
+    else if (!(map->widest > 0))
+        set_ordered(job, map);
+    else if (is_float)
+        find_former_cap(job, a, map);
 }
 
 void
@@ -237,7 +175,7 @@ field__map_choose(const field__job *job, field__map *map)
         a = &tightened;
     }
     if (relative && !(absolute && a->absolute <= a->finest) &&
-        a->relative * largest(job) > a->finest)
+        a->relative * field__largest(job) > a->finest)
         choose_log(job, a, map);
     else if (absolute || tightest > 0)
         choose_linear(job, tightest > 0 ? tightest : a->absolute, map);
@@ -463,8 +401,6 @@ field__palette_apply(const field__job *job, field__map *map, const uint32_t *ran
 
 /* ---- refined steps ------------------------------------------------------------------------ */
 
-#define REFINED 256
-
 bool
 field__map_refine(const field__job *job, const field__map *map, field__map *ret_map)
 {
@@ -472,9 +408,10 @@ field__map_refine(const field__job *job, const field__map *map, field__map *ret_
         map->divisor != 1 || map->base != 0)
         return false;
     *ret_map = *map;
-    ret_map->multiplier = map->multiplier / REFINED;
+    ret_map->multiplier = map->multiplier / FIELD__REFINED;
     double range = (job->most - job->least) / ret_map->multiplier;
-    if (!(range < FIELD__LEVEL_CODE_MAX) || !(largest(job) / ret_map->multiplier < CODES_MOST))
+    if (!(range < FIELD__LEVEL_CODE_MAX) ||
+        !(field__largest(job) / ret_map->multiplier < CODES_MOST))
         return false;
     int64_t least, most;
     code_range(job, ret_map, &least, &most);

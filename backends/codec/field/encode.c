@@ -103,6 +103,25 @@ make_exact_codes(field__job *job, field__map *map, field__volume *volume, bool *
     return st;
 }
 
+/* How much finer than the bounds to begin: numbers that were rounded with finer steps before, so
+ * that they keep a sum, keep their bits. */
+static size_t
+first_tightness(field__job *job, const double *tighter, size_t count)
+{
+    if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY))
+        return 0;
+    size_t found = count;
+    for (size_t i = 0; i < count && found == count; i++) {
+        field__map map;
+        job->tighter = tighter[i];
+        field__map_choose(job, &map);
+        if (field__map_fits(job, &map))
+            found = i;
+        field__map_clear(&map);
+    }
+    return found < count ? found : 0;
+}
+
 /* Codes and their map; *ret_coder is NONE when there is no point to code. */
 static esdm_status
 make_codes(field__job *job, field__map *map, field__volume *volume, field__coder *ret_coder,
@@ -115,13 +134,15 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
         return ESDM_OK;
     /* First as coarse as the bounds allow; finer where the sum asks for it. */
     static const double tighter[] = {1, 0.9, 0.5};
+    const size_t count = sizeof tighter / sizeof tighter[0];
+    const size_t first = first_tightness(job, tighter, count);
     bool good = false;
     esdm_status st = ESDM_OK;
-    for (size_t i = 0; i < sizeof tighter / sizeof tighter[0] && st == ESDM_OK && !good; i++) {
-        if (i > 0 && (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)))
+    for (size_t i = first; i < count && st == ESDM_OK && !good; i++) {
+        if (i > first && (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)))
             break;
         job->tighter = tighter[i];
-        if (i > 0)
+        if (i > first)
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
             return st;
@@ -263,6 +284,15 @@ encode_shorter(volume_encoder encode, field__job *job, const field__map *map, fi
     return st;
 }
 
+/* Whether the numbers lie on steps of this bound already, or on the fine ones that levels leave.
+ * Rounded after another prediction they would be off by the bound once more, each time that they
+ * are written. */
+static bool
+was_rounded(const field__job *job, const field__map *map)
+{
+    return field__map_fits(job, map) || field__has_fine_steps(job, map);
+}
+
 static bool
 suits_lorenzo(const field__volume *volume)
 {
@@ -280,7 +310,7 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
     size_t start = out->bytes;
     esdm_status st = make_codes(job, &map, &volume, &coder, err);
     if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
-        field__map_refine(job, &map, &refined)) {
+        field__map_refine(job, &map, &refined) && !was_rounded(job, &map)) {
         field__plan plan = {.coder = FIELD__CODER_ROWS};
         st = field__plan_make(job, &map, &refined, &plan, err);
         if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)

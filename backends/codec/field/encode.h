@@ -72,6 +72,38 @@ esdm_status field__palette_apply(const field__job *job, field__map *map, const u
 /** Masks zeros where they are frequent: their patterns are far from those of other values. */
 void field__mask_zeros(field__job *job);
 
+/* Steps on which numbers lie already (grids.c). */
+
+#define FIELD__PROBES 2048
+/** Points spread over the block that are not masked. */
+typedef struct field__probes {
+    double values[FIELD__PROBES + 1];
+    size_t count;
+} field__probes;
+
+/** Distance of neighbouring numbers of the type at a size; the largest size of the block. */
+double field__spacing(field__kind kind, double size);
+double field__largest(const field__job *job);
+void field__take_probes(const field__job *job, field__probes *p);
+/** Whether the map is exact at nearly all probes. */
+bool field__grid_fits(const field__probes *p, const field__map *map);
+/** Whether it is at all, which are not all 0: numbers were rounded by it before. */
+bool field__map_fits(const field__job *job, const field__map *map);
+/** Steps of an absolute bound, of which rounding to the type takes a part. */
+double field__step_of(double absolute, double rounding);
+/** Bounds and roundings that numbers may have been rounded with under the same statement: the i-th
+ * of FIELD__FORMER is that part i / 3 of the bound, and rounding i % 3. */
+#define FIELD__FORMER 9
+extern const double field__former_parts[FIELD__FORMER / 3];
+double field__former_rounding(const field__job *job, double most, double absolute, size_t which);
+/** The map of such steps; false where the numbers lie on none. */
+bool field__find_former_steps(const field__job *job, double absolute, field__map *map);
+/** Whether they lie on the fine steps that levels have for the steps of a map of kind GRID. */
+#define FIELD__REFINED 256
+bool field__has_fine_steps(const field__job *job, const field__map *map);
+/** Where logarithmic steps of that growth begin. */
+double field__edge_below(double smallest, double growth);
+
 /** The map for the accuracy asked for. */
 void field__map_choose(const field__job *job, field__map *map);
 

@@ -67,11 +67,14 @@ field__fast_codes(const field__job *job, field__map *map, field__volume *ret_vol
     *ret_good = is_plain(job, &most);
     *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
     if (*ret_good && job->accuracy != NULL) {
-        double rounding = most * 0x1p-24;
+        double rounding = field__spacing(job->kind, most) / 2;
         map->kind = FIELD__MAP_GRID;
         map->multiplier = 2 * (job->accuracy->absolute - rounding) * (1 - 0x1p-44);
         map->divisor = 1;
-        *ret_good = map->multiplier > rounding && most / map->multiplier < CODE_MOST &&
+        /* Where rounding may be another one the next time, steps are looked for that are there. */
+        *ret_good = field__spacing(job->kind, most - 2 * job->accuracy->absolute) / 2 == rounding &&
+                    field__spacing(job->kind, most + 2 * job->accuracy->absolute) / 2 == rounding &&
+                    map->multiplier > rounding && most / map->multiplier < CODE_MOST &&
                     !lies_on_grid(job, most);
     }
     if (!*ret_good)

@@ -90,9 +90,9 @@ prices_of(esdm_accuracy_mode mode, bool lossy)
         return (prices){ENERGY, 1e9, 1};
     case ESDM_MODE_FAST: /* a tenth of the bytes is worth what the fastest good codecs cost */
         return (prices){FAST, 60e6, 1};
-    default: /* what one of many cores has of a computing centre's storage; with a tolerance most
-              * bytes go anyhow, and those that are left are worth half as much */
-        return (prices){BALANCED, lossy ? 30e6 : 15e6, 1};
+    default: /* what one of many cores has of a computing centre's storage; within a tolerance bytes
+              * decide among codecs that are fast, so that a looser one never takes more of them */
+        return (prices){BALANCED, lossy ? 1e4 : 15e6, 1};
     }
 }
 
@@ -140,6 +140,7 @@ typedef struct trial {
     double stored_bytes;
     double encode_s;
     double decode_s;
+    bool changed; /* some number is another one */
 } trial;
 
 static double
@@ -214,6 +215,8 @@ try_block(const sample *s, uint32_t block, const esdm__chain *chain, esdm_codec_
         t->stored_bytes += (double) blob.payload_bytes;
         t->encode_s += encoded - start;
         t->decode_s += cpu_seconds() - encoded;
+        t->changed =
+            t->changed || (chain->count > 0 && memcmp(s->decoded, numbers.raw, bytes) != 0);
     }
     esdm__blob_clear(&blob);
     return st;
@@ -262,10 +265,35 @@ can_win(const candidate *c, const prices *p, const esdm__wish *wish, esdm__choic
 /* A chain that is too slow is tried once more: the first time may have met cold caches, or another
  * program. */
 static esdm_status
+try_candidate(const sample *s, const esdm__wish *wish, const esdm__choice *choice, trial *ret_trial,
+              bool *ret_fast, esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    *ret_fast = false;
+    for (int times = 0; times < 2 && st == ESDM_OK && !*ret_fast; times++) {
+        st = try_chain(s, &choice->chain, choice->effort, ret_trial, err);
+        *ret_fast = st == ESDM_OK && is_fast_enough(ret_trial, wish);
+    }
+    return st;
+}
+
+/* Whether the numbers were rounded before by a codec that would leave them so: those that change
+ * them again cannot win then. */
+static bool
+keeps_rounding(const candidate *c, const trial *t)
+{
+    return !t->changed &&
+           (strncmp(c->chain, "field", 5) == 0 || strncmp(c->chain, "bitround", 8) == 0);
+}
+
+static esdm_status
 choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esdm_error *err)
 {
     prices p = prices_here(wish);
-    double least = (double) INFINITY;
+    double least[2] = {(double) INFINITY,
+                       (double) INFINITY}; /* of all, and of what changes nothing */
+    esdm__choice best[2];
+    bool rounded = false;
     esdm_status st = ESDM_OK;
     for (size_t i = 0; i < NCANDIDATES && st == ESDM_OK; i++) {
         esdm__choice choice;
@@ -273,16 +301,18 @@ choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esd
         bool fast = false;
         if (!can_win(&candidates[i], &p, wish, &choice))
             continue;
-        for (int times = 0; times < 2 && st == ESDM_OK && !fast; times++) {
-            st = try_chain(s, &choice.chain, choice.effort, &t, err);
-            fast = st == ESDM_OK && is_fast_enough(&t, wish);
-        }
+        st = try_candidate(s, wish, &choice, &t, &fast, err);
         double cost = fast ? cost_of(&t, &candidates[i], &p) : (double) INFINITY;
-        if (cost < least) {
-            least = cost;
-            *ret_best = choice;
+        rounded = rounded || (fast && candidates[i].lossy && keeps_rounding(&candidates[i], &t));
+        for (int k = 0; k < 2; k++) {
+            if (cost < least[k] && (k == 0 || !t.changed)) {
+                least[k] = cost;
+                best[k] = choice;
+            }
         }
     }
+    if (least[rounded] < (double) INFINITY)
+        *ret_best = best[rounded];
     return st;
 }
 

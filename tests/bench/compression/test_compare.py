@@ -28,6 +28,7 @@ if not (BUILD / "tests/bench/bench_rivals.so").exists():
     sys.exit(SKIPPED)
 sys.path.insert(0, str(HERE))
 import measure  # pylint: disable=wrong-import-position
+import properties  # pylint: disable=wrong-import-position
 import quality  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 
@@ -199,6 +200,32 @@ class Run(unittest.TestCase):
             expected = "not measured" if math.isnan(goal["reached"]) else \
                 "met" if goal["met"] else ("%" if goal["wanted"] else "not met")
             self.assertIn(expected, line)
+
+
+class Properties(unittest.TestCase):
+    """On two real fields: what was stated holds, a looser statement takes no more bytes, and numbers that are
+    written again keep their bits."""
+
+    def test_of_small_real_fields(self):
+        if not measure.default_fields().is_dir():
+            self.skipTest("the fields of $ESDM_TEST_DATA are not there")
+        done = subprocess.run([sys.executable, HERE / "properties.py", "--build", BUILD, "--quick", "--strict", "--fields",
+                               measure.default_fields(), "--modes", "balanced", "--count", "4"], stdout=subprocess.PIPE,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("0 change numbers again", done.stdout)
+
+    def test_a_checker_sees_what_is_wrong(self):
+        part = properties.Part(types.SimpleNamespace(
+            name="f", shape=(2, 3), values=numpy.arange(6, dtype=numpy.float32).reshape(2, 3),
+            raw=types.SimpleNamespace(block=types.SimpleNamespace(fill=0.0))), 0)
+        again = part.values.copy()
+        again[1, 2] += 0.25
+        self.assertEqual(properties.off(part, {"abs": 0.25}, part.values, again)[0], 0)
+        for statement in ({"abs": 0.2}, {"gradient": 0.4}, {"rel": 0.04}, {"range": 0.04}, {"bits": 5}, {"digits": 2},
+                          {"abs": 1.0, "exact": [5.0]}, {"abs": 1.0, "lossless_from": 5.0}, {"psnr": 60}):
+            self.assertGreater(properties.off(part, statement, part.values, again)[0], 0, statement)
+        self.assertAlmostEqual(properties.off(part, {"abs": 1}, part.values, again)[1], 0.25 / 15)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Steps on which numbers lie already: grids of their own, and what they were rounded to
+ * before. */
+
+#include <float.h>
+#include <math.h>
+
+#include "encode.h"
+#include "exponent.h"
+
+#define CHUNK       512
+#define PROBES_FAST 256
+#define MARGIN      (1 - 0x1p-44)
+#define CODES_MOST  0x1p50
+#define MISSES      200 /* one probe in so many may lie elsewhere */
+
+/* ---- grids -------------------------------------------------------------------------------- */
+
+double
+field__spacing(field__kind kind, double size)
+{
+    if (!field__is_float(kind))
+        return 1;
+    int exponent;
+    (void) frexp(size, &exponent);
+    int bits = kind == FIELD__FLOAT32 ? FLT_MANT_DIG : DBL_MANT_DIG;
+    int least = kind == FIELD__FLOAT32 ? FLT_MIN_EXP - FLT_MANT_DIG : DBL_MIN_EXP - DBL_MANT_DIG;
+    return ldexp(1, exponent - bits > least ? exponent - bits : least);
+}
+
+double
+field__largest(const field__job *job)
+{
+    double a = fabs(job->least);
+    double b = fabs(job->most);
+    return a > b ? a : b;
+}
+
+void
+field__take_probes(const field__job *job, field__probes *p)
+{
+    size_t n = job->block->elements;
+    size_t step = n / (job->effort == ESDM_EFFORT_FAST ? PROBES_FAST : FIELD__PROBES) + 1;
+    p->count = 0;
+    for (size_t i = 0; i < n; i += step) {
+        if (job->mask == NULL || !job->mask[i])
+            field__load(job->kind, job->raw, i, 1, &p->values[p->count++]);
+    }
+}
+
+/* At how many probes the map is not exact; those behind the first `most` are not all counted. */
+static size_t
+count_misses(const field__probes *p, const field__map *map, size_t most)
+{
+    size_t missed = 0;
+    for (size_t first = 0; first < p->count && missed <= most; first += CHUNK) {
+        int64_t codes[CHUNK];
+        double again[CHUNK];
+        size_t count = p->count - first < CHUNK ? p->count - first : CHUNK;
+        const double *values = p->values + first;
+        field__map_codes(map, values, count, codes);
+        field__map_values(map, codes, count, again);
+        for (size_t i = 0; i < count; i++)
+            missed += !(again[i] == values[i] && signbit(again[i]) == signbit(values[i]));
+    }
+    return missed;
+}
+
+/* Whether there are others than 0, which lies on all steps. */
+static bool
+has_numbers(const field__job *job)
+{
+    field__probes p;
+    size_t found = 0;
+    field__take_probes(job, &p);
+    for (size_t i = 0; i < p.count; i++)
+        found += p.values[i] != 0;
+    return found > p.count / MISSES;
+}
+
+bool
+field__grid_fits(const field__probes *p, const field__map *map)
+{
+    size_t most = p->count / MISSES;
+    return p->count > 0 && count_misses(p, map, most) <= most;
+}
+
+/* The coarsest power of two, or one at most `finest`, of which the probes are multiples. */
+static double
+power_grid(const field__probes *p, double finest)
+{
+    double grid = INFINITY;
+    for (size_t i = 0; i < p->count && grid > finest; i++) {
+        double value = p->values[i];
+        if (value == 0)
+            continue;
+        while (grid > fabs(value) || fmod(value, grid) != 0)
+            grid = grid == INFINITY ? ldexp(1, ilogb(value)) : grid / 2;
+    }
+    return grid;
+}
+
+bool
+field__grid_find(const field__job *job, field__map *map)
+{
+    double most = field__largest(job);
+    double finest = field__spacing(job->kind, most);
+    *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = 1, .divisor = 1};
+    if (most == 0 || !(most < 0x1p60))
+        return false;
+    field__probes p;
+    field__take_probes(job, &p);
+    for (double divisor = 1; divisor <= 1e6 && 1 / divisor > 2 * finest; divisor *= 10) {
+        map->divisor = divisor;
+        if (field__grid_fits(&p, map))
+            return true;
+    }
+    map->divisor = 1;
+    map->multiplier = power_grid(&p, finest);
+    return map->multiplier < INFINITY && map->multiplier > finest && field__grid_fits(&p, map);
+}
+
+/* ---- what was rounded before --------------------------------------------------------------- */
+
+#define EIGHTH 1.0905077326652577 /* 2^(1/8): bounds that follow from values go by such steps */
+
+double
+field__step_of(double absolute, double rounding)
+{
+    return 2 * (absolute - rounding) * MARGIN;
+}
+
+/* Numbers that were rounded under the same statement lie on its steps, but these may have been a
+ * little others: the largest number was on the other side of a power of two, or a bound that
+ * follows from values on that of an eighth of an octave. On those steps they keep their bits,
+ * however often they are written again. The first of these steps are those of today. */
+const double field__former_parts[FIELD__FORMER / 3] = {1, 1 / EIGHTH, EIGHTH};
+
+double
+field__former_rounding(const field__job *job, double most, double absolute, size_t which)
+{
+    double sizes[] = {most, most - 2 * absolute, most + 2 * absolute};
+    return field__spacing(job->kind, sizes[which]) / 2;
+}
+
+/* Steps of part `fine` of these. */
+static bool
+find_steps(const field__job *job, double absolute, double fine, field__map *map)
+{
+    double most = field__largest(job);
+    double usual = field__former_rounding(job, most, absolute, 0);
+    field__probes p;
+    field__take_probes(job, &p);
+    *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .divisor = 1};
+    for (size_t i = 0; i < FIELD__FORMER; i++) {
+        double rounding = field__former_rounding(job, most, absolute, i % 3);
+        map->multiplier = fine * field__step_of(absolute * field__former_parts[i / 3], rounding);
+        if ((i % 3 == 0 || rounding != usual) && map->multiplier > 4 * usual &&
+            most / map->multiplier < CODES_MOST && field__grid_fits(&p, map))
+            return true;
+    }
+    return false;
+}
+
+bool
+field__find_former_steps(const field__job *job, double absolute, field__map *map)
+{
+    return find_steps(job, absolute, 1, map);
+}
+
+bool
+field__has_fine_steps(const field__job *job, const field__map *map)
+{
+    field__map fine;
+    double rounding = field__spacing(job->kind, field__largest(job)) / 2;
+    double absolute = map->multiplier / (2 * MARGIN) + rounding;
+    return has_numbers(job) && find_steps(job, absolute, 1.0 / FIELD__REFINED, &fine);
+}
+
+/* The logarithmic steps of the type are the same for all numbers, wherever the smallest lies: those
+ * that were rounded before stay. This is where the one before that of the smallest begins. */
+double
+field__edge_below(double smallest, double growth)
+{
+    return field__exp2((floor(field__log2(smallest) / growth + 0.5) - 1) * growth);
+}
+
+bool
+field__map_fits(const field__job *job, const field__map *map)
+{
+    field__probes p;
+    if (map->kind == FIELD__MAP_ORDERED || map->kind == FIELD__MAP_PALETTE || !has_numbers(job))
+        return false;
+    field__take_probes(job, &p);
+    return count_misses(&p, map, 0) == 0;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Numbers that were read are written again under the same statement: they keep their bits, so that
+ * they never get further from what they were first. And a bound of just so many decimals costs no
+ * more than a little less. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "encode.h"
+#include "esdm/types.h"
+
+static const uint64_t shape[] = {4, 48, 96};
+#define ELEMENTS ((size_t) 4 * 48 * 96)
+
+/* Smooth, from `low` up to nearly `high`, with noise. Owned. */
+static float *
+make_values(double low, double high)
+{
+    float *values = malloc(ELEMENTS * sizeof *values);
+    uint32_t random = 7;
+    assert_non_null(values);
+    for (size_t i = 0; i < ELEMENTS; i++) {
+        double x = (double) (i % 96);
+        double y = (double) (i / 96 % 48);
+        random = random * 1664525u + 1013904223u;
+        double wave = 0.5 + 0.25 * sin(x / 9) + 0.2 * cos(y / 7 + (double) (i / 4608));
+        wave += 0.02 * ((double) (random >> 8) * 0x1p-24);
+        values[i] = (float) (low + (high - low) * wave);
+    }
+    return values;
+}
+
+/* Bytes; `values` become what is read. */
+static size_t
+store(const esdm_codec_accuracy *accuracy, esdm_codec_effort effort, float *values)
+{
+    field__block block = {
+        .type = ESDM_TYPE_FLOAT32, .rank = 3, .shape = shape, .elements = ELEMENTS};
+    esdm__buffer out;
+    esdm_error err = {0};
+    esdm__buffer_init(&out);
+    assert_int_equal(field__encode(&block, accuracy, effort, values, &out, &err), ESDM_OK);
+    size_t bytes = out.bytes;
+    assert_int_equal(field__decode(ESDM_TYPE_FLOAT32, ELEMENTS, out.data, out.bytes, values, &err),
+                     ESDM_OK);
+    esdm__buffer_clear(&out);
+    return bytes;
+}
+
+static esdm_codec_accuracy
+bounds(double absolute, double relative, double sum)
+{
+    return (esdm_codec_accuracy){.absolute = absolute,
+                                 .relative = relative,
+                                 .exact_below = -INFINITY,
+                                 .exact_above = INFINITY,
+                                 .sum_bound = sum};
+}
+
+/* Levels of effort archive move numbers once, to the steps of the bound, and then no more. */
+static void
+expect_same(const esdm_codec_accuracy *accuracy, esdm_codec_effort effort, float *values)
+{
+    float before[ELEMENTS];
+    (void) store(accuracy, effort, values);
+    for (int turn = 0; turn < 3; turn++) {
+        memcpy(before, values, sizeof before);
+        (void) store(accuracy, effort, values);
+        if (turn > 0 || effort != ESDM_EFFORT_ARCHIVE)
+            assert_memory_equal(values, before, sizeof before);
+    }
+}
+
+static void
+test_again__numbers_keep_their_bits(void **state)
+{
+    /* The smallest and the largest number are on both sides of powers of two, also of what is read.
+     */
+    static const double ends[][2] = {
+        {0.9, 4.04}, {220, 310}, {-1, 1.07}, {1e-6, 2.1e-3}, {-70, 64.4}};
+    static const double shares[] = {0.08, 0.01, 1e-3, 1e-4};
+    (void) state;
+    for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+        for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++) {
+            double span = ends[e][1] - ends[e][0];
+            const esdm_codec_accuracy all[] = {
+                bounds(shares[s] * span, INFINITY, INFINITY),
+                bounds(INFINITY, shares[s], INFINITY),
+                bounds(shares[s] * span, shares[s] / 2, INFINITY),
+                bounds(shares[s] * span, INFINITY, 0.01 * span),
+                bounds(INFINITY, shares[s], 0.01 * span),
+            };
+            for (size_t a = 0; a < sizeof all / sizeof all[0]; a++) {
+                for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE;
+                     effort++) {
+                    float *values = make_values(ends[e][0], ends[e][1]);
+                    expect_same(&all[a], effort, values);
+                    free(values);
+                }
+            }
+        }
+    }
+}
+
+/* A bound that follows from the values may be an eighth of an octave less or more the next time. */
+static void
+test_again__bounds_that_follow_from_values(void **state)
+{
+    static const double others[] = {1.0905077326652577, 1 / 1.0905077326652577};
+    (void) state;
+    for (size_t o = 0; o < 2; o++) {
+        for (esdm_codec_effort effort = ESDM_EFFORT_BALANCED; effort <= ESDM_EFFORT_BALANCED;
+             effort++) {
+            const esdm_codec_accuracy first[] = {bounds(0.03, INFINITY, INFINITY),
+                                                 bounds(0.03, 0.02, INFINITY)};
+            for (size_t k = 0; k < 2; k++) {
+                float before[ELEMENTS];
+                esdm_codec_accuracy then = first[k];
+                float *values = make_values(0.3, 4.1);
+                then.absolute *= others[o];
+                (void) store(&first[k], effort, values);
+                memcpy(before, values, sizeof before);
+                (void) store(&then, effort, values);
+                assert_memory_equal(values, before, sizeof before);
+                free(values);
+            }
+        }
+    }
+}
+
+/* 0.01 in single precision is not always 0.01: what is rounded to the third decimal neighbour
+ * misses it. */
+static void
+test_again__a_bound_of_decimals_costs_no_more(void **state)
+{
+    (void) state;
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+        const esdm_codec_accuracy loose = bounds(0.01, INFINITY, INFINITY);
+        const esdm_codec_accuracy strict = bounds(0.0099, INFINITY, INFINITY);
+        size_t bytes[2];
+        for (int k = 0; k < 2; k++) {
+            float *values = make_values(20, 38);
+            for (size_t i = 0; i < ELEMENTS; i++)
+                values[i] = (float) (rint(values[i] * 100.0) / 100);
+            bytes[k] = store(k == 0 ? &loose : &strict, effort, values);
+            free(values);
+        }
+        assert_true((double) bytes[0] <= 1.02 * (double) bytes[1]);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_again__numbers_keep_their_bits),
+        cmocka_unit_test(test_again__bounds_that_follow_from_values),
+        cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
+    };
+    return cmocka_run_group_tests_name("field.again", tests, NULL, NULL);
+}
