@@ -8,13 +8,15 @@
 
 #define BOUND 0.05
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BLOCKS 3u /* of 16 MiB: a fragment each */
+#define BLOCKS     3u /* of 4 MiB: a fragment each */
+#define SIDE       1024u
+#define MEMORY_MIB 32
 #else
-#define BLOCKS 10u
-#endif
+#define BLOCKS     10u /* of 16 MiB */
 #define SIDE       2048u
-#define THREADS    8u
 #define MEMORY_MIB 128
+#endif
+#define THREADS 8u
 /* Beside buffers: code, the test's own arrays, SQLite's cache, what malloc keeps for threads. */
 #define SLACK_MIB 40
 /* Of a row only every 32nd number is read: then blocks are not decoded where they are wanted. */

@@ -277,5 +277,10 @@ main(void)
     const esdm_plugin *plugin = NULL;
     if (esdm__plugin_find(ESDM_PLUGIN_CODEC, "template", &plugin, &place_error) != ESDM_OK)
         return 1;
-    return place_run_all(ESDM_PLUGIN_CODEC, "codec", tests, sizeof tests / sizeof tests[0]);
+    size_t count = sizeof tests / sizeof tests[0];
+#if defined(__SANITIZE_THREAD__) /* codecs start no threads: one test alone has several */
+    return place_run_all(ESDM_PLUGIN_CODEC, "codec", &tests[count - 1], 1);
+#else
+    return place_run_all(ESDM_PLUGIN_CODEC, "codec", tests, count);
+#endif
 }
