@@ -245,7 +245,9 @@ static void
 explain_slow(time_class *c, const time_class *device, const char *typical, const char *size)
 {
     double times = device->typical_s > 0 ? c->typical_s / device->typical_s : 1;
-    if (c != device && times > LATER) {
+    /* Larger calls may take longer, as they are larger. */
+    double larger = MAX(1, mean_bytes(c) / MAX(mean_bytes(device), 1));
+    if (c != device && times / larger > LATER) {
         char *usual = time_text(device->typical_s);
         char *many = beside(c) > beside(device) + 0.5
                          ? g_strdup_printf("%.1f other calls were under way", beside(c))

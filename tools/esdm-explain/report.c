@@ -294,7 +294,7 @@ print_why(const run *r)
     print_classes("Writes", r->write_classes);
     if (r->read_ns > 1000000)
         (void) printf(
-            "  If everything had been in memory, reading would have taken %s of the %s.\n", best,
+            "  If memory had had everything, reading would have taken %s instead of %s.\n", best,
             now);
     g_free(now);
     g_free(best);

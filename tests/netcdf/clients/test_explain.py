@@ -123,6 +123,19 @@ def test_one_kind_alone_stays_one_class():
         expect([c["cause"] for c in report["read_times"]] == ["page cache"], str(report["read_times"]))
 
 
+def test_large_calls_do_not_wait_for_others():
+    """They take longer than small ones of the same device, as they are larger."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+        folder = pathlib.Path(path)
+        small, _ = mixture({"page cache": (0.5, 2e-6), "device": (0.5, 110e-6)}, 1000, by_chance, size=600)
+        large, _ = mixture({"device": (1, 30e-3)}, 200, by_chance, size=1800000)
+        begin = small[-1][0] + 1
+        write_records(folder, small + [(begin + at, *rest) for at, *rest in large])
+        found = causes_found(folder, folder / "t.jsonl")[len(small):]
+        expect(len(found) == len(large) and {f["cause"] for f in found} == {"device"},
+               str({f["cause"] for f in found}))
+
+
 def test_best_case():
     """'If everything were cached': what the calls from memory took, for all."""
     with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
@@ -178,5 +191,5 @@ def test_cached_reads_of_this_machine():
                + run([tool("esdm-explain"), records]).stdout)
 
 
-main(test_causes_that_are_known, test_one_kind_alone_stays_one_class, test_best_case,
+main(test_causes_that_are_known, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
      test_cached_reads_of_this_machine)
