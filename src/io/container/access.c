@@ -104,6 +104,13 @@ esdm__access_is_stated(const esdm_dataset *dataset)
     return stated;
 }
 
+bool
+esdm__access_is_coded(const esdm_dataset *dataset, const esdm__dataset_io *io)
+{
+    return io->chain->count > 0 || dataset->stated->codec != NULL ||
+           dataset->stated->accuracy != NULL;
+}
+
 void
 esdm__access_by_readers(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
@@ -113,8 +120,8 @@ esdm__access_by_readers(const esdm_dataset *dataset, esdm__dataset_io *io)
     io->readers_asked = true;
     io->for_readers = 0;
     if (dataset->rank < 2 || io->encodes || io->block_bytes > 0 ||
-        esdm__elements_vary(&io->elements) || esdm__io_of(container)->comm != NULL ||
-        esdm__access_is_stated(dataset) ||
+        !esdm__access_is_coded(dataset, io) || esdm__elements_vary(&io->elements) ||
+        esdm__io_of(container)->comm != NULL || esdm__access_is_stated(dataset) ||
         !esdm__readers_want(session->readers, dataset, &cut, NULL, 0))
         return;
     io->for_readers = (uint8_t) cut;

@@ -15,6 +15,8 @@ esdm_status esdm__access_of(const esdm_dataset *dataset, esdm__cut *ret_cut, esd
 
 /** Whether the dataset, its attribute or the site state a shape or how it is read. */
 bool esdm__access_is_stated(const esdm_dataset *dataset);
+/** Whether its fragments have codecs, or may: of others pages are read, however they are cut. */
+bool esdm__access_is_coded(const esdm_dataset *dataset, const esdm__dataset_io *io);
 /** Asks once, when data are written that are worth it, how readers of the site read such a dataset
  *  (io/session/readers.h), and has more gathered for one cut where that helps them. Nothing where
  *  something is stated, of several ranks, or for modes with fragments of their own. Caller holds

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/container/access.h"
 #include "io/container/behind.h"
 #include "io/encode/strings.h"
 #include "io/read/ahead.h"
@@ -481,12 +482,12 @@ read_stored(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory
         .memory = {esdm__elements_form(&io->elements, memory_type), buffer, stride},
         .out_of_range = out_of_range};
     esdm__readers *readers = dataset->group->container->session->readers;
-    bool counts = esdm__readers_count(readers, dataset);
+    bool counts = esdm__access_is_coded(dataset, io) && esdm__readers_count(readers, dataset);
     double began_s = counts ? esdm__seconds_now() : 0;
     status = read_elements(&t, err);
     if (counts && status == ESDM_OK)
         esdm__readers_note(readers, dataset, esdm__io_of(dataset->group->container)->record, space,
-                           io->chain->count > 0, esdm__seconds_now() - began_s);
+                           esdm__seconds_now() - began_s);
     esdm__dataset_io_put(dataset);
     return status;
 }

@@ -169,7 +169,7 @@ seen_new(const esdm_session *session, const esdm_dataset *dataset, uint64_t reco
 
 void
 esdm__readers_note(esdm__readers *readers, const esdm_dataset *dataset, uint64_t record,
-                   const esdm_dataspace *space, bool encoded, double seconds)
+                   const esdm_dataspace *space, double seconds)
 {
     if (record == 0) /* its own data */
         return;
@@ -185,7 +185,7 @@ esdm__readers_note(esdm__readers *readers, const esdm_dataset *dataset, uint64_t
     }
     if (s != NULL) {
         const uint64_t *const cells[ESDM__CUTS] = {s->cell[0], s->cell[1], s->cell[2]};
-        esdm__reads_add(&s->now, space, s->element_bytes, cells, encoded, s->adapted, seconds);
+        esdm__reads_add(&s->now, space, s->element_bytes, cells, s->adapted, seconds);
     }
     (void) pthread_mutex_unlock(&readers->lock);
 }

@@ -30,10 +30,9 @@ void esdm__readers_free(esdm__readers *readers); /* NULL is accepted */
 
 /** Whether reads of the dataset are to be noted. NULL is accepted. */
 bool esdm__readers_count(const esdm__readers *readers, const esdm_dataset *dataset);
-/** One of them has ended. @param record of the container in the store.
- *  @param encoded whether fragments have codecs. */
+/** One of them has ended. @param record of the container in the store. */
 void esdm__readers_note(esdm__readers *readers, const esdm_dataset *dataset, uint64_t record,
-                        const esdm_dataspace *space, bool encoded, double seconds);
+                        const esdm_dataspace *space, double seconds);
 /** Adds what was noted to the facts of the site, and tells the monitor. Once; later calls do
  *  nothing. NULL is accepted. */
 void esdm__readers_settle(esdm__readers *readers, esdm__monitor *monitor);

@@ -13,11 +13,10 @@
 #define TEXT_MOST     ((size_t) 256 << 10)
 #define DATASETS_MOST 64u
 #define REQUEST_BYTES 65536.0 /* a request costs as much as so many bytes */
-#define PAGE_BYTES    4096.0
-#define BLOCK_BYTES   65536.0
-#define FORGETS       0.9 /* what older sessions count, with each one */
-#define READS_LEAST   4.0 /* fewer are an accident */
-#define WORTH         0.5 /* of the usual cost, or less */
+#define BLOCK_BYTES   65536.0 /* of what has a codec: less is not read */
+#define FORGETS       0.9     /* what older sessions count, with each one */
+#define READS_LEAST   4.0     /* fewer are an accident */
+#define WORTH         0.5     /* of the usual cost, or less */
 /* Times count when both are of so much. */
 #define TIMED_BYTES   (8.0 * 1024 * 1024)
 #define TIMED_SECONDS 0.05
@@ -39,7 +38,7 @@ met(uint64_t offset, uint64_t size, uint64_t stride, uint64_t cell)
 }
 
 static double
-cost_of(const esdm_dataspace *space, size_t element_bytes, const uint64_t *cell, bool encoded)
+cost_of(const esdm_dataspace *space, size_t element_bytes, const uint64_t *cell)
 {
     double cells = 1;
     double cell_bytes = (double) element_bytes;
@@ -61,14 +60,13 @@ cost_of(const esdm_dataspace *space, size_t element_bytes, const uint64_t *cell,
         }
         together = together && stride == 1 && size >= (double) each * here;
     }
-    double block = encoded ? BLOCK_BYTES : PAGE_BYTES;
-    double rows = runs * ceil(run_bytes / block) * block;
+    double rows = runs * ceil(run_bytes / BLOCK_BYTES) * BLOCK_BYTES;
     return fmin(cells * cell_bytes, rows) + cells * REQUEST_BYTES;
 }
 
 void
 esdm__reads_add(esdm__reads *reads, const esdm_dataspace *space, size_t element_bytes,
-                const uint64_t *const cells[ESDM__CUTS], bool encoded, bool adapted, double seconds)
+                const uint64_t *const cells[ESDM__CUTS], bool adapted, double seconds)
 {
     double bytes = (double) element_bytes;
     for (uint32_t d = 0; d < space->rank; d++)
@@ -77,7 +75,7 @@ esdm__reads_add(esdm__reads *reads, const esdm_dataspace *space, size_t element_
         return;
     reads->reads++;
     for (int cut = 0; cut < ESDM__CUTS; cut++)
-        reads->cost[cut] += cost_of(space, element_bytes, cells[cut], encoded);
+        reads->cost[cut] += cost_of(space, element_bytes, cells[cut]);
     reads->bytes[adapted] += bytes;
     reads->seconds[adapted] += seconds;
 }

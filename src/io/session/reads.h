@@ -32,11 +32,9 @@ typedef struct esdm__reads {
     double seconds[2];       /* the same */
 } esdm__reads;
 
-/** Adds one read. @param cells shape of fragments, by way of cutting.
- *  @param encoded blocks of 64 KiB are read at least, not pages. */
+/** Adds one read. @param cells shape of fragments, by way of cutting. */
 void esdm__reads_add(esdm__reads *reads, const esdm_dataspace *space, size_t element_bytes,
-                     const uint64_t *const cells[ESDM__CUTS], bool encoded, bool adapted,
-                     double seconds);
+                     const uint64_t *const cells[ESDM__CUTS], bool adapted, double seconds);
 /** The way that costs at most half of the usual one, and least, however few they are; 0: none. */
 int esdm__reads_best(const esdm__reads *reads);
 

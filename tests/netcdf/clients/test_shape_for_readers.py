@@ -123,6 +123,16 @@ def test_readers_who_change():
         expect(reason("a3.nc") is None or "both" in reason("a3.nc"), str(reason("a3.nc")))
 
 
+def test_without_a_codec():
+    """Pages are read, however fragments are cut: nothing is to be gained."""
+    need_python()
+    with site_of(codec="none") as site:
+        write(site, "a1.nc")
+        python(SERIES, "esdm://a1.nc")
+        write(site, "a2.nc")
+        expect(reason("a2.nc") is None, str(reason("a2.nc")))
+
+
 def test_what_is_stated_counts():
     need_python()
     with site_of() as site:
@@ -159,4 +169,4 @@ def test_stock_programs():
         run([tool("esdm-run"), "cdo", "-s", "diffn", plain, "esdm://model_2.nc"], env=client_environment())
 
 
-main(test_time_series, test_readers_who_change, test_what_is_stated_counts, test_stock_programs)
+main(test_time_series, test_without_a_codec, test_readers_who_change, test_what_is_stated_counts, test_stock_programs)

@@ -22,14 +22,14 @@ static void
 read_point(esdm__reads *reads, bool adapted, double seconds)
 {
     const esdm_dataspace point = {.rank = 3, .offset = {0, 5, 7}, .size = {1000, 1, 1}};
-    esdm__reads_add(reads, &point, 4, cells, true, adapted, seconds);
+    esdm__reads_add(reads, &point, 4, cells, adapted, seconds);
 }
 
 static void
 read_map(esdm__reads *reads, uint64_t step)
 {
     const esdm_dataspace map = {.rank = 3, .offset = {step, 0, 0}, .size = {1, 90, 180}};
-    esdm__reads_add(reads, &map, 4, cells, true, false, 0.001);
+    esdm__reads_add(reads, &map, 4, cells, false, 0.001);
 }
 
 static void
