@@ -147,6 +147,16 @@ compact_once(esdm_session *session, const char *name, const esdm_compact_options
     return status;
 }
 
+/* Of what is no container of its own nothing is left to do. */
+static esdm_status
+empty_packs(esdm_session *session, const char *name, const esdm_compact_options *options,
+            esdm_compact_result *result, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    return status == ESDM_OK ? esdm__upkeep_empty(session, normal, options, result, err) : status;
+}
+
 static esdm_status
 pin_once(esdm_session *session, const char *name, const esdm_pin_options *options,
          esdm_pin_result *result, bool *ret_again, esdm_error *err)
@@ -203,6 +213,8 @@ esdm_compact(esdm_session *session, const char *name, const esdm_compact_options
             tries = 0;
         commits = result.commits;
     }
+    if (status == ESDM_OK)
+        status = empty_packs(session, name, options != NULL ? options : &none, &result, err);
     if (ret_result != NULL)
         *ret_result = result;
     if (status == ESDM_ECONFLICT)

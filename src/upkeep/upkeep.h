@@ -49,6 +49,12 @@ void esdm__drain_end(esdm_session *session);
 void esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid,
                        const char *name);
 
+/** Stores elsewhere what is left in packs of a container of which little is needed any more, and
+ *  removes these. None of it where others share its packs. @param result counts are added. */
+esdm_status esdm__upkeep_empty(esdm_session *session, const char *name,
+                               const esdm_compact_options *options, esdm_compact_result *result,
+                               esdm_error *err);
+
 /** Deletes the snapshots of a record that the site does not keep. @param stored its name. */
 esdm_status esdm__upkeep_prune(const esdm_session *session, uint64_t record, const char *stored,
                                esdm_error *err);

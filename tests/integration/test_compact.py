@@ -126,5 +126,65 @@ def test_rounded_numbers_stay():
         expect(done["rounded"] == 1 and (read(site) == before).all(), f"{done}")
 
 
+# Fragments of 256 KiB, of which most are written again and again.
+OVER = """
+import netCDF4, numpy, subprocess, sys
+n, most = 1 << 20, 28 << 15
+with netCDF4.Dataset("esdm://a.nc", "w") as d:
+    d.createDimension("x", n)
+    v = d.createVariable("v", "f8", ("x",), chunksizes=(1 << 15,))
+    v[most:] = numpy.random.default_rng(0).random(n)[most:]
+    for i in range(8):
+        d.sync()
+        v[:most] = numpy.random.default_rng(i).random(most)
+for i in range(int(sys.argv[1])):
+    with netCDF4.Dataset("esdm://a.nc", "a") as d:
+        d["v"][:most] = numpy.random.default_rng(7).random(most)
+    print(subprocess.run(["du", "-sk", sys.argv[2]], capture_output=True, text=True, check=True).stdout.split()[0])
+"""
+OVER_READ = """
+import netCDF4, numpy
+with netCDF4.Dataset("esdm://a.nc") as d:
+    v, most = d["v"][:], 28 << 15
+    assert (v[:most] == numpy.random.default_rng(7).random(most)).all()
+    assert (v[most:] == numpy.random.default_rng(0).random(1 << 20)[most:]).all()
+"""
+
+
+def packs(site):
+    return sum(path.stat().st_size for path in site.pack_files()) / 2**20
+
+
+def test_packs_of_which_little_is_needed_go():
+    """8 MiB, of which 7 are written seven times by one handle: what others need lies between them."""
+    with Site(engine={"threads": 1}) as site:
+        client(["/usr/bin/python3", "-c", OVER, "0", site.folder])
+        left = packs(site)
+        expect(left < 8 + 16 + 2 * 7, f"{left} MiB after the close")  # in a pack with what is needed are 16 MiB, and what came last
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        run([tool("esdm-cp"), "--reflink", "esdm://a.nc", "esdm://b.nc"])
+        told = run([tool("esdm-compact"), "a.nc"]).stdout
+        expect("other containers share" in told and packs(site) == left, f"{told} {packs(site)}")
+        run([tool("esdm-rm"), "--yes", "--for-good", "b.nc"])
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        would, done = compact("--dry-run"), compact()
+        expect(0 < done["moved_bytes"] == would["moved_bytes"] < 2 << 20, f"{would} {done}")
+        expect(packs(site) < 8.5, f"{left} MiB before, now {packs(site)}")
+        client(["/usr/bin/python3", "-c", OVER_READ])
+        run([tool("esdm-fsck"), "--data"])
+        expect(compact()["moved_bytes"] == 0, "it is done again")
+
+
+def test_what_was_written_over_goes_at_the_close():
+    """However soon the next program writes: no snapshot is kept for its youth."""
+    with Site(engine={"threads": 1}) as site:
+        client(["/usr/bin/python3", "-c", OVER, "0", site.folder])
+        compact()
+        told = client(["/usr/bin/python3", "-c", OVER, "6", site.folder]).stdout.split()
+        expect(len(told) == 6 and int(told[-1]) < int(told[1]) + 2048, f"KiB of the site after each: {told}")
+        client(["/usr/bin/python3", "-c", OVER_READ])
+
+
 if __name__ == "__main__":
-    main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay)
+    main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay,
+         test_packs_of_which_little_is_needed_go, test_what_was_written_over_goes_at_the_close)

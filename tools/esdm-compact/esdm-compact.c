@@ -21,6 +21,9 @@ static const tool_help help = {
         "that they had, as long as the site keeps them (\"history\"), and until then their\n"
         "space, too. What was interrupted is done by the next call.\n"
         "\n"
+        "Packs of which at most half is needed any more, as the rest was written over, are\n"
+        "emptied then, and removed; not where clones or branches share them.\n"
+        "\n"
         "Variables with rounded numbers (accuracy) stay as they are: they would be rounded\n"
         "again. Sealed containers (esdm-seal) are not changed at all.",
     .examples = "  esdm-compact --dry-run run1.nc\n"
@@ -124,6 +127,7 @@ tell(const char *name, const esdm_compact_result *result, json_t *list)
         tool_json_set(object, "commits", tool_json_u64(result->commits));
         tool_json_set(object, "conflicts", tool_json_u64(result->conflicts));
         tool_json_set(object, "rounded", tool_json_u64(result->rounded));
+        tool_json_set(object, "moved_bytes", tool_json_u64(result->moved_bytes));
         tool_json_append(list, object);
         return;
     }
@@ -137,7 +141,23 @@ tell(const char *name, const esdm_compact_result *result, json_t *list)
     if (result->rounded > 0)
         (void) printf("; %" G_GUINT64_FORMAT " variable%s with rounded numbers left as they are",
                       (guint64) result->rounded, result->rounded == 1 ? "" : "s");
+    if (result->moved_bytes > 0) {
+        g_autofree char *moved = tool_bytes(result->moved_bytes);
+        (void) printf("; %s %s out of packs of which little is needed",
+                      dry_run ? "would move" : "moved", moved);
+    }
     (void) printf("\n");
+}
+
+static void
+report(const esdm_finding *finding, void *user)
+{
+    (void) user;
+    g_autofree char *printable = tool_printable(finding->container);
+    if (finding->kind != ESDM_FINDING_NOTE)
+        tool_error("%s: %s: %s", printable, finding->what, finding->remedy);
+    else if (!quiet && !tool.json && finding->dataset == NULL)
+        (void) printf("%s: %s\n", printable, finding->what);
 }
 
 static tool_exit
@@ -146,7 +166,7 @@ compact(esdm_session *session, const char *name, json_t *list)
     esdm_error err = {0};
     esdm_compact_result result;
     const esdm_compact_options options = {
-        .dry_run = dry_run, .bytes_per_s = speed, .step_bytes = step};
+        .dry_run = dry_run, .bytes_per_s = speed, .step_bytes = step, .report = report};
     if (chunks != NULL && !dry_run) {
         tool_exit stated = state_chunks(session, name);
         if (stated != TOOL_OK)

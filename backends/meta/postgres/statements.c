@@ -191,7 +191,7 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "WHERE p.page = u.page AND p.container = $1 RETURNING u.n",
     /* As a commit does under the lock of the record; not in a store that takes no changes. */
     [POSTGRES__PRUNE] =
-        "SELECT {S}.prune(head.container, head.snapshot, $2, {S}.now_ns()) FROM "
+        "SELECT {S}.prune(head.container, head.snapshot, $2, {S}.now_ns() + 500000000) FROM "
         "(SELECT c.container, c.snapshot FROM {S}.container c WHERE c.container = $1 "
         "AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' AND s.value <> '0') "
         "FOR UPDATE) AS head",

@@ -285,7 +285,7 @@ sqlite__prune_record(void *self, uint64_t container, uint32_t history, esdm_erro
         (void) sqlite3_reset(statement);
     }
     if (status == ESDM_OK && row)
-        status = sqlite__prune(store, container, head, history, esdm__now_ns(), err);
+        status = sqlite__prune(store, container, head, history, esdm__now_ns() + GRACE_NS + 1, err);
     return sqlite__end_write(store, status, err);
 }
 

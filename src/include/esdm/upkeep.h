@@ -205,14 +205,17 @@ typedef struct esdm_compact_result {
     uint64_t commits;
     uint64_t conflicts; /**< commits that others came before; what they had was done again */
     uint64_t rounded;   /**< datasets that were left out, as their numbers would be rounded again */
+    uint64_t moved_bytes; /**< stored, that were, or would be, moved out of packs of which at most
+                               half is needed, so that these can go */
 } esdm_compact_result;
 
 /**
  * Stores those parts of a container anew that lie in many more fragments than they would if they
  * were written now, or in fragments that cut its chunks (esdm_dataset_set_chunk()). Others may read
  * and write meanwhile: what they write is never hidden. No value changes, and older snapshots have
- * the fragments that they had, as long as the site keeps them. What was interrupted is done by the
- * next call, but for what was not committed.
+ * the fragments that they had, as long as the site keeps them. Then packs of which at most half is
+ * needed, and that nobody writes, are emptied and removed, unless other containers share some of
+ * the container's. What was interrupted is done by the next call, but for what was not committed.
  * @param options,ret_result may be NULL.
  * @return ESDM_ECONFLICT: others wrote to the same parts again and again. Else as esdm_write().
  */

@@ -136,6 +136,19 @@ esdm__commit_clean(work *w)
     (void) pthread_mutex_unlock(&io->lock);
 }
 
+/* What was written over lies between what is needed: so that packs can go as a whole, new ones are
+ * begun after so much of it. */
+#define HIDDEN_IN_PACK (UINT64_C(16) << 20)
+
+static void
+part_packs(esdm__container_io *io, esdm__pack_set *packs)
+{
+    if (io->dropped_bytes - io->parted_bytes < HIDDEN_IN_PACK)
+        return;
+    io->parted_bytes = io->dropped_bytes;
+    esdm__pack_set_begin_anew(packs);
+}
+
 void
 esdm__commit_adopt(work *w, const esdm_meta_committed *committed)
 {
@@ -157,6 +170,8 @@ esdm__commit_adopt(work *w, const esdm_meta_committed *committed)
     esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_committed(packs);
+    if (packs != NULL && !leaves)
+        part_packs(io, packs);
     esdm__commit_move(w, committed, false);
     if (w->stale)
         esdm__container_forget_pages(w->container);

@@ -72,6 +72,7 @@ typedef struct esdm__container_io {
     _Atomic uint64_t writes; /* to datasets whose state was freed since */
     uint64_t
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
+    uint64_t parted_bytes;           /* of these, when packs were parted last (io/commit/adopt.c) */
     const esdm_meta_tag *commit_tag; /* of the next commit's snapshot; borrowed; NULL: none */
     bool dedups;                     /* what is stored already is not stored once more */
     bool by_content;                 /* and what has one dimension is cut where its values say so */

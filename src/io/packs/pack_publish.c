@@ -367,6 +367,21 @@ esdm__pack_set_committed(esdm__pack_set *packs)
     (void) pthread_mutex_unlock(&packs->lock);
 }
 
+static esdm_status
+seal(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
+{
+    (void) user;
+    if (p->handle != NULL)
+        (void) esdm__pack_seal(&packs->owner, p, err);
+    return ESDM_OK;
+}
+
+void
+esdm__pack_set_begin_anew(esdm__pack_set *packs)
+{
+    (void) !esdm__pack_set_visit(packs, NULL, seal, NULL, NULL);
+}
+
 void
 esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
 {

@@ -122,6 +122,9 @@ void esdm__pack_set_news(esdm__pack_set *packs, esdm__buffer *ret_texts);
 
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
+/** What is appended from now on goes to new packs, so that those so far can go as a whole, when
+ *  nothing in them is needed any more. One that cannot be sealed is told of by the next commit. */
+void esdm__pack_set_begin_anew(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).
  *  What is offered must stay as well, since the answer may never come; what was offered to a commit
  *  whose outcome is unknown stays although a later one fails. */

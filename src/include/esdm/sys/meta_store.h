@@ -180,8 +180,9 @@ typedef struct esdm_meta_plugin {
 
     /**
      * Deletes snapshots of a record that a history of so many does not keep and nobody has pinned,
-     * with the pages that none of the others shows; young ones stay for half a second. What commits
-     * do now and then. ESDM_OK when there is no such record.
+     * with the pages that none of the others shows. What commits do, too, but for snapshots of the
+     * last half second, of which a writer may be about to pin its own. ESDM_OK when there is no
+     * such record.
      */
     esdm_status (*prune)(void *store, uint64_t container, uint32_t history, esdm_error *err);
 
