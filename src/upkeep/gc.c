@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "io/session/former.h"
+#include "upkeep/guarded.h"
 #include "upkeep/upkeep.h"
 
 typedef struct collection {
@@ -89,6 +90,8 @@ remove_strays(collection *c, esdm_error *err)
             c->result.living++;
     }
     free(strays.dead_packs);
+    if (status == ESDM_OK && !c->options->dry_run)
+        esdm__guarded_forget(c->session);
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "io/session/sharers.h"
 #include "journal/restore.h"
 #include "layout/places.h"
+#include "upkeep/guarded.h"
 #include "upkeep/upkeep.h"
 
 /* ---- records ------------------------------------------------------------------------------ */
@@ -434,17 +435,29 @@ esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *e
  * looked at before it did, and the other one was looked at when it did not any more. So it is
  * looked twice, and asked in between who lives. What is named by then is seen by the second look,
  * and a place that is read after that is in a page that the first look has seen.
+ *
+ * Unless it is named twice, once beside each look, by programs that both guard it in between. Each
+ * guard changes a fact after its writer counts as alive and before it reads a place: what has
+ * another fact behind the looks than before them is kept. If none has, all that named packs of the
+ * writer beside the looks were guarding them before, and had ended when it was asked who lives, so
+ * that nothing was named beside the second look.
  */
 static esdm_status
 look_twice(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only,
            bool *dead, uint64_t *ret_lost, esdm_error *err)
 {
     bool any = true;
-    esdm_status status = mark_used(session, packs, NULL, only, true, ret_lost, err);
+    esdm__guarded before = {0};
+    esdm_status status = esdm__guarded_list(session, &before, err);
+    if (status == ESDM_OK)
+        status = mark_used(session, packs, NULL, only, true, ret_lost, err);
     if (status == ESDM_OK)
         status = find_dead(session, packs, dead, &any, err);
     if (status == ESDM_OK && any)
         status = mark_used(session, packs, dead, only, true, ret_lost, err);
+    if (status == ESDM_OK && any)
+        status = esdm__guarded_spare(session, packs, &before, dead, err);
+    esdm__guarded_clear(&before);
     return status;
 }
 

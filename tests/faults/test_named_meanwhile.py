@@ -130,6 +130,37 @@ def test_what_may_lie_at_few_places_stays_there():
             run([tool("esdm-fsck"), "--data"])
 
 
+PUT = """
+import netCDF4, numpy, sys
+for pair in sys.argv[2:]:
+    variable, seed = pair.split(":")
+    with netCDF4.Dataset(f"esdm://{sys.argv[1]}", "a" if variable == "v" else "w") as d:
+        if "x" not in d.dimensions: d.createDimension("x", 200000)
+        for one in variable:
+            v = d[one] if one in d.variables else d.createVariable(one, "i8", ("x",))
+            v[:] = numpy.random.default_rng(int(seed) + ord(one)).integers(0, 1 << 60, 200000)
+"""
+
+
+def test_what_is_named_beside_both_looks_stays():
+    """A fragment is named anew and given up twice: each time by one that was looked at before, of one that will be looked at."""
+    with Site(**SITE) as site:
+        script = site.file("put.py")
+        script.write_text(PUT)
+        put = f"{tool('esdm-run')} /usr/bin/python3 {script}"
+        run(["sh", "-ec", f"{put} c wz:5 v:101; {put} a wz:5 v:102; {put} b w:5; {put} b v:1; {tool('esdm-dedup')} b a c"])
+        run(["sh", "-ec", f"{put} a v:1; {put} c v:1"])  # equal ones, and rows that say who shares whose packs
+        run(GC)
+        first = f"{tool('esdm-dedup')} --json b a > {site.file('first')}; {put} b v:77"
+        second = f"{tool('esdm-dedup')} --json a c > {site.file('second')}; {put} a v:78"
+        run(GC, env=environment(hook("relocate:1+0", at_calls(site, c3=first, c5=second))))
+        for told in "first", "second":
+            expect(json.loads(site.file(told).read_text())["duplicates"] > 0, f"nothing was named: {told}")
+        for _ in range(2):
+            run([tool("esdm-fsck"), "--data"])
+            run(GC)
+
+
 SITE = {"metadata": {"plugin": "faulty", "directory": "metadata"}, "replaced": {"keep": 0}, "engine": {"inline": 0},
         "targets": [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "more")]}
 
@@ -138,4 +169,4 @@ if __name__ == "__main__":
         skip("esdm-meta-faulty was not built")
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
     main(test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
-         test_what_may_lie_at_few_places_stays_there)
+         test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)

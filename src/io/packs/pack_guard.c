@@ -2,6 +2,7 @@
 
 #include "io/packs/pack_guard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,19 @@ is_guarded(const esdm__pack_guard *guard, const char *writer)
     return false;
 }
 
+/* Behind writer_begin(), and before any place is read (upkeep/strays.c says why). */
+static esdm_status
+tell(const esdm_session *session, const char *writer, esdm_error *err)
+{
+    char fact[sizeof ESDM__FACT_GUARDED + ESDM__UUID_BYTES];
+    char chance[ESDM__UUID_BYTES];
+    if (session->meta->fact_put == NULL)
+        return ESDM_OK;
+    (void) snprintf(fact, sizeof fact, ESDM__FACT_GUARDED "%s", writer);
+    esdm__uuid_new(chance);
+    return session->meta->fact_put(session->store, fact, chance, err);
+}
+
 esdm_status
 esdm__pack_guard_add(esdm__pack_guard *guard, const char *pack, bool may_begin, esdm_error *err)
 {
@@ -57,6 +71,8 @@ esdm__pack_guard_add(esdm__pack_guard *guard, const char *pack, bool may_begin, 
     esdm_status status = session->meta->writer_begin(session->store, writer, err);
     if (status == ESDM_OK)
         memcpy(guard->writers[guard->count++], writer, sizeof writer);
+    if (status == ESDM_OK)
+        status = tell(session, writer, err);
     return status;
 }
 

@@ -6,10 +6,14 @@
 
 #include "io/session/session.h"
 
+/** Facts of the site: the writer whose packs were guarded last, and a number of chance that is
+ *  another one each time. Who looks for garbage sees by it what was guarded meanwhile. */
+#define ESDM__FACT_GUARDED "esdm/guarded/"
+
 /**
  * Packs that will be named by a commit, and that a drain could give up meanwhile: who wrote them
- * counts as alive (writer_begin()), so that nobody removes them. Places are read after that. One
- * thread. NULL when out of memory.
+ * counts as alive (writer_begin()), so that nobody removes them, and a fact says so. Places are
+ * read after that. One thread. NULL when out of memory.
  */
 typedef struct esdm__pack_guard esdm__pack_guard;
 esdm__pack_guard *esdm__pack_guard_new(esdm_session *session);
