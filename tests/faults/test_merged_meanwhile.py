@@ -124,6 +124,33 @@ def test_a_newer_merge_is_not_forgotten():
             expect(engine_tags(site) == [], f"{way}: {engine_tags(site)}")
 
 
+def test_merges_in_both_directions_at_once():
+    """One of the container into its branch, while one of the branch into the container waits before its commit, and the other
+    way round: both have both, and so they have what each of them writes elsewhere then."""
+    for first, second in ("up", "down"), ("down", "up"):
+        with Site(**SITE) as site:
+            make()
+            put("a.nc", "0=10")
+            put("a.nc@branch:fix", "1=11")
+            pause = f"touch {site.file('there')}; {wait_for(site.file('go'))}"
+            with subprocess.Popen([tool("esdm-merge"), *(UP if first == "up" else DOWN)], stdout=subprocess.DEVNULL,
+                                  env=environment(hook("begin:1+1", pause))) as waits:
+                run(["sh", "-c", wait_for(site.file("there"))])
+                merge(second)
+                site.file("go").touch()
+                expect(waits.wait(600) == 0, f"{first}: status {waits.returncode}")
+            for name in "a.nc", "a.nc@branch:fix":
+                python(EXPECT, name, "0=10", "1=11")
+            put("a.nc", "2=12")
+            put("a.nc@branch:fix", "3=13")
+            for way in first, second, first:
+                expect(not json.loads(merge(way).stdout)["conflicts"], f"{first}: {way}")
+            for name in "a.nc", "a.nc@branch:fix":
+                python(EXPECT, name, "0=10", "1=11", "2=12", "3=13")
+            expect(engine_tags(site) == [], f"{engine_tags(site)}")
+            run([tool("esdm-fsck"), "--data"])
+
+
 def test_what_is_merged_stays_while_others_drain_and_look_for_garbage():
     """Before its packs are guarded, and after the commit; the branch goes, too."""
     drain = [tool("esdm-drain"), "--age", "0", "--from"]
@@ -157,4 +184,5 @@ if __name__ == "__main__":
         skip("esdm-meta-faulty was not built")
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
     main(test_what_was_merged_is_known_although_its_program_was_killed, test_who_makes_a_branch_notes_it_too,
-         test_a_newer_merge_is_not_forgotten, test_what_is_merged_stays_while_others_drain_and_look_for_garbage)
+         test_a_newer_merge_is_not_forgotten, test_merges_in_both_directions_at_once,
+         test_what_is_merged_stays_while_others_drain_and_look_for_garbage)
