@@ -449,6 +449,19 @@ esdm__handover_append(esdm__handover *h, const esdm__pack_hint *hint, const esdm
     return why.status;
 }
 
+/* Whether something that is to be committed lies where nobody stores any more. */
+static bool
+needs_what_is_gone(esdm__handover *h)
+{
+    const esdm__pack_owner *owner = h->owner;
+    (void) pthread_mutex_lock(&h->lock);
+    const handed *one = h->packs; /* more come before it, and none goes */
+    (void) pthread_mutex_unlock(&h->lock);
+    while (one != NULL && owner->needed != NULL && !owner->needed(owner->user, one->pack))
+        one = one->next;
+    return one != NULL;
+}
+
 /* ---- publishing ---------------------------------------------------------------------------- */
 
 /* @param names of `names_bytes` go along; NULL: none. */
@@ -459,11 +472,12 @@ ask_for_all(esdm__handover *h, esdm__handover_request *request, const void *name
     channel *c = NULL;
     int fd = -1;
     esdm__handover_answer answer = {0};
+    *ret_moved = false;
     if (h->process != getpid())
         return esdm__error_set(
             err, ESDM_EINVAL, "the container was opened before fork(): open it again in the child");
     if (atomic_load(&h->gone))
-        return fail_gone(h, err);
+        return needs_what_is_gone(h) ? fail_gone(h, err) : ESDM_OK;
     esdm__pool_wait_begin(h->owner->session->pool);
     esdm_status status = take(h, &c, err);
     if (status == ESDM_OK && request->bytes > 0 && !make_room(c, request->bytes, request, &fd))
