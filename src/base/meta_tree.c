@@ -2,6 +2,7 @@
 #include "base/meta_tree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -171,6 +172,17 @@ make_nodes(esdm_meta_expression *e, esdm_meta_node **ret_nodes, esdm_error *err)
     e->nnodes = count;
     *ret_nodes = nodes;
     return ESDM_OK;
+}
+
+const char *
+esdm__tree_attribute_of_all(const esdm_meta_expression *e)
+{
+    const esdm_meta_condition *c = e->conditions;
+    bool one = e->nconditions == 1 && e->nnodes <= 2 &&
+               (e->nnodes == 0 || e->nodes[e->nnodes - 1].kind == ESDM_META_HOLDS);
+    bool any = one && c->op == ESDM_META_GLOB && !c->is_number && strcmp(c->text, "*") == 0 &&
+               !esdm_meta_is_extent(c->attribute);
+    return any && c->variable != NULL && c->variable[0] == '\0' ? c->attribute : NULL;
 }
 
 esdm_status

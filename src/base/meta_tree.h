@@ -30,6 +30,10 @@ bool esdm__tree_has_choice(const esdm_meta_expression *e);
  */
 bool esdm__tree_is_flat(const esdm_meta_expression *e, bool any);
 
+/** The attribute of which nothing is asked but that containers have some value of it, as by "exists
+ *  :NAME"; borrowed. NULL: it is another question. */
+const char *esdm__tree_attribute_of_all(const esdm_meta_expression *e);
+
 /**
  * An expression that is a list of comparisons gets nodes: all of them are to hold.
  * @param ret_nodes owned; NULL when it has nodes already.

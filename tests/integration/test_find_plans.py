@@ -3,13 +3,14 @@
 """Queries to PostgreSQL are answered by its indexes: the plans that the server itself made for them, with the
 rows that it touched, whether it knows how large its tables are or not."""
 
+import json
 import pathlib
 import re
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from esdmtest import BUILD, SOURCE, Site, client_environment, expect, main  # noqa: E402
+from esdmtest import BUILD, SOURCE, Site, client_environment, expect, main, run, tool  # noqa: E402
 from postgres import Server, binaries, skip_without_postgres  # noqa: E402
 
 CONTAINERS = 20_000
@@ -133,5 +134,47 @@ def test_plans__questions_are_answered_by_indexes():
                     server.sql("ANALYZE")
 
 
+FACETS = "{tracking}/{model}/{project}"
+
+
+def facets_of(expression, names):
+    text = run([tool("esdm-find"), "--facets", names, "--json", "-n", "100000", expression]).stdout
+    return json.loads(text)["facets"]
+
+
+def test_plans__facets_of_all_are_kept():
+    """Counts of all containers come from a table that commits keep: what stands there is told."""
+    skip_without_postgres()
+    with Server() as server:
+        store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                 "database": "postgres", "user": "esdm"}
+        with Site(metadata=store, views={"all": FACETS}) as site:
+            server.sql(FILL.format(n=500))
+            models = {"model-" + str(k): 10 for k in range(1, 50)} | {"model-0": 9, "model-50": 1}
+            expect(facets_of("exists :model", "model,project") == {"model": models, "project": {"CMIP6": 500}}, "kept")
+            server.sql("UPDATE esdm.facet SET n = n + 7 WHERE part = '=model-3'; "
+                       "UPDATE esdm.facet_delta SET n = 8 WHERE attributes->'s'->'model'->>0 = 'model-3'")
+            told = facets_of("exists :model", "model")["model"]
+            expect(told["model-3"] > 10, f"they are counted: {told}")
+            expect(facets_of("model = model-3", "model")["model"] == {"model-3": 10}, "what is found is counted")
+            # A program that knows nothing of them made the views anew: nobody relies on them until they are made.
+            server.sql("DELETE FROM esdm.view_node WHERE parent = -1")
+            expect(facets_of("exists :model", "model")["model"] == models, "counted")
+            run([tool("esdm-mkfs"), site.config])
+            expect(server.sql("SELECT n FROM esdm.facet WHERE part = '=model-3'") == ["10"], "made anew")
+            expect(facets_of("exists :model", "model")["model"] == models, "made anew")
+            # What not all have, and several values.
+            server.sql("INSERT INTO esdm.container SELECT 501, 'other', 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2; "
+                       "INSERT INTO esdm.object VALUES(501, 0, NULL, '{\"n\": [\"project\"], "
+                       "\"s\": {\"project\": [\"CMIP6\"]}}')")
+            expect(facets_of("exists :model", "project") == {"project": {"CMIP6": 500}}, "one lacks it")
+            expect(facets_of("exists :project", "model,project") == {"model": models, "project": {"CMIP6": 501}}, "all")
+            server.sql("INSERT INTO esdm.container SELECT 502, 'both', 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2; "
+                       "INSERT INTO esdm.object VALUES(502, 0, NULL, '{\"n\": [\"project\"], "
+                       "\"s\": {\"project\": [\"CMIP6\", \"CMIP7\"]}}')")
+            told = facets_of("exists :project", "project")
+            expect(told == {"project": {"CMIP6": 501, "CMIP6, CMIP7": 1}}, f"several: {told}")
+
+
 if __name__ == "__main__":
-    main(test_plans__questions_are_answered_by_indexes)
+    main(test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)

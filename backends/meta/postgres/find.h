@@ -45,6 +45,14 @@ postgres__find_is_extent(const esdm_meta_condition *condition)
     return esdm_meta_is_extent(condition->attribute);
 }
 
+/** Binds the conditions, and chooses where to begin. @param ret_query owned, postgres__find_end(),
+ *  also where this fails. */
+esdm_status postgres__find_begin(postgres__store *store, const esdm_meta_expression *expression,
+                                 postgres__find_query **ret_query, esdm_error *err);
+void postgres__find_end(postgres__find_query *q);
+/** Runs the text. @param ret_result owned, PQclear(). */
+esdm_status postgres__find_ask(postgres__store *store, postgres__find_query *q,
+                               PGresult **ret_result, esdm_error *err);
 /** Makes the parameters of condition i. */
 void postgres__find_bind(postgres__find_query *q, size_t i);
 /** Appends to the text. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Queries over attributes: choosing where to begin, running them, and counting by values. */
+/** @file Queries over attributes: choosing where to begin, and running them. */
 
 #include <stdlib.h>
 
@@ -21,8 +21,8 @@ typedef postgres__find_query query;
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
-static esdm_status
-ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
+esdm_status
+postgres__find_ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
 {
     if (q->sql.failed)
         return esdm__error_nomem(err, q->sql.bytes, "a query");
@@ -40,7 +40,7 @@ look_at_sample(postgres__store *store, query *q, bool extents, esdm_error *err)
 {
     PGresult *result = NULL;
     postgres__find_put_sample(q, extents);
-    esdm_status status = ask(store, q, &result, err);
+    esdm_status status = postgres__find_ask(store, q, &result, err);
     for (size_t k = 0; k < 2 * q->nconditions && status == ESDM_OK; k++) {
         uint64_t seen = postgres__u64(result, 0, (int) k + 1);
         if (seen >= SAMPLE_LEAST)
@@ -73,7 +73,7 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
 {
     PGresult *result = NULL;
     postgres__find_put_counts(q, limit);
-    esdm_status status = ask(store, q, &result, err);
+    esdm_status status = postgres__find_ask(store, q, &result, err);
     *ret_more = false;
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
         sums[i] = 0;
@@ -138,8 +138,8 @@ bind_all(postgres__store *store, query *q, esdm_error *err)
     return status;
 }
 
-static void
-end_query(query *q)
+void
+postgres__find_end(query *q)
 {
     if (q == NULL)
         return;
@@ -153,10 +153,9 @@ end_query(query *q)
     free(q);
 }
 
-/* Binds the conditions, and chooses where to begin. @param ret_query owned, end_query(). */
-static esdm_status
-begin_query(postgres__store *store, const esdm_meta_expression *expression, query **ret_query,
-            esdm_error *err)
+esdm_status
+postgres__find_begin(postgres__store *store, const esdm_meta_expression *expression,
+                     query **ret_query, esdm_error *err)
 {
     size_t count = expression->nconditions;
     *ret_query = NULL;
@@ -187,13 +186,13 @@ postgres__find_expression(void *self, const esdm_meta_expression *expression,
     postgres__store *store = self;
     PGresult *result = NULL;
     query *q = NULL;
-    esdm_status status = begin_query(store, expression, &q, err);
+    esdm_status status = postgres__find_begin(store, expression, &q, err);
     if (status == ESDM_OK) {
         postgres__find_put_query(q);
         postgres__find_end_text(q);
-        status = ask(store, q, &result, err);
+        status = postgres__find_ask(store, q, &result, err);
     }
-    end_query(q);
+    postgres__find_end(q);
     for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++) {
         const char *path = PQgetisnull(result, row, 1) ? NULL : postgres__text(result, row, 1);
         if (!visit(postgres__text(result, row, 0), path, user))
@@ -209,72 +208,4 @@ postgres__find(void *self, const esdm_meta_condition *conditions, size_t ncondit
 {
     const esdm_meta_expression all = {.conditions = conditions, .nconditions = nconditions};
     return postgres__find_expression(self, &all, visit, user, err);
-}
-
-/* Rows: 0, NULL, how many datasets are found; number of the name, value (NULL: several), count. */
-static void
-put_facets(query *q, const char *const *names, size_t nnames)
-{
-    postgres__array_begin(&q->params, POSTGRES__TEXTS);
-    for (size_t i = 0; i < nnames; i++) {
-        esdm__buffer text;
-        esdm__buffer_init(&text);
-        postgres__put_text(&text, names[i]);
-        q->params.memory.failed |= text.failed;
-        postgres__array_bytes(&q->params, text.data, text.failed ? 0 : text.bytes);
-        esdm__buffer_clear(&text);
-    }
-    postgres__array_end(&q->params);
-    postgres__find_put_query(q);
-    esdm__buffer found = q->sql;
-    esdm__buffer_init(&q->sql);
-    postgres__find_put(q, "WITH m AS MATERIALIZED (");
-    esdm__buffer_put(&q->sql, found.data, found.bytes);
-    postgres__find_put_pattern(
-        q,
-        ") SELECT 0::bigint, NULL::text, count(*) FROM m WHERE m.dataset <> 0 UNION ALL "
-        "SELECT n.i, x.v, count(*) FROM m JOIN {S}.container k ON k.container = m.container "
-        "AND k.name NOT LIKE '/%' JOIN {S}.object o ON o.container = m.container "
-        "AND o.dataset = 0 CROSS JOIN unnest(#::text[]) WITH ORDINALITY AS n(name, i) "
-        "CROSS JOIN LATERAL (SELECT CASE WHEN jsonb_array_length(y.a) = 1 "
-        "THEN y.a->>0 END AS v FROM (SELECT coalesce(o.attributes->'s'->n.name, "
-        "o.attributes->'f'->n.name) AS a) AS y WHERE y.a IS NOT NULL) AS x "
-        "WHERE m.dataset = 0 GROUP BY 1, 2",
-        "", q->params.count);
-    q->sql.failed |= found.failed;
-    esdm__buffer_clear(&found);
-    postgres__find_end_text(q);
-}
-
-esdm_status
-postgres__facets(void *self, const esdm_meta_expression *expression, const char *const *names,
-                 size_t nnames, esdm_meta_facet_visitor visit, void *user, esdm_error *err)
-{
-    postgres__store *store = self;
-    PGresult *result = NULL;
-    query *q = NULL;
-    esdm_status status = begin_query(store, expression, &q, err);
-    if (status == ESDM_OK) {
-        q->numbers = true;
-        put_facets(q, names, nnames);
-        status = ask(store, q, &result, err);
-    }
-    end_query(q);
-    bool uneven = false;
-    for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++)
-        uneven |= PQgetisnull(result, row, 1) && postgres__u64(result, row, 2) > 0;
-    if (uneven)
-        status =
-            esdm__error_set(err, ESDM_ENOTSUP, "datasets, or several values, are to be counted");
-    for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++) {
-        char *value = PQgetvalue(result, row, 1);
-        if (PQgetisnull(result, row, 1))
-            continue;
-        postgres__restore_text(value);
-        if (!visit((size_t) postgres__u64(result, row, 0) - 1, value, postgres__u64(result, row, 2),
-                   user))
-            break;
-    }
-    PQclear(result);
-    return status;
 }

@@ -17,11 +17,13 @@ BEGIN
             'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
-            'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make')
+            'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make',
+            'facet_parts', 'facet_fold', 'facet_put')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
-    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent, {S}.view_node, {S}.view_delta, {S}.view_member;
+    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent, {S}.view_node, {S}.view_delta, {S}.view_member, {S}.facet,
+        {S}.facet_delta;
     DROP TABLE {S}.store, {S}.container, {S}.snapshot, {S}.page, {S}.object, {S}.token;
     DROP SEQUENCE {S}.container_number;
     IF v_made THEN

@@ -75,7 +75,8 @@ set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bo
         status = ask_whether(store,
                              "SELECT $1::text[] @> ARRAY(SELECT v.part FROM {S}.view_node v WHERE "
                              "v.parent = 0) AND cardinality($1::text[]) = (SELECT count(*) FROM "
-                             "{S}.view_node v WHERE v.parent = 0)",
+                             "{S}.view_node v WHERE v.parent = 0) AND EXISTS(SELECT FROM "
+                             "{S}.view_node v WHERE v.parent = -1)",
                              &params, &same, err);
     if (status == ESDM_OK && (anew || !same)) {
         status = postgres__link_script(&store->link, postgres__views_sql, err);

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: LGPL-3.0-or-later
--- Counts of containers for the levels of views: tables, functions and triggers. Run by view_set(), again and again.
+-- Counts of containers for the levels of views, and for facets: tables, functions and triggers. Run by view_set(),
+-- again and again.
 --
 -- Each view is a tree of rows of view_node: its root (parent 0) says the view, a node below has a part ("=value", or
 -- "-": there is none). Containers at or below a node: n and the sum of its rows in view_delta. Who commits appends to
@@ -21,6 +22,49 @@ CREATE TABLE IF NOT EXISTS {S}.view_member(
     node bigint NOT NULL,
     PRIMARY KEY(container, node));
 GRANT SELECT ON {S}.view_node, {S}.view_delta TO PUBLIC;
+
+-- How many containers have each value of the attributes that views name: for a name the part '' (it has some value),
+-- "=value", and "+" (several values); ('', '') counts all that have attributes. What changes is a row of facet_delta,
+-- with a sign, until some are put together. A node with the parent -1 says that all this is kept: a program that knows
+-- nothing of it and makes the views anew takes that row away.
+CREATE TABLE IF NOT EXISTS {S}.facet(
+    name text COLLATE "C" NOT NULL,
+    part text COLLATE "C" NOT NULL,
+    n bigint NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX IF NOT EXISTS facet_part ON {S}.facet(name, md5(part));
+CREATE TABLE IF NOT EXISTS {S}.facet_delta(n bigint NOT NULL, attributes jsonb NOT NULL);
+GRANT SELECT ON {S}.facet, {S}.facet_delta TO PUBLIC;
+
+CREATE OR REPLACE FUNCTION {S}.facet_parts(p_names text[], p_attributes jsonb)
+RETURNS TABLE(name text, part text) LANGUAGE sql IMMUTABLE AS $body$
+    SELECT '', '' UNION ALL
+    SELECT y.name, x.part FROM (SELECT u AS name, coalesce(p_attributes->'s'->u, p_attributes->'f'->u) AS a
+        FROM unnest(p_names) AS u) AS y
+    CROSS JOIN LATERAL (VALUES (''),
+        (CASE WHEN jsonb_array_length(y.a) = 1 THEN '=' || (y.a->>0) ELSE '+' END)) AS x(part)
+    WHERE y.a IS NOT NULL $body$;
+
+-- Adds up counts of objects, by sign.
+CREATE OR REPLACE FUNCTION {S}.facet_fold() RETURNS void LANGUAGE plpgsql AS $body$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock({K}, 3) THEN
+        RETURN;
+    END IF;
+    WITH k AS MATERIALIZED (SELECT array_agg(f.name) AS names FROM {S}.facet f WHERE f.part = '' AND f.name <> ''),
+    gone AS (DELETE FROM {S}.facet_delta RETURNING n, attributes)
+    INSERT INTO {S}.facet(name, part, n)
+    SELECT p.name, p.part, sum(g.n) FROM k CROSS JOIN gone g
+    CROSS JOIN LATERAL {S}.facet_parts(k.names, g.attributes) AS p GROUP BY 1, 2 HAVING sum(g.n) <> 0
+    ON CONFLICT (name, md5(part)) DO UPDATE SET n = facet.n + EXCLUDED.n;
+END $body$;
+
+CREATE OR REPLACE FUNCTION {S}.facet_put(p_n bigint, p_attributes jsonb) RETURNS void LANGUAGE plpgsql AS $body$
+BEGIN
+    INSERT INTO {S}.facet_delta(n, attributes) VALUES (p_n, p_attributes);
+    IF random() < 0.004 THEN
+        PERFORM {S}.facet_fold();
+    END IF;
+END $body$;
 
 -- The parts of an object in a view, NULL: it is not in it. p_view: the attribute that keeps objects out, then the
 -- levels, NAME or NAME=VALUE.
@@ -132,9 +176,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body
 BEGIN
     IF TG_OP = 'DELETE' THEN
         PERFORM {S}.view_leave(OLD.container);
+        IF EXISTS(SELECT FROM {S}.container c WHERE c.container = OLD.container AND {S}.view_said(c.name)) THEN
+            PERFORM {S}.facet_put(-1, OLD.attributes); -- else it left with its name
+        END IF;
     ELSIF EXISTS(SELECT FROM {S}.container c WHERE c.container = NEW.container
             AND {S}.view_said(c.name)) THEN
         PERFORM {S}.view_enter(NEW.container, NEW.attributes);
+        PERFORM {S}.facet_put(1, NEW.attributes);
     END IF;
     RETURN NULL;
 END $body$;
@@ -144,8 +192,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body
 BEGIN
     IF {S}.view_said(OLD.name) AND NOT {S}.view_said(NEW.name) THEN
         PERFORM {S}.view_leave(NEW.container);
+        PERFORM {S}.facet_put(-1, o.attributes) FROM {S}.object o
+        WHERE o.container = NEW.container AND o.dataset = 0;
     ELSIF {S}.view_said(NEW.name) AND NOT {S}.view_said(OLD.name) THEN
-        PERFORM {S}.view_enter(o.container, o.attributes) FROM {S}.object o
+        PERFORM {S}.view_enter(o.container, o.attributes), {S}.facet_put(1, o.attributes) FROM {S}.object o
         WHERE o.container = NEW.container AND o.dataset = 0;
     END IF;
     RETURN NULL;
@@ -171,6 +221,16 @@ BEGIN
         WHERE v.parent <> 0)
     UPDATE {S}.view_node v SET n = s.n
     FROM (SELECT up.node, sum(up.n) AS n FROM up GROUP BY up.node) AS s WHERE v.node = s.node;
+    TRUNCATE {S}.facet, {S}.facet_delta;
+    INSERT INTO {S}.facet(name, part) SELECT split_part(u, '=', 1), '' FROM unnest(p_views) AS v
+    CROSS JOIN LATERAL unnest((string_to_array(v, E'\n'))[2:]) AS u UNION SELECT '', '';
+    WITH k AS MATERIALIZED (SELECT array_agg(f.name) AS names FROM {S}.facet f WHERE f.name <> '')
+    INSERT INTO {S}.facet(name, part, n)
+    SELECT p.name, p.part, count(*) FROM k CROSS JOIN {S}.object o JOIN {S}.container c USING (container)
+    CROSS JOIN LATERAL {S}.facet_parts(k.names, o.attributes) AS p
+    WHERE o.dataset = 0 AND {S}.view_said(c.name) GROUP BY 1, 2
+    ON CONFLICT (name, md5(part)) DO UPDATE SET n = EXCLUDED.n;
+    INSERT INTO {S}.view_node(parent, part) VALUES (-1, 'facets');
 END $body$;
 
 -- Stores that were made before there was one for each kind of object.

@@ -4,7 +4,8 @@
  * @file
  * How many of the containers that a query finds have each value of some attributes. What is found
  * becomes a set of bits; then the part of the index (name, value) that has an attribute is gone
- * through once, whatever is found.
+ * through once, whatever is found. Where all that have an attribute are asked for, its own part
+ * says who they are.
  */
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/meta_checks.h"
+#include "base/meta_tree.h"
 #include "find.h"
 #include "store.h"
 
@@ -52,6 +54,7 @@ typedef struct counting {
     uint64_t nfound;
     number_set hidden; /* containers that no program can say */
     number_set seen;   /* of those that are found, those that have the attribute */
+    bool all;          /* every one that has the attribute is found, by counting it */
     bool datasets;     /* some are found as well */
     bool several;      /* a container has several values */
     bool nomem;
@@ -77,7 +80,7 @@ note_found(sqlite3_stmt *row, void *user)
 static bool
 counts(counting *c, uint64_t container)
 {
-    if (!has(&c->found, container))
+    if (c->all ? has(&c->hidden, container) : !has(&c->found, container))
         return false;
     c->several |= has(&c->seen, container);
     c->nomem |= !add(&c->seen, container);
@@ -257,25 +260,53 @@ count_each(counting *c, const char *name, esdm_error *err)
 }
 
 static esdm_status
+count_name(counting *c, const char *const *names, size_t name, bool few, esdm_error *err)
+{
+    c->name = name;
+    if (c->seen.words != NULL)
+        memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
+    esdm_status status = few ? count_each(c, names[name], err) : count_indexed(c, names[name], err);
+    return status == ESDM_OK && c->more ? count_pending(c, names[name], err) : status;
+}
+
+/* Counts the values of the attribute that all are to have, which finds them. */
+static esdm_status
+find_by_counting(counting *c, const char *const *names, size_t name, esdm_error *err)
+{
+    esdm_status status = sqlite__find_keep_pending(c->link, err);
+    c->all = true;
+    if (status == ESDM_OK)
+        status = count_name(c, names, name, false, err);
+    c->all = false;
+    free(c->found.words);
+    c->found = c->seen;
+    c->seen = (number_set){0};
+    for (size_t i = 0; i < c->found.nwords; i++)
+        c->nfound += (uint64_t) __builtin_popcountll(c->found.words[i]);
+    return status;
+}
+
+static esdm_status
 count_all(counting *c, const esdm_meta_expression *expression, const char *const *names,
           size_t nnames, esdm_error *err)
 {
+    const char *asked = esdm__tree_attribute_of_all(expression);
+    size_t first = 0;
     int64_t all = 0;
+    while (first < nnames && (asked == NULL || strcmp(names[first], asked) != 0))
+        first++;
     esdm_status status = note_hidden(c, err);
     if (status == ESDM_OK)
         status = sqlite__query_number(c->link, "SELECT coalesce(max(container), 0) FROM container",
                                       &all, err);
     if (status == ESDM_OK)
-        status = sqlite__find_rows(c->link, expression, true, note_found, c, err);
+        status = first < nnames ? find_by_counting(c, names, first, err)
+                                : sqlite__find_rows(c->link, expression, true, note_found, c, err);
     bool few = c->nfound < (uint64_t) all / LOOK_COSTS;
     for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
          i++) {
-        c->name = i;
-        if (c->seen.words != NULL)
-            memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
-        status = few ? count_each(c, names[i], err) : count_indexed(c, names[i], err);
-        if (status == ESDM_OK && c->more)
-            status = count_pending(c, names[i], err);
+        if (i != first)
+            status = count_name(c, names, i, few, err);
     }
     if (status == ESDM_OK && c->nomem)
         status = esdm__error_nomem(err, c->found.nwords * sizeof *c->found.words, "a set");

@@ -69,8 +69,8 @@ load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_erro
 
 /* They stay for the next query, which has the same ones as long as nobody commits: entering them
  * takes longer than most questions. */
-static esdm_status
-keep_pending(sqlite__link *link, esdm_error *err)
+esdm_status
+sqlite__find_keep_pending(sqlite__link *link, esdm_error *err)
 {
     sqlite__kept kept = {.is_there = true};
     esdm_status status = sqlite__query_number(link, "PRAGMA data_version", &kept.version, err);
@@ -375,7 +375,7 @@ sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bo
     esdm_status status = sqlite__query_init(&q, expression, err);
     q.numbers = numbers;
     if (status == ESDM_OK)
-        status = keep_pending(link, err);
+        status = sqlite__find_keep_pending(link, err);
     if (status == ESDM_OK)
         status = look_for_datasets(link, &q, err);
     if (status == ESDM_OK)

@@ -134,6 +134,8 @@ typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
 esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression,
                               bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err);
 
+/** Fills temp.pending, as sqlite__find_rows() does. */
+esdm_status sqlite__find_keep_pending(sqlite__link *link, esdm_error *err);
 /** Ends the transaction. @param status of the query. */
 void sqlite__find_end(sqlite__link *link, esdm_status status);
 

@@ -111,6 +111,60 @@ check_place(const fixture *f, const model *m, const esdm_meta_view *view, const 
     clear_level(&got);
 }
 
+/* How many have a value of an attribute, of those that have another one. */
+static uint64_t
+expected_count(const model *m, size_t asked, size_t name, const char *value)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < CONTAINERS; i++) {
+        const char *own = words[name][m->word[i][name]];
+        bool in = m->there[i] && words[asked][m->word[i][asked]] != NULL;
+        count += in && own != NULL && strcmp(own, value) == 0;
+    }
+    return count;
+}
+
+typedef struct facets {
+    level of[LEVELS];
+} facets;
+
+static bool
+add_count(size_t name, const char *value, uint64_t containers, void *user)
+{
+    facets *all = user;
+    return add_value(value, containers, &all->of[name]);
+}
+
+/* Facets of the first attributes that views name, of all that have one of them. */
+static void
+check_facets_of(const fixture *f, const model *m, size_t asked, size_t nnames)
+{
+    const esdm_meta_condition c = {
+        .attribute = level_names[asked], .variable = "", .op = ESDM_META_GLOB, .text = "*"};
+    const esdm_meta_node node = {ESDM_META_HOLDS, 0, 1};
+    const esdm_meta_expression e = {&c, 1, &node, 1};
+    facets all = {0};
+    assert_ok(meta()->facets(f->store, &e, level_names, nnames, add_count, &all, &place_error));
+    for (size_t k = 0; k < LEVELS; k++) {
+        size_t values = 0;
+        for (size_t w = 0; w < 3 && k < nnames; w++)
+            values += expected_count(m, asked, k, words[k][w]) > 0;
+        assert_int_equal(all.of[k].count, values);
+        for (size_t i = 0; i < values; i++)
+            assert_int_equal(all.of[k].counts[i], expected_count(m, asked, k, all.of[k].values[i]));
+        clear_level(&all.of[k]);
+    }
+}
+
+static void
+check_facets(const fixture *f, const model *m)
+{
+    for (size_t asked = 0; asked < LEVELS && meta()->facets != NULL; asked++)
+        check_facets_of(f, m, asked, LEVELS);
+    if (meta()->facets != NULL)
+        check_facets_of(f, m, 0, 1); /* its own values alone */
+}
+
 static void
 put(const fixture *f, model *m, size_t i, esdm_meta_commit_kind kind, const char *keep_as)
 {
@@ -208,6 +262,7 @@ test_views__counts_follow_every_change(void **state)
             change(f, m);
         for (size_t v = 0; v < 2; v++)
             check_place(f, m, &both[v], NULL, 0);
+        check_facets(f, m);
         if (round == 8)
             assert_ok(meta()->view_set(f->store, both, 2, round % 2 == 0, &place_error));
     }
