@@ -104,22 +104,28 @@ make_exact_codes(field__job *job, field__map *map, field__volume *volume, bool *
 }
 
 /* How much finer than the bounds to begin: numbers that were rounded with finer steps before, so
- * that they keep a sum, keep their bits. */
+ * that they keep a sum, keep their bits. `count`: they were not rounded. */
 static size_t
-first_tightness(field__job *job, const double *tighter, size_t count)
+former_tightness(field__job *job, const double *tighter, size_t count)
 {
+    field__probes p;
     if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY))
-        return 0;
-    size_t found = count;
-    for (size_t i = 0; i < count && found == count; i++) {
+        return count;
+    field__take_probes(job, &p);
+    for (size_t i = 0; i < count; i++) {
         field__map map;
         job->tighter = tighter[i];
         field__map_choose(job, &map);
-        if (field__map_fits(job, &map))
-            found = i;
+        bool decimals = map.kind == FIELD__MAP_GRID && map.divisor > 1 && map.multiplier == 1;
+        bool fits = !decimals &&
+                    (map.kind == FIELD__MAP_GRID || map.kind == FIELD__MAP_LOG ||
+                     map.kind == FIELD__MAP_PIECES) &&
+                    field__grid_fits(&p, &map);
         field__map_clear(&map);
+        if (fits)
+            return i;
     }
-    return found < count ? found : 0;
+    return count;
 }
 
 /* Codes and their map; *ret_coder is NONE when there is no point to code. */
@@ -132,10 +138,12 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
     *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
     if (job->masked == job->block->elements)
         return ESDM_OK;
-    /* First as coarse as the bounds allow; finer where the sum asks for it. */
-    static const double tighter[] = {1, 0.9, 0.5};
+    /* First as coarse as the bounds allow; finer where the sum asks for it, of which mostly a
+     * little does: the errors of a few numbers that are nearly half-way are to be turned. */
+    static const double tighter[] = {1, 1 - 0x1p-9, 1 - 0x1p-6, 0.9, 0.5};
     const size_t count = sizeof tighter / sizeof tighter[0];
-    const size_t first = first_tightness(job, tighter, count);
+    const size_t former = former_tightness(job, tighter, count);
+    const size_t first = former < count ? former : 0;
     bool good = false;
     esdm_status st = ESDM_OK;
     for (size_t i = first; i < count && st == ESDM_OK && !good; i++) {
@@ -150,6 +158,8 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
         field__map_choose(job, map);
         st = map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, &good, err)
                                              : field__map_apply(job, map, volume, &good, err);
+        if (good && st == ESDM_OK && i == former && map->kind != FIELD__MAP_ORDERED)
+            field__sum_keep_again(job, map, volume);
         good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
     }
     if (st == ESDM_OK && !good) {

@@ -117,6 +117,9 @@ bool field__keeps_bound(const field__job *job, double value, double again);
 /** Sum of (decoded - original) over the points that are not masked. */
 double field__sum_of_errors(const field__job *job, const field__map *map,
                             const field__volume *volume);
+/** Of numbers that the map leaves as they are, but for a few that were kept exactly for their sum:
+ * keeps these so once more. */
+void field__sum_keep_again(field__job *job, const field__map *map, const field__volume *volume);
 /** Moves codes and masks a few points, until the sum is within its bound: false when it is not. */
 bool field__sum_keep(field__job *job, const field__map *map, const field__volume *volume);
 

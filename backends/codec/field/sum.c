@@ -129,6 +129,27 @@ keep_points(field__job *job, const field__map *map, const field__volume *volume,
     return sum;
 }
 
+void
+field__sum_keep_again(field__job *job, const field__map *map, const field__volume *volume)
+{
+    size_t n = job->block->elements;
+    size_t others = 0;
+    for (int pass = 0; pass < 2 && others <= EXACT; pass++) {
+        for (size_t i = 0; i < n && others <= EXACT; i++) {
+            double value, again;
+            if (job->mask[i])
+                continue;
+            field__load(job->kind, job->raw, i, 1, &value);
+            field__map_values(map, (const int64_t[]){code_at(map, volume, i)}, 1, &again);
+            others += pass == 0 && again != value;
+            if (pass == 1 && again != value) {
+                job->mask[i] = 1;
+                job->masked++;
+            }
+        }
+    }
+}
+
 bool
 field__sum_keep(field__job *job, const field__map *map, const field__volume *volume)
 {

@@ -48,7 +48,7 @@ class Part:
             values = values.take(range(begin, begin + keep), axis=axis)
             shape[axis], axis = keep, axis + 1
         self.name, self.fill = field.name, field.raw.block.fill
-        self.set(numpy.ascontiguousarray(values, numpy.float32))
+        self.set(numpy.array(values, numpy.float32, order="C"))  # its own: those of the field go with it
 
     def set(self, values):
         self.values, self.shape = values, values.shape
