@@ -31,6 +31,8 @@ def make(path, first, **attributes):
         ts = d.createVariable("ts", "f8", ("time", "lat", "lon"), chunksizes=(2, LATS, LONS))
         ts.units = "K"
         ts.note = HOSTILE
+        ts.limits = np.array([1e20, 0.1, 273.15], "f4")
+        ts.long_name = "Surface temperature"
         d["time"][:] = first + 24 * np.arange(TIMES)
         ts[:] = value(*np.indices((TIMES, LATS, LONS)))
         d.setncatts(attributes)
@@ -50,6 +52,7 @@ def links(page):
 
 def search_and_counts(page):
     page.wait("document.querySelectorAll('#list a').length == 3")
+    expect(page.js("!$('hint').hidden && $('container').hidden"), "nothing says what to do first")
     page.js("$('search').value = 'b.nc'; $('search').oninput()")
     page.wait("document.querySelectorAll('#list a').length == 1")
     page.js("$('search').value = ''; $('search').oninput(); $('facets').open = true")
@@ -69,6 +72,9 @@ def search_and_counts(page):
 def picture(page, site):
     page.js("location.hash = '#in%2Fa.nc/%2Fts'")
     page.wait("document.body.dataset.drawn == '/ts' && $('name').textContent == 'in/a.nc'")
+    expect(page.js("$('caption').textContent") == "/ts Surface temperature [K]", page.js("$('caption').textContent"))
+    expect("ts:limits = 1e+20, 0.1, 273.15 ;" in page.js("$('structure').textContent"), page.js("$('structure').textContent.match(/ts:limits[^;]*/)[0]"))
+    expect(abs(page.js("$('bar').height - $('map').clientHeight")) <= 2, "the bar is not as high as the map")
     expect("2000-02-28 12:00" in page.js("$('sliders').textContent"), page.js("$('sliders').textContent"))
     page.js("{ const s = document.querySelector('#sliders input'); s.value = 2; s.oninput(); }")
     page.wait("$('sliders').textContent.includes('3 of 6: 2000-03-02 12:00')")  # the calendar has no 29th
@@ -80,7 +86,8 @@ def picture(page, site):
     page.wait("!$('series').hidden")
     told = page.js("$('value').textContent")
     number, where = told.split(" at ")
-    expect(abs(float(number) - value(2, 4, 7)) <= 0.011 and "lat = -45 degrees_north, lon = 75 degrees_east" in where, told)
+    number, units = number.split()
+    expect(abs(float(number) - value(2, 4, 7)) <= 0.011 and units == "K" and "lat = -45 degrees_north, lon = 75 degrees_east" in where, told)
     shown = page.call("Page.captureScreenshot")["data"]
     site.file("page.png.base64").write_text(shown)
     expect(len(shown) > 10000, "nothing is seen")

@@ -4,12 +4,22 @@
 
 // ---- a container, as ncdump shows it
 
+// With no more digits than tell it from its neighbours: 1e+20 and not 100000002004087730000.
+function float32Text(value) {
+  for (let digits = 6; digits < 9; digits++) {
+    const told = Number(value.toPrecision(digits));
+    if (Math.fround(told) === Math.fround(value)) return told >= 1e15 || told <= -1e15 ? told.toExponential() : String(told);
+  }
+  return String(value);
+}
+
 function attributeText(a) {
   const values = a.values;
   if (values === undefined) return `… (${a.count} of type ${a.type})`;
   if (typeof values === "string") return JSON.stringify(values);
   const more = a.count > values.length ? ", …" : "";
-  return values.map(v => typeof v === "string" && a.type === "string" ? JSON.stringify(v) : String(v)).join(", ") + more;
+  const write = v => typeof v === "string" ? (a.type === "string" ? JSON.stringify(v) : v) : a.type === "float32" && Number.isFinite(v) ? float32Text(v) : String(v);
+  return values.map(write).join(", ") + more;
 }
 
 function showGroup(group, indent, container, parent) {
@@ -64,6 +74,7 @@ async function showContainer(name, path, snapshot) {
   const container = await ask(`/api/container/${encodeName(name)}${snapshot ? `?snapshot=${snapshot}` : ""}`);
   await showSnapshots(container, path);
   $("container").hidden = false;
+  $("hint").hidden = true;
   $("picture").hidden = $("storage").hidden = true;
   $("name").textContent = container.name;
   const file = make("a", "as a NetCDF file", $("facts"));
@@ -80,8 +91,10 @@ async function showContainer(name, path, snapshot) {
 
 async function showPicture(container, variable) {
   const picture = new Picture(container, variable, await coordinatesOf(container, variable));
-  const units = variable.attributes.find(a => a.name === "units");
-  $("caption").textContent = `${variable.path}${units ? ` [${units.values}]` : ""}`;
+  const said = name => { const found = variable.attributes.find(a => a.name === name); return typeof found?.values === "string" ? found.values : ""; };
+  picture.units = said("units");
+  $("caption").textContent = [variable.path, said("long_name") || said("standard_name"), picture.units && `[${picture.units}]`].filter(Boolean).join(" ");
+  $("value").textContent = "Click into the picture for the series at a point.";
   $("sliders").replaceChildren();
   $("series").hidden = true;
   variable.dimensions.slice(0, -2).forEach((d, i) => {
@@ -114,7 +127,7 @@ const follow = guard(async () => {
   const [name, path] = location.hash.slice(1).split("/").map(decodeURIComponent);
   if (name.startsWith("@")) await showPlace(name.slice(1));
   else if (name) await showContainer(name, path);
-  else { $("container").hidden = true; await search(); }
+  else { $("container").hidden = true; $("hint").hidden = false; await search(); }
 });
 
 let waiting;

@@ -131,7 +131,9 @@ class Picture {
   }
 
   bar(low, high) {
-    const canvas = document.getElementById("bar"), context = canvas.getContext("2d"), height = canvas.height - 20;
+    const canvas = document.getElementById("bar"), context = canvas.getContext("2d");
+    canvas.height = Math.max(160, document.getElementById("map").clientHeight + 2); // as high as the map
+    const height = canvas.height - 20;
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.fillStyle = getComputedStyle(document.body).color;
     context.font = "12px sans-serif";
@@ -161,7 +163,8 @@ class Picture {
       const found = this.coordinates[d.name];
       return `${d.name} = ${found ? found.write(found.values[at[i]]) : at[i]}`;
     });
-    document.getElementById("value").textContent = `${short(this.values[r * this.columns + c])} at ${where.join(", ")}`;
+    const told = short(this.values[r * this.columns + c]);
+    document.getElementById("value").textContent = `${told}${this.units && told !== "none" ? ` ${this.units}` : ""} at ${where.join(", ")}`;
     const canvas = document.getElementById("series");
     canvas.hidden = this.rank < 3;
     if (this.rank < 3) return;
@@ -173,20 +176,24 @@ class Picture {
   }
 
   line(canvas, values) {
-    const context = canvas.getContext("2d"), left = 60, bottom = canvas.height - 22, top = 10;
+    const context = canvas.getContext("2d"), left = 60, bottom = canvas.height - 22, top = 10, gap = 6;
     const real = values.filter(Number.isFinite), low = Math.min(...real), high = Math.max(...real);
     const x = i => left + (canvas.width - left - 10) * (values.length > 1 ? i / (values.length - 1) : 0.5);
-    const y = v => high > low ? bottom - (bottom - top) * (v - low) / (high - low) : (top + bottom) / 2;
+    const y = v => high > low ? bottom - gap - (bottom - top - 2 * gap) * (v - low) / (high - low) : (top + bottom) / 2;
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.fillStyle = context.strokeStyle = getComputedStyle(document.body).color;
     context.font = "12px sans-serif";
-    context.fillText(short(high), 0, top + 8);
-    context.fillText(short(low), 0, bottom);
+    context.fillText(short(high), 0, top + gap + 4);
+    context.fillText(short(low), 0, bottom - gap + 4);
+    if (this.units) context.fillText(this.units, 0, (top + bottom) / 2 + 4, left - 4);
     const first = this.variable.dimensions[0], along = this.coordinates[first.name];
     const begin = along ? along.write(along.values[0]) : "", end = along ? along.write(along.values[along.values.length - 1]) : "";
     context.fillText(`${first.name} ${begin}`, left, canvas.height - 6);
     context.fillText(end, canvas.width - 10 - context.measureText(end).width, canvas.height - 6);
+    context.globalAlpha = 0.4;
     context.strokeRect(left, top, canvas.width - left - 10, bottom - top);
+    context.globalAlpha = 1;
+    context.lineWidth = 1.5;
     context.strokeStyle = "#1769aa";
     context.beginPath();
     let open = false;
