@@ -336,6 +336,15 @@ function(esdm_plugin_kit)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
+# Where zsh looks for completion: Debian's knows no site-functions below /usr.
+function(esdm_zsh_folder ret)
+  set(folder site-functions)
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND EXISTS /etc/debian_version)
+    set(folder vendor-completions)
+  endif()
+  set(${ret} ${CMAKE_INSTALL_DATADIR}/zsh/${folder} PARENT_SCOPE)
+endfunction()
+
 function(esdm_install_package)
   esdm_package_folders()
   esdm_plugin_kit()
@@ -357,8 +366,8 @@ function(esdm_install_package)
   install(FILES ${PROJECT_BINARY_DIR}/esdm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
   install(FILES tools/completion/esdm.bash tools/completion/esdm.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm/completion COMPONENT tools)
-  install(FILES tools/completion/_esdm_operands DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
-    COMPONENT tools)
+  esdm_zsh_folder(zsh)
+  install(FILES tools/completion/_esdm_operands DESTINATION ${zsh} COMPONENT tools)
   install(DIRECTORY schemas site-config DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm COMPONENT tools)
 endfunction()
 
@@ -372,7 +381,8 @@ function(esdm_completion target name)
   add_custom_target(completion-${name} ALL DEPENDS ${outputs})
   install(FILES ${folder}/bash/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     COMPONENT tools)
-  install(FILES ${folder}/zsh/_${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT tools)
+  esdm_zsh_folder(zsh)
+  install(FILES ${folder}/zsh/_${name} DESTINATION ${zsh} COMPONENT tools)
   install(FILES ${folder}/fish/${name}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
     COMPONENT tools)
 endfunction()

@@ -15,7 +15,13 @@ for name in libesdm0 libesdm-dev esdm python3-esdm; do
     dpkg-deb -x "$package" root || fail "$package"
 done
 dpkg-deb -f packages/libesdm0_*.deb Depends | grep -q 'libjansson4.*libzstd1' || fail "libesdm0 depends on nothing"
+dpkg-deb -f packages/libesdm0_*.deb Depends | grep -q 'libudunits2-0' || fail "libesdm0 does not ask for units"
 dpkg-deb -f packages/esdm_*.deb Depends | grep -q '^libesdm0 (= ' || fail "esdm depends on no libesdm0"
+
+# Where Debian's zsh looks.
+for file in _esdm _esdm-ls _esdm_operands; do
+    [ -s "root/usr/share/zsh/vendor-completions/$file" ] || fail "zsh will not find $file"
+done
 
 PATH=$PWD/root/usr/bin:$PATH
 esdm-pattern --shape 4x8x8 esdm://packages/x.nc >pattern.log 2>&1 || fail "$(cat pattern.log)"
