@@ -45,6 +45,10 @@ FAULTS = [
     ("two-appenders", "4a1b5e7", [
         ("src/io/commit/overlap.c", "pages[i].apart = axis_behind(", "pages[i].apart = false && axis_behind(")],
      LIBRARY, "netcdf.clients.appending", ("test_netcdf4__second_appender_is_told",), 1),
+    ("renames-over-anything", "9c56ed44", [
+        ("src/api/seen.c", "    if (seen->uuid[0] == '\\0' || session->site->last_wins || strcmp(from, to) == 0)",
+         "    if (seen->uuid[0] == '\\0' || strcmp(from, to) != 0)")],
+     LIBRARY, "netcdf.clients.appending", ("test_nco__copies_changes_and_renames", "test_nco__over_what_it_has_read"), 1),
     ("a-run-beside-the-run", "78d0273", [
         ("netcdf-plugin/router/path.c", "switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {",
          "switch (folder ? ESDMNC_LIVING_UNKNOWN : esdmnc__living_stub(folder, container, where, sizeof(where))) {")],
@@ -251,6 +255,8 @@ PROMISES = [
     ("two appenders lose no record",
      ["integration.appenders", "netcdf.clients.appending", "integration.postgres: "
       "test_postgres__appenders_of_the_same_records_are_told"], ["two-appenders"]),
+    ("nor do two that copy, change and rename",
+     ["netcdf.clients.appending", "conformance.meta"], ["renames-over-anything"]),
     ("a second run in a routed folder replaces the first one",
      ["netcdf.clients.routes: test_a_second_run_replaces_the_first_one "
       "test_a_second_run_by_programs_that_rename__replaces_the_first_one"],

@@ -39,6 +39,7 @@ commit(esdmnc_file *file, const char *what)
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
     esdmnc_recipe_note_file("write", file);
+    esdmnc_seen_note(file);
     if (first)
         esdmnc_replaced_note(file);
     tell_settled(file);
@@ -473,6 +474,8 @@ esdmnc_close(esdmnc_id id, void *memory)
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */
     warn_of_writes(file);
+    if (file->writable)
+        esdmnc_seen_hand_on(file);
     dispose(id, file);
     return NC_NOERR;
 }

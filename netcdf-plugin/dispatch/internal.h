@@ -224,6 +224,21 @@ void esdmnc_files_ending(const char *reason, bool by_signal);
 /** Takes a file over that is closed, if it is not to be committed now. @param key what
  *  esdmnc_python_closing() gave. */
 bool esdmnc_postpone(esdmnc_file *file, int key);
+/* What this process has read, before it replaces it (seen.c). */
+
+/** At opening a container that is there, and after each commit. */
+void esdmnc_seen_note(const esdmnc_file *file);
+/** The process itself removes or replaces what has the name. */
+void esdmnc_seen_forget(const char *name);
+/** @param uuid room for 33 bytes. @return false: it has read nothing of this name. */
+bool esdmnc_seen_find(const char *name, char *uuid, uint64_t *ret_snapshot);
+/** After a commit of what another process may rename: notes for that one what this one has read. */
+void esdmnc_seen_hand_on(const esdmnc_file *file);
+/** In a forked child. */
+void esdmnc_seen_forked(void);
+/** Whether NCO will rename what has this name. */
+bool esdmnc_name_is_temporary(const char *container);
+
 /** Commits what was postponed under a key, all of it when that is negative, or drops it and says
  * why on stderr. */
 void esdmnc_postponed_settle(int key, bool complete, const char *reason);

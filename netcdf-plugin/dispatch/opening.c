@@ -87,6 +87,8 @@ finish_opening(esdmnc_file *file)
         esdmnc_file_settle_stored(file);
         rc = esdmnc_chunks_room(file);
     }
+    if (!file->is_new && !file->shared)
+        esdmnc_seen_note(file);
     if (file->writable && !file->is_new)
         esdm_container_mark(file->container);
     rc = esdmnc_agree(file, rc);

@@ -30,6 +30,7 @@ after_fork_in_child(void)
     pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&session_lock, &unlocked, sizeof session_lock);
     esdmnc_files_forked();
+    esdmnc_seen_forked();
 }
 
 static void
@@ -179,8 +180,8 @@ normalise(const char *container, char *name)
 }
 
 /* What NCO writes before it renames it, "out.nc.pid123.ncks.tmp": nobody will want it back. */
-static bool
-is_temporary(const char *container)
+bool
+esdmnc_name_is_temporary(const char *container)
 {
     const char *pid = strstr(container, ".pid");
     size_t bytes = strlen(container);
@@ -202,15 +203,31 @@ esdmnc_delete(const char *container)
     esdmnc_recipe_note("remove", container, "");
     esdmnc_parked_drop();
     bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
-    esdm_status st = is_temporary(container) ? esdm_container_erase(session, container, &err)
-                                             : esdm_container_remove(session, container, &err);
+    if (normalise(container, name) == NC_NOERR)
+        esdmnc_seen_forget(name);
+    esdm_status st = esdmnc_name_is_temporary(container)
+                         ? esdm_container_erase(session, container, &err)
+                         : esdm_container_remove(session, container, &err);
     if (st == ESDM_OK || (dropped && st == ESDM_ENOENT))
         return NC_NOERR;
     return esdmnc_error(&err, "remove", container);
 }
 
-int
-esdmnc_rename(const char *from, const char *to)
+/* @param replaces false: only tells whether it would be refused. */
+static esdm_status
+move_seen(esdm_session *session, const char *from, const char *to, bool replaces, esdm_error *err)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    char uuid[33];
+    uint64_t snapshot = 0;
+    bool seen = normalise(to, name) == NC_NOERR && esdmnc_seen_find(name, uuid, &snapshot);
+    if (!replaces)
+        return esdm_container_check_seen(session, from, to, seen ? uuid : NULL, snapshot, err);
+    return esdm_container_move_seen(session, from, to, seen ? uuid : NULL, snapshot, err);
+}
+
+static int
+rename_or_ask(const char *from, const char *to, bool replaces)
 {
     esdm_session *session;
     esdm_error err;
@@ -224,12 +241,34 @@ esdmnc_rename(const char *from, const char *to)
     esdmnc_parked_drop();
     if (normalise(from, name) == NC_NOERR)
         esdmnc_postponed_commit(name);
-    if (normalise(to, name) == NC_NOERR)
+    if (replaces && normalise(to, name) == NC_NOERR)
         (void) esdmnc_postponed_drop(name);
-    if (esdm_container_move(session, from, to, true, &err) != ESDM_OK)
+    esdm_status status = move_seen(session, from, to, replaces, &err);
+    if (status == ESDM_ECONFLICT) {
+        (void) esdmnc_error_loud(&err, "rename", from);
+        return ESTALE;
+    }
+    if (status != ESDM_OK)
         return esdmnc_error(&err, "rename", from);
+    if (!replaces)
+        return NC_NOERR;
+    esdmnc_seen_forget(from);
+    esdmnc_seen_forget(to);
     esdmnc_recipe_note("rename", from, to);
     return NC_NOERR;
+}
+
+int
+esdmnc_rename(const char *from, const char *to)
+{
+    return rename_or_ask(from, to, true);
+}
+
+int
+esdmnc_may_rename(const char *from, const char *to)
+{
+    int rc = rename_or_ask(from, to, false);
+    return rc == ESTALE ? rc : NC_NOERR;
 }
 
 /* FNV-1a: an inode number needs to be stable and to differ, no more. */

@@ -114,8 +114,13 @@ ESDMNC_EXPORT int esdmnc_format(const char *container);
 /** Whether a committed container lies below `folder/`: 1 or 0. */
 ESDMNC_EXPORT int esdmnc_is_folder(const char *folder);
 
-/** rename(2): an existing `to` is replaced. NC_NOERR, ENOENT, NC_EPERM, … */
+/** rename(2): an existing `to` is replaced. NC_NOERR, ENOENT, NC_EPERM, … ESTALE, which is told on
+ *  stderr: it was changed or replaced by others since this process, or the one that wrote `from`,
+ *  has read it. */
 ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
+/** Whether the rename would be refused for that, as far as is known before: ESTALE, else NC_NOERR.
+ */
+ESDMNC_EXPORT int esdmnc_may_rename(const char *from, const char *to);
 
 /** The number that was given to the container when its stub was made; 0: none is known. The ncid is
  *  open. */

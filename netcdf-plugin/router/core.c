@@ -60,6 +60,7 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_format", &ret->format},
                   {"esdmnc_is_folder", &ret->is_folder},
                   {"esdmnc_rename", &ret->rename},
+                  {"esdmnc_may_rename", &ret->may_rename},
                   {"esdmnc_stub_number", &ret->stub_number},
                   {"esdmnc_route", &ret->route},
                   {"esdmnc_values_size", &ret->values_size},

@@ -134,6 +134,7 @@ typedef struct esdmnc__core {
     int (*format)(const char *container);
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
+    int (*may_rename)(const char *from, const char *to);
     uint64_t (*stub_number)(int instance, int ncid);
     const char *(*route)(size_t index);
     int (*values_size)(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed);
@@ -290,15 +291,20 @@ void esdmnc__living_forked(void);
 
 typedef struct esdmnc__move {
     bool active;
-    bool replaces; /**< a stub at the target, and its container with it */
-    bool at_home;  /**< the stub is where its container got its name */
+    bool replaces;   /**< a stub at the target, and its container with it */
+    bool at_home;    /**< the stub is where its container got its name */
+    uint64_t number; /**< of the stub at the target */
     char wanted[ESDMNC_NAME_MAX + 1];
     char folder[PATH_MAX]; /**< that routes the target */
 } esdmnc__move;
-/** Before a rename of real files; either may be NULL. */
-void esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret);
-/** After it succeeded. Keeps errno. */
-void esdmnc__move_end(const char *to, esdmnc__move *move);
+/** Before a rename of real files; either may be NULL. Keeps errno. @return an errno: the container
+ *  may not take the place of the other one, which was changed since it was read. */
+int esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret);
+/** After it succeeded. Keeps errno. @return an errno, as above: the rename has to be taken back,
+ *  and then esdmnc__move_undo() called. */
+int esdmnc__move_end(const char *to, esdmnc__move *move);
+/** Puts back what stood at the target. Keeps errno. */
+void esdmnc__move_undo(const char *to, const esdmnc__move *move);
 
 /* ---- stub files (stub.c) -------------------------------------------------------------------- */
 

@@ -144,15 +144,19 @@ rename_is_mangled(const char **from, const char **to)
     return *from || *to;
 }
 
-/** A rename of real files; in a routed folder the container of a stub follows. */
-#define REAL_RENAME(from, to, call)                                                                \
+/** A rename of real files; in a routed folder the container of a stub follows. What others have
+ *  changed meanwhile stays: then the rename fails, or is taken back. */
+#define REAL_RENAME(from, to, call, back)                                                          \
     ({                                                                                             \
         esdmnc__move move_;                                                                        \
         const char *to_ = (to);                                                                    \
-        esdmnc__move_begin((from), to_, &move_);                                                   \
-        int result_ = (call);                                                                      \
-        if (result_ == 0) {                                                                        \
-            esdmnc__move_end(to_, &move_);                                                         \
+        int refused_ = esdmnc__move_begin((from), to_, &move_);                                    \
+        int result_ = refused_ != 0 ? shim_return(refused_) : (call);                              \
+        if (result_ == 0 && (refused_ = esdmnc__move_end(to_, &move_)) != 0) {                     \
+            if ((back) == 0) {                                                                     \
+                esdmnc__move_undo(to_, &move_);                                                    \
+            }                                                                                      \
+            result_ = shim_return(refused_);                                                       \
         }                                                                                          \
         result_;                                                                                   \
     })
@@ -163,7 +167,8 @@ rename(const char *from, const char *to)
     const char *a = from;
     const char *b = to;
     if (!rename_is_ours(AT_FDCWD, &a, AT_FDCWD, &b)) {
-        int result = REAL_RENAME(from, to, SHIM_REAL(rename)(from, to));
+        int result =
+            REAL_RENAME(from, to, SHIM_REAL(rename)(from, to), SHIM_REAL(rename)(to, from));
         a = from;
         b = to;
         if (result == 0 || !rename_is_mangled(&a, &b)) {
@@ -180,7 +185,8 @@ renameat(int from_dir, const char *from, int to_dir, const char *to)
     const char *b = to;
     if (!rename_is_ours(from_dir, &a, to_dir, &b)) {
         int result = REAL_RENAME(from_dir == AT_FDCWD ? from : NULL, to_dir == AT_FDCWD ? to : NULL,
-                                 SHIM_REAL(renameat)(from_dir, from, to_dir, to));
+                                 SHIM_REAL(renameat)(from_dir, from, to_dir, to),
+                                 SHIM_REAL(rename)(to, from));
         a = from;
         b = to;
         if (result == 0 || !rename_is_mangled(&a, &b)) {
@@ -197,7 +203,8 @@ renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned i
     const char *b = to;
     if (!rename_is_ours(from_dir, &a, to_dir, &b)) {
         int result = REAL_RENAME(from_dir == AT_FDCWD ? from : NULL, to_dir == AT_FDCWD ? to : NULL,
-                                 SHIM_REAL(renameat2)(from_dir, from, to_dir, to, flags));
+                                 SHIM_REAL(renameat2)(from_dir, from, to_dir, to, flags),
+                                 SHIM_REAL(rename)(to, from));
         a = from;
         b = to;
         if (result == 0 || !rename_is_mangled(&a, &b)) {

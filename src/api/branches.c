@@ -11,6 +11,7 @@
 #include "api/catalogue.h"
 #include "api/line_tags.h"
 #include "api/lines.h"
+#include "api/seen.h"
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/buffer.h"
@@ -44,16 +45,6 @@ esdm__branch_full_name(const char *base, const char *branch, char full[ESDM_CONT
     return esdm__name_normalise(text, full, err);
 }
 
-/* Whether it is a file that NCO writes before it renames it: "NAME.pidNUMBER.PROGRAM.tmp". */
-static bool
-is_of_nco(const char *branch)
-{
-    const char *at = strstr(branch, ".pid");
-    size_t bytes = strlen(branch);
-    return at != NULL && at[4] >= '0' && at[4] <= '9' && bytes > 4 &&
-           strcmp(branch + bytes - 4, ".tmp") == 0;
-}
-
 static esdm_status
 refuse_nco(const char *normal, esdm_status status, esdm_error *err)
 {
@@ -73,7 +64,7 @@ esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *e
     if (branch == NULL)
         return ESDM_OK;
     esdm_status status = session->meta->container_find(session->store, normal, &record, &why);
-    if (status == ESDM_ENOENT && is_of_nco(branch))
+    if (status == ESDM_ENOENT && esdm__name_is_intermediate(branch))
         return refuse_nco(normal, ESDM_ENOENT, err);
     if (status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT,
@@ -92,7 +83,7 @@ esdm__branch_check_move(const char *from, const char *to, esdm_error *err)
     const char *new = esdm__name_branch(to, NULL);
     if (new == NULL || (old != NULL && strcmp(old, new) == 0))
         return ESDM_OK;
-    if (is_of_nco(new))
+    if (esdm__name_is_intermediate(new))
         return refuse_nco(to, ESDM_EINVAL, err);
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' is the name of a branch, which '%s' is not: esdm-branch makes one",
@@ -442,7 +433,7 @@ follow_one(esdm_session *session, const char *name, const char *from, const char
     const char *branch = esdm__name_branch(name, NULL);
     esdm_status status = esdm__branch_full_name(to, branch, full, err);
     if (status == ESDM_OK)
-        status = esdm__named_move(session, name, full, false, NULL, &replaced, err);
+        status = esdm__named_move(session, name, full, false, NULL, NULL, &replaced, err);
     return status == ESDM_OK
                ? status
                : esdm__error_prefix(err, status,

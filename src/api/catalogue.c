@@ -8,6 +8,7 @@
 #include "api/lines.h"
 #include "api/moment.h"
 #include "api/seal.h"
+#include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/read/coarse.h"
@@ -151,7 +152,7 @@ esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *e
         (void) session->meta->container_find(session->store, normal, &record, &ignored);
     const char *former = esdm__former_name(session, normal, true, stored);
     if (former != NULL)
-        status = esdm__named_move(session, normal, former, false, NULL, &removed, err);
+        status = esdm__named_move(session, normal, former, false, NULL, NULL, &removed, err);
     else
         status = esdm__named_remove(session, normal, &removed, err);
     if (status == ESDM_OK) {
@@ -170,9 +171,10 @@ esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
     return esdm__remove(session, name, false, err);
 }
 
-esdm_status
-esdm_container_move(esdm_session *session, const char *from, const char *to, bool replace,
-                    esdm_error *err)
+/* @param seen NULL: whatever `to` is. @param dry only tells whether it would be refused. */
+static esdm_status
+move(esdm_session *session, const char *from, const char *to, bool replace, esdm__seen *seen,
+     bool dry, esdm_error *err)
 {
     char normal_from[ESDM_CONTAINER_NAME_MAX + 1];
     char normal_to[ESDM_CONTAINER_NAME_MAX + 1];
@@ -198,10 +200,23 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__branch_check_move(normal_from, normal_to, err);
     if (status == ESDM_OK)
         status = esdm__moment_check_new(session, normal_to, err);
+    esdm_meta_seen expected;
+    bool expects = false;
+    if (status == ESDM_OK && seen != NULL) {
+        esdm__seen_find(session, normal_from, normal_to, seen);
+        status = esdm__seen_check(session, normal_from, normal_to, seen, &expected, &expects, err);
+    }
+    if (dry)
+        return status;
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
-        status = esdm__named_move(
-            session, normal_from, normal_to, replace,
-            replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
+        status =
+            esdm__named_move(session, normal_from, normal_to, replace,
+                             replace ? esdm__former_name(session, normal_to, false, stored) : NULL,
+                             expects ? &expected : NULL, &replaced, err);
+    if (status == ESDM_ECONFLICT && expects) /* others came in between: it says what they did */
+        (void) !esdm__seen_check(session, normal_from, normal_to, seen, &expected, &expects, err);
+    if (status == ESDM_OK && seen != NULL && esdm__name_is_intermediate(normal_from))
+        esdm__seen_forget(session, normal_to);
     bool rejoined = false;
     esdm_error why = {0};
     if (status == ESDM_ENOENT && strcmp(normal_from, normal_to) != 0) {
@@ -216,6 +231,39 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__branches_follow(session, normal_from, normal_to, err);
     return status;
+}
+
+esdm_status
+esdm_container_move(esdm_session *session, const char *from, const char *to, bool replace,
+                    esdm_error *err)
+{
+    return move(session, from, to, replace, NULL, false, err);
+}
+
+static esdm_status
+move_seen(esdm_session *session, const char *from, const char *to, const char *uuid,
+          uint64_t snapshot, bool dry, esdm_error *err)
+{
+    esdm__seen seen = {.snapshot = snapshot};
+    if (uuid != NULL && strspn(uuid, "0123456789abcdef") != sizeof seen.uuid - 1)
+        return esdm__error_set(err, ESDM_EINVAL, "'%.40s' is no uuid of a container", uuid);
+    if (uuid != NULL)
+        memcpy(seen.uuid, uuid, sizeof seen.uuid);
+    return move(session, from, to, true, &seen, dry, err);
+}
+
+esdm_status
+esdm_container_move_seen(esdm_session *session, const char *from, const char *to, const char *uuid,
+                         uint64_t snapshot, esdm_error *err)
+{
+    return move_seen(session, from, to, uuid, snapshot, false, err);
+}
+
+esdm_status
+esdm_container_check_seen(esdm_session *session, const char *from, const char *to, const char *uuid,
+                          uint64_t snapshot, esdm_error *err)
+{
+    return move_seen(session, from, to, uuid, snapshot, true, err);
 }
 
 typedef struct snapshot_visitor {

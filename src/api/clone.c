@@ -8,6 +8,7 @@
 #include "api/catalogue.h"
 #include "api/moment.h"
 #include "api/seal.h"
+#include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/commit/clone.h"
@@ -83,6 +84,9 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
                                      source_name, source->name);
         if (status == ESDM_OK)
             status = esdm__io_clone(source, target_name, replace, err);
+        if (status == ESDM_OK && esdm__name_is_intermediate(target_name))
+            status = esdm__seen_note(session, target_name, source_name, esdm_container_uuid(source),
+                                     source->snapshot, err);
         esdm_container_discard(source);
         if (status != ESDM_ECONFLICT)
             break;

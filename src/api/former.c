@@ -120,7 +120,7 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
     uint64_t replaced = 0;
     status = esdm__named_move(session, s.stored, target, replace,
                               replace ? esdm__former_name(session, target, false, stored) : NULL,
-                              &replaced, &why);
+                              NULL, &replaced, &why);
     if (status == ESDM_ENOENT) /* it was freed meanwhile */
         return no_former(&s, err);
     if (status != ESDM_OK && err != NULL)

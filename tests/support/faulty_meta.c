@@ -237,6 +237,16 @@ faulty_container_move(void *store, const char *from, const char *to, bool replac
                : status;
 }
 
+static esdm_status
+faulty_container_move_seen(void *store, const char *from, const char *to, const char *keep_as,
+                           const esdm_meta_seen *seen, uint64_t *ret_replaced, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_NAME_MOVE, err);
+    return status == ESDM_OK
+               ? inner.container_move_seen(store, from, to, keep_as, seen, ret_replaced, err)
+               : status;
+}
+
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
 const esdm_plugin *
@@ -257,5 +267,6 @@ esdm_plugin_entry(void)
     plugin.record_list = faulty_record_list;
     plugin.container_remove = faulty_container_remove;
     plugin.container_move = faulty_container_move;
+    plugin.container_move_seen = faulty_container_move_seen;
     return &plugin.base;
 }

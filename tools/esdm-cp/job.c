@@ -318,10 +318,29 @@ look_at_target(const copy *c, bool *ret_skip)
                           target);
 }
 
+/* NCO copies so what it appends to, and has the copy renamed to the source: which must not have
+ * changed by then. */
+static esdm_status
+note_source(const copy *c)
+{
+    const char *target = c->job->target;
+    const char *mark = strstr(target, ".pid");
+    if (!c->job->from_container || c->source.container == NULL || mark == NULL ||
+        !g_str_has_suffix(mark, ".tmp"))
+        return ESDM_OK;
+    return esdm_container_note_seen(c->session, c->target.name,
+                                    esdm_container_name(c->source.container),
+                                    esdm_container_uuid(c->source.container),
+                                    esdm_container_snapshot(c->source.container), c->err);
+}
+
 static esdm_status
 publish(copy *c)
 {
     const char *target = c->job->target;
+    esdm_status status = c->target.is_container ? note_source(c) : ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
     if (c->target.is_container)
         return esdm_container_move(c->session, c->target.name, target, c->replace, c->err);
     if (cp_zarr_format(c->job) != 0)

@@ -8,17 +8,21 @@
 #include "postgres.h"
 
 /* Runs a change whose parameters are complete, and clears them. Its result is one number.
- * @param keep_as the name that the container `name` gets before; NULL: none. */
+ * @param keep_as the name that the container `name` gets before; NULL: none. @param seen what the
+ * container `name` must be then; NULL: anything. */
 static esdm_status
 run_change(postgres__store *store, postgres__statement id, postgres__params *params,
-           const char *name, const char *keep_as, uint64_t *ret_number, esdm_error *err)
+           const char *name, const char *keep_as, const esdm_meta_seen *seen, uint64_t *ret_number,
+           esdm_error *err)
 {
-    postgres__transaction all = {.id = id, .params = params, .name = name, .keep_as = keep_as};
+    postgres__transaction all = {
+        .id = id, .params = params, .name = name, .keep_as = keep_as, .seen = seen};
     esdm_status status = postgres__enter_write(store, err);
     if (status == ESDM_OK) {
         postgres__pins_sink(store);
-        status = keep_as != NULL ? postgres__transact(store, &all, err)
-                                 : postgres__run(store, id, params, &all.result, err);
+        status = keep_as != NULL || seen != NULL
+                     ? postgres__transact(store, &all, err)
+                     : postgres__run(store, id, params, &all.result, err);
         postgres__leave(store);
     }
     if (status == ESDM_OK && all.kept != 0)
@@ -41,12 +45,13 @@ postgres__container_remove(void *self, const char *name, uint64_t *ret_container
     char token[ESDM_META_UUID_BYTES];
     postgres__put_token(&params, token);
     postgres__put_string(&params, name);
-    return run_change(self, POSTGRES__CONTAINER_REMOVE, &params, NULL, NULL, ret_container, err);
+    return run_change(self, POSTGRES__CONTAINER_REMOVE, &params, NULL, NULL, NULL, ret_container,
+                      err);
 }
 
-esdm_status
-postgres__container_move(void *self, const char *from, const char *to, bool replace,
-                         const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+static esdm_status
+move(postgres__store *store, const char *from, const char *to, bool replace, const char *keep_as,
+     const esdm_meta_seen *seen, uint64_t *ret_replaced, esdm_error *err)
 {
     bool keeps = replace && keep_as != NULL && strcmp(from, to) != 0;
     postgres__params params = {0};
@@ -55,8 +60,22 @@ postgres__container_move(void *self, const char *from, const char *to, bool repl
     postgres__put_string(&params, from);
     postgres__put_string(&params, to);
     postgres__put_bool(&params, replace && !keeps);
-    return run_change(self, POSTGRES__CONTAINER_MOVE, &params, to, keeps ? keep_as : NULL,
+    return run_change(store, POSTGRES__CONTAINER_MOVE, &params, to, keeps ? keep_as : NULL, seen,
                       ret_replaced, err);
+}
+
+esdm_status
+postgres__container_move(void *self, const char *from, const char *to, bool replace,
+                         const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+{
+    return move(self, from, to, replace, keep_as, NULL, ret_replaced, err);
+}
+
+esdm_status
+postgres__container_move_seen(void *self, const char *from, const char *to, const char *keep_as,
+                              const esdm_meta_seen *seen, uint64_t *ret_replaced, esdm_error *err)
+{
+    return move(self, from, to, true, keep_as, seen, ret_replaced, err);
 }
 
 esdm_status
@@ -73,7 +92,7 @@ postgres__forget(void *self, uint64_t container, esdm_error *err)
         return status;
     postgres__put_token(&params, token);
     postgres__put_int(&params, container);
-    return run_change(self, POSTGRES__FORGET, &params, NULL, NULL, &forgotten, err);
+    return run_change(self, POSTGRES__FORGET, &params, NULL, NULL, NULL, &forgotten, err);
 }
 
 esdm_status

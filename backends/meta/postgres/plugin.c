@@ -30,6 +30,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .container_list = postgres__container_list,
     .container_remove = postgres__container_remove,
     .container_move = postgres__container_move,
+    .container_move_seen = postgres__container_move_seen,
     .snapshot_open = postgres__snapshot_open,
     .pin = postgres__pin,
     .unpin = postgres__unpin,

@@ -229,7 +229,9 @@ typedef struct postgres__transaction {
     postgres__params *params; /**< of that statement; begin with a token */
     const char *name;         /**< with keep_as; borrowed, as all that follows */
     const char *keep_as;      /**< the record of this name gets that one before; NULL: none does */
-    uint64_t container;       /**< of an update */
+    const esdm_meta_seen *seen; /**< the record of this name must be that one, and as it was; NULL:
+                                   any */
+    uint64_t container;         /**< of an update */
     const esdm_meta_commit *commit; /**< whose pages may have to stand apart; NULL: none */
     const esdm_meta_new_page *pages;
     size_t npages;
@@ -275,6 +277,9 @@ esdm_status postgres__container_list(void *store, const char *prefix,
                                      esdm_error *err);
 esdm_status postgres__container_remove(void *store, const char *name, uint64_t *ret_container,
                                        esdm_error *err);
+esdm_status postgres__container_move_seen(void *store, const char *from, const char *to,
+                                          const char *keep_as, const esdm_meta_seen *seen,
+                                          uint64_t *ret_replaced, esdm_error *err);
 esdm_status postgres__container_move(void *store, const char *from, const char *to, bool replace,
                                      const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 esdm_status postgres__snapshot_open(void *store, const char *name, uint64_t snapshot,

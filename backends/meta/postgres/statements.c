@@ -95,6 +95,8 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__PUBLISH_UPDATE] = PUBLISH_UPDATE,
     [POSTGRES__KEEP] = "UPDATE {S}.container c SET name = $2 WHERE c.name = $1 "
                        "RETURNING c.container",
+    [POSTGRES__SEEN] = "SELECT c.container, c.snapshot FROM {S}.container c WHERE c.name = $1 "
+                       "FOR UPDATE",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     [POSTGRES__HAPPENED] = "SELECT {S}.happened($1::uuid)",
     [POSTGRES__CONTAINER_FIND] = "SELECT " RECORD " FROM {S}.container c WHERE c.name = $1",

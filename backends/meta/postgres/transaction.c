@@ -130,6 +130,47 @@ keep(postgres__store *store, postgres__transaction *all, postgres__failure *ret_
     return status;
 }
 
+static esdm_status
+overtaken(const postgres__transaction *all, postgres__failure *ret_failure, esdm_error *err)
+{
+    *ret_failure = POSTGRES__REFUSED;
+    return esdm__error_set(err, ESDM_ECONFLICT, "container '%.300s' was changed or replaced",
+                           all->name);
+}
+
+/* That nobody has replaced or changed the record of the name, which nobody can from now on. */
+static esdm_status
+check_seen(postgres__store *store, const postgres__transaction *all, postgres__failure *ret_failure,
+           esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    uint64_t found[2] = {all->seen->container, all->seen->snapshot};
+    postgres__put_string(&params, all->name);
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__SEEN, &params, &result, ret_failure, err);
+    if (status == ESDM_OK && PQntuples(result) > 0) {
+        found[0] = postgres__u64(result, 0, 0);
+        found[1] = postgres__u64(result, 0, 1);
+    }
+    PQclear(result);
+    postgres__params_clear(&params);
+    if (status != ESDM_OK || (found[0] == all->seen->container && found[1] == all->seen->snapshot))
+        return status;
+    return overtaken(all, ret_failure, err);
+}
+
+/* Nor has anybody made one of the name between check_seen() and the change. */
+static esdm_status
+check_replaced(const postgres__transaction *all, postgres__failure *ret_failure, esdm_error *err)
+{
+    uint64_t replaced = all->kept;
+    if (replaced == 0)
+        postgres__u64s(all->result, 0, 0, &replaced, 1);
+    return replaced == 0 || replaced == all->seen->container ? ESDM_OK
+                                                             : overtaken(all, ret_failure, err);
+}
+
 /* Within a transaction. */
 static esdm_status
 run_parts(postgres__store *store, postgres__transaction *all, postgres__failure *ret_failure,
@@ -139,6 +180,8 @@ run_parts(postgres__store *store, postgres__transaction *all, postgres__failure 
     esdm_status status = ESDM_OK;
     if (postgres__params_repeated(all->params))
         status = postgres__happened(store, all->params, &done, ret_failure, err);
+    if (status == ESDM_OK && !done && all->seen != NULL)
+        status = check_seen(store, all, ret_failure, err);
     if (status == ESDM_OK && !done && all->keep_as != NULL)
         status = keep(store, all, ret_failure, err);
     if (status == ESDM_OK && !done && all->commit != NULL && postgres__stands_apart(all->commit))
@@ -152,6 +195,8 @@ run_parts(postgres__store *store, postgres__transaction *all, postgres__failure 
         status = postgres__check_published(all, err);
         *ret_failure = POSTGRES__REFUSED;
     }
+    if (status == ESDM_OK && !done && all->seen != NULL)
+        status = check_replaced(all, ret_failure, err);
     if (status == ESDM_OK && !done && all->commit != NULL && all->commit->nshares > 0)
         status = share_all(store, all, ret_failure, err);
     if (status == ESDM_OK && !done && all->commit != NULL && all->commit->tag != NULL)

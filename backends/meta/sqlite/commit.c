@@ -458,11 +458,36 @@ sqlite__container_remove(void *self, const char *name, uint64_t *ret_container, 
     return status;
 }
 
-esdm_status
-sqlite__container_move(void *self, const char *from, const char *to, bool replace,
-                       const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+/* That nobody has replaced or changed it since. @param seen NULL: whatever it is now. */
+static esdm_status
+check_seen(sqlite__link *link, const char *name, const esdm_meta_seen *seen, esdm_error *err)
 {
-    sqlite__store *store = self;
+    sqlite3_stmt *statement = NULL;
+    uint64_t container = 0;
+    bool row = false;
+    if (seen == NULL)
+        return ESDM_OK;
+    esdm_status status = find_id(link, name, &container, err);
+    if (status != ESDM_OK || container == 0)
+        return status;
+    uint64_t snapshot = 0;
+    status = sqlite__prepare(link, SQLITE__CONTAINER_STATE, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        snapshot = sqlite__u64(statement, 1);
+        (void) sqlite3_reset(statement);
+    }
+    if (status != ESDM_OK || (container == seen->container && snapshot == seen->snapshot))
+        return status;
+    return esdm__error_set(err, ESDM_ECONFLICT, "container '%.300s' was changed or replaced", name);
+}
+
+/* @param seen NULL: whatever the name `to` stands for now. */
+static esdm_status
+move(sqlite__store *store, const char *from, const char *to, bool replace, const char *keep_as,
+     const esdm_meta_seen *seen, uint64_t *ret_replaced, esdm_error *err)
+{
     uint64_t container = 0;
     uint64_t replaced = 0;
     esdm_status status = sqlite__begin_write(store, store->flushes, err);
@@ -473,6 +498,8 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
         status = no_container(from, err);
     if (status == ESDM_OK)
         status = check_seal(&store->writer, container, false, from, to, err);
+    if (status == ESDM_OK)
+        status = check_seen(&store->writer, to, seen, err);
     if (status == ESDM_OK && strcmp(from, to) != 0) {
         status = sqlite__free_name(&store->writer, to, replace, keep_as, &replaced, err);
         if (status == ESDM_OK)
@@ -485,4 +512,18 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
     if (status == ESDM_OK)
         *ret_replaced = replaced;
     return status;
+}
+
+esdm_status
+sqlite__container_move(void *self, const char *from, const char *to, bool replace,
+                       const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+{
+    return move(self, from, to, replace, keep_as, NULL, ret_replaced, err);
+}
+
+esdm_status
+sqlite__container_move_seen(void *self, const char *from, const char *to, const char *keep_as,
+                            const esdm_meta_seen *seen, uint64_t *ret_replaced, esdm_error *err)
+{
+    return move(self, from, to, true, keep_as, seen, ret_replaced, err);
 }

@@ -29,6 +29,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .container_list = sqlite__container_list,
     .container_remove = sqlite__container_remove,
     .container_move = sqlite__container_move,
+    .container_move_seen = sqlite__container_move_seen,
     .snapshot_open = sqlite__snapshot_open,
     .pin = sqlite__pin,
     .unpin = sqlite__unpin,

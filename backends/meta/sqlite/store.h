@@ -276,6 +276,9 @@ esdm_status sqlite__container_list(void *store, const char *prefix,
                                    esdm_meta_container_visitor visit, void *user, esdm_error *err);
 esdm_status sqlite__container_remove(void *store, const char *name, uint64_t *ret_container,
                                      esdm_error *err);
+esdm_status sqlite__container_move_seen(void *store, const char *from, const char *to,
+                                        const char *keep_as, const esdm_meta_seen *seen,
+                                        uint64_t *ret_replaced, esdm_error *err);
 esdm_status sqlite__container_move(void *store, const char *from, const char *to, bool replace,
                                    const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 esdm_status sqlite__snapshot_open(void *store, const char *name, uint64_t snapshot,

@@ -112,6 +112,31 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move(esdm_session *session, 
                                                          const char *to, bool replace,
                                                          esdm_error *err);
 /**
+ * Replaces `to` by what was made of it: as esdm_container_move() with `replace`, as long as nobody
+ * has changed or replaced `to` since it was read. Judged in the transaction that gives the name.
+ * Nothing is in the way where there is no `to`, nor where the site says "overlap": "last".
+ * @param uuid, snapshot of `to` as it was read (esdm_container_uuid(), esdm_container_snapshot());
+ *        NULL: what esdm_container_note_seen() says of a container that has the name of a file of
+ *        NCO ("NAME.pidNUMBER.PROGRAM.tmp"); where that says nothing, `to` is replaced.
+ * @return ESDM_ECONFLICT: it was changed or replaced; both stay as they are.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move_seen(esdm_session *session,
+                                                              const char *from, const char *to,
+                                                              const char *uuid, uint64_t snapshot,
+                                                              esdm_error *err);
+/** Whether esdm_container_move_seen() would be refused now, as far as is known before. Changes
+ *  nothing. Errors as there. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_check_seen(esdm_session *session,
+                                                               const char *from, const char *to,
+                                                               const char *uuid, uint64_t snapshot,
+                                                               esdm_error *err);
+/** Notes for the process that will rename `name` to `of` that it was made of that snapshot of `of`.
+ *  The note goes with the rename. ESDM_ENOENT: there is no container `name`. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_note_seen(esdm_session *session,
+                                                              const char *name, const char *of,
+                                                              const char *uuid, uint64_t snapshot,
+                                                              esdm_error *err);
+/**
  * Makes the container `to` of a snapshot of another one, without copying data: the new container
  * begins with that snapshot, by its number, and both share what is stored. Whatever becomes of one
  * of them (written to, removed, replaced, stored elsewhere) changes nothing of the other; stored

@@ -304,14 +304,18 @@ note_move(esdm_session *session, const esdm_meta_container *record,
 
 esdm_status
 esdm__named_move(esdm_session *session, const char *from, const char *to, bool replace,
-                 const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+                 const char *keep_as, const esdm_meta_seen *seen, uint64_t *ret_replaced,
+                 esdm_error *err)
 {
     const esdm_meta_plugin *meta = session->meta;
     esdm_meta_container record, former, after;
     esdm_status status = meta->container_find(session->store, from, &record, err);
     bool had = status == ESDM_OK && replace &&
                meta->container_find(session->store, to, &former, NULL) == ESDM_OK;
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && seen != NULL && meta->container_move_seen != NULL)
+        status =
+            meta->container_move_seen(session->store, from, to, keep_as, seen, ret_replaced, err);
+    else if (status == ESDM_OK)
         status =
             meta->container_move(session->store, from, to, replace, keep_as, ret_replaced, err);
     if (status != ESDM_OK || journal_of(session) == NULL) {

@@ -32,11 +32,13 @@ void esdm__noting_end(esdm__noting *noting, esdm_status status, const uint64_t *
                       const esdm_meta_committed *committed);
 
 /** The metadata store's container_remove() and container_move(), noted in the journal. All changes
- * of names that are no commits go by way of these. */
+ * of names that are no commits go by way of these. @param seen with `replace`, what `to` must be
+ * still, else ESDM_ECONFLICT; NULL: anything. */
 esdm_status esdm__named_remove(esdm_session *session, const char *name, uint64_t *ret_container,
                                esdm_error *err);
 esdm_status esdm__named_move(esdm_session *session, const char *from, const char *to, bool replace,
-                             const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
+                             const char *keep_as, const esdm_meta_seen *seen,
+                             uint64_t *ret_replaced, esdm_error *err);
 
 /** The metadata store's clone(), noted in the journal. */
 esdm_status esdm__noted_clone(esdm_session *session, const esdm_meta_clone *clone,

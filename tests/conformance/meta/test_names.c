@@ -100,6 +100,53 @@ test_name__removal_frees_the_name(void **state)
     expect_names(f, NULL, "a a2");
 }
 
+/* What others changed or replaced since it was seen stays. */
+static void
+test_name__move_over_what_was_seen(void **state)
+{
+    fixture *f = *state;
+    uint64_t replaced = 7;
+    esdm_meta_committed next;
+    if (meta()->container_move_seen == NULL)
+        skip();
+    esdm_meta_committed a = meta_create(f->store, "a");
+    esdm_meta_committed b = meta_create(f->store, "b");
+    const esdm_meta_seen seen = {.container = b.container, .snapshot = b.snapshot};
+    const esdm_meta_seen other = {.container = a.container, .snapshot = b.snapshot};
+    assert_ok(meta_append(f->store, b.container, 5, &next));
+    const esdm_meta_seen now = {.container = b.container, .snapshot = next.snapshot};
+    for (int keeps = 0; keeps < 2; keeps++) {
+        const char *keep_as = keeps != 0 ? "/kept/b//1" : NULL;
+        assert_status(meta()->container_move_seen(f->store, "a", "b", keep_as, &seen, &replaced,
+                                                  &place_error),
+                      ESDM_ECONFLICT);
+        assert_non_null(strstr(place_error.message, "'b'"));
+        assert_status(meta()->container_move_seen(f->store, "a", "b", keep_as, &other, &replaced,
+                                                  &place_error),
+                      ESDM_ECONFLICT);
+        assert_status(meta()->container_move_seen(f->store, "nope", "b", keep_as, &now, &replaced,
+                                                  &place_error),
+                      ESDM_ENOENT);
+    }
+    assert_int_equal(replaced, 7);
+    expect_names(f, NULL, "a b");
+    /* Nothing is in the way where nothing is. */
+    assert_ok(meta()->container_move_seen(f->store, "a", "c", "/kept/c//1", &seen, &replaced,
+                                          &place_error));
+    assert_int_equal(replaced, 0);
+    assert_ok(meta()->container_move_seen(f->store, "c", "b", "/kept/b//1", &now, &replaced,
+                                          &place_error));
+    assert_int_equal(replaced, b.container);
+    expect_names(f, NULL, "/kept/b//1 b");
+    esdm_meta_committed d = meta_create(f->store, "d");
+    const esdm_meta_seen first = {.container = a.container, .snapshot = a.snapshot};
+    assert_ok(
+        meta()->container_move_seen(f->store, "d", "b", NULL, &first, &replaced, &place_error));
+    assert_int_equal(replaced, a.container);
+    assert_true(d.container != a.container);
+    expect_names(f, NULL, "/kept/b//1 b");
+}
+
 static void
 test_name__move_renames_and_replaces(void **state)
 {
@@ -228,6 +275,7 @@ const struct CMUnitTest meta_name_tests[] = {
     WITH_STORE(test_name__list_is_in_byte_order_by_prefix),
     WITH_STORE(test_name__unknown_names_are_enoent),
     WITH_STORE(test_name__removal_frees_the_name),
+    WITH_STORE(test_name__move_over_what_was_seen),
     WITH_STORE(test_name__move_renames_and_replaces),
     WITH_STORE(test_name__what_is_replaced_can_be_kept),
     WITH_STORE(test_name__numbers_are_never_reused),

@@ -332,6 +332,16 @@ typedef struct esdm_meta_plugin {
      * a node that read a snapshot together hand on what one of them has asked. Since interface 8.
      */
     bool connects;
+
+    /**
+     * container_move() with `replace`, over a record that is as the caller has seen it, in one
+     * transaction. ESDM_ECONFLICT, and nothing changes: `to` is another record now, or has another
+     * newest snapshot. Where there is no `to`, nothing is in the way. Since interface 8; optional:
+     * without it the engine looks before it moves, and may miss what happens between.
+     */
+    esdm_status (*container_move_seen)(void *store, const char *from, const char *to,
+                                       const char *keep_as, const esdm_meta_seen *seen,
+                                       uint64_t *ret_replaced, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

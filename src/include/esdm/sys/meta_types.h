@@ -199,6 +199,12 @@ typedef struct esdm_meta_committed {
     uint64_t first_page; /**< number of pages[0]; the others follow consecutively */
 } esdm_meta_committed;
 
+/** What somebody has seen of a container that is to be replaced: see container_move_seen(). */
+typedef struct esdm_meta_seen {
+    uint64_t container;
+    uint64_t snapshot; /**< the newest one then */
+} esdm_meta_seen;
+
 /** One comparison of a query; all must hold. */
 typedef enum esdm_meta_operator {
     ESDM_META_EQ,
