@@ -245,6 +245,9 @@ move_seen(esdm_session *session, const char *from, const char *to, const char *u
           uint64_t snapshot, bool dry, esdm_error *err)
 {
     esdm__seen seen = {.snapshot = snapshot};
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, from);
+    ESDM__NEED(err, to);
     if (uuid != NULL && strspn(uuid, "0123456789abcdef") != sizeof seen.uuid - 1)
         return esdm__error_set(err, ESDM_EINVAL, "'%.40s' is no uuid of a container", uuid);
     if (uuid != NULL)
