@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "io/container/container_io.h"
 #include "io/session/models.h"
 #include "io/session/sharers.h"
@@ -34,10 +35,11 @@ typedef struct emptying {
     uint64_t container;
     const char *uuid;
     esdm__packs *packs;
-    load *loads; /* owned; by the address of the name when `sorted` */
+    load *loads; /* owned; by name, once they are joined */
     size_t nloads;
     esdm__needs seen; /* fragments that were counted: several pages may show one */
     double began_s;
+    uint64_t began_ns;
     uint64_t moved_bytes;
 } emptying;
 
@@ -46,7 +48,8 @@ by_pack(const void *a, const void *b)
 {
     const esdm__pack_name *x = ((const load *) a)->pack;
     const esdm__pack_name *y = ((const load *) b)->pack;
-    return (x > y) - (x < y);
+    int order = strcmp(x->pack, y->pack);
+    return order != 0 ? order : (x > y) - (x < y);
 }
 
 /* Fragments of a pack mostly follow each other. */
@@ -102,8 +105,32 @@ join_loads(emptying *e)
     e->nloads = left;
 }
 
+/* Of all fragments of the pack, which may have copies at other places each. */
+static uint64_t
+needed_of(const emptying *e, size_t i)
+{
+    const char *name = e->loads[i].pack->pack;
+    uint64_t sum = 0;
+    while (i > 0 && strcmp(e->loads[i - 1].pack->pack, name) == 0)
+        i--;
+    for (; i < e->nloads && strcmp(e->loads[i].pack->pack, name) == 0; i++)
+        sum += e->loads[i].needed;
+    return sum;
+}
+
 /* One that somebody writes may get more of what is needed, which a session that only reads cannot
- * tell; one of a target that is away has no length. */
+ * tell; where a writer that lives may seem dead a young one could not go; one of a target that is
+ * away has no length; what only this node sees esdm-drain takes. */
+static bool
+must_stay(const emptying *e, const esdm__target *target, const esdm__pack_entry *entry)
+{
+    if (target == NULL || target->local || entry == NULL)
+        return true;
+    return (e->session->meta->writer_check != NULL &&
+            !esdm__pack_is_old(entry, false, 0, e->began_ns)) ||
+           (!e->options->dry_run && !esdm__stray_stays_dead(e->session, entry));
+}
+
 static void
 find_sparse(emptying *e, const esdm__inventory *packs, bool *ret_any)
 {
@@ -111,7 +138,7 @@ find_sparse(emptying *e, const esdm__inventory *packs, bool *ret_any)
         load *one = &e->loads[i];
         const char *places = one->pack->target;
         esdm__pack_place place;
-        bool writes = false;
+        bool stays = false;
         while (esdm__places_next(&places, &place)) {
             const esdm__target *target = esdm__session_target(e->session, place.target);
             const esdm__pack_entry *entry =
@@ -119,12 +146,12 @@ find_sparse(emptying *e, const esdm__inventory *packs, bool *ret_any)
                     ? NULL
                     : esdm__inventory_find(packs, (uint32_t) (target - e->session->targets),
                                            one->pack->pack);
-            writes |= entry == NULL ||
-                      (!e->options->dry_run && !esdm__stray_stays_dead(e->session, entry));
+            stays |= must_stay(e, target, entry);
             one->bytes = entry != NULL && entry->bytes > one->bytes ? entry->bytes : one->bytes;
         }
-        one->sparse = !writes && one->needed <= one->bytes / 2 &&
-                      one->bytes - one->needed >= ESDM__HIDDEN_BYTES;
+        uint64_t needed = needed_of(e, i);
+        one->sparse =
+            !stays && needed <= one->bytes / 2 && one->bytes - needed >= ESDM__HIDDEN_BYTES;
         *ret_any |= one->sparse;
     }
 }
@@ -199,6 +226,7 @@ move_out(emptying *e, const esdm_container *model, esdm_compact_result *result, 
                                 .container = e->container,
                                 .uuid = e->uuid,
                                 .model = model,
+                                .global = true, /* as it was */
                                 .dry_run = e->options->dry_run,
                                 .wants = wants,
                                 .step = step,
@@ -239,9 +267,10 @@ empty(emptying *e, const esdm_container *model, esdm_compact_result *result, esd
         status = weigh(e, &any, err);
     if (status == ESDM_OK && shared)
         tell_shared(e->options, model->name);
-    if (status == ESDM_OK && any)
-        status = move_out(e, model, result, err);
-    if (status == ESDM_OK && any && !e->options->dry_run)
+    if (status != ESDM_OK || !any)
+        return status;
+    status = move_out(e, model, result, err);
+    if (status == ESDM_OK && !e->options->dry_run)
         esdm__upkeep_trim(e->session, e->container, e->uuid, model->name);
     return status;
 }
@@ -251,7 +280,10 @@ esdm__upkeep_empty(esdm_session *session, const char *name, const esdm_compact_o
                    esdm_compact_result *result, esdm_error *err)
 {
     esdm_container *model = NULL;
-    emptying e = {.session = session, .options = options, .began_s = esdm__seconds_now()};
+    emptying e = {.session = session,
+                  .options = options,
+                  .began_s = esdm__seconds_now(),
+                  .began_ns = esdm__now_ns()};
     esdm_status status =
         esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &model, err);
     if (status != ESDM_OK)

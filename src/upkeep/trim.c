@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "io/packs/page_list.h"
 #include "upkeep/upkeep.h"
 
@@ -88,6 +89,7 @@ is_published(const reaches *all, const esdm__pack_entry *entry)
 void
 esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid, const char *name)
 {
+    uint64_t now_ns = esdm__now_ns();
     bool may_seem_dead = session->meta->writer_check != NULL;
     const esdm__stray_record only = {.container = container, .uuid = uuid, .name = name};
     esdm__inventory packs = {0};
@@ -105,7 +107,8 @@ esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid, c
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &packs.entries[strays.dead_packs[i]];
         const esdm__target *target = &session->targets[entry->target];
-        if ((!may_seem_dead || is_published(&published, entry)) &&
+        if ((!may_seem_dead || is_published(&published, entry) ||
+             esdm__pack_is_old(entry, false, 0, now_ns)) &&
             !esdm__stray_may_be_unknown(&strays, entry) && esdm__stray_stays_dead(session, entry))
             (void) target->plugin->pack_remove(target->handle, entry->name, NULL);
     }

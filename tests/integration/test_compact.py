@@ -4,9 +4,11 @@
 meanwhile is never hidden; a second call finds nothing to do."""
 
 import json
+import os
 import subprocess
 
-from esdmtest import Site, client, client_environment, expect, expect_error, main, run, tool
+from esdmtest import Site, client, client_environment, environment, expect, expect_error, main, run, tool
+import postgres
 
 import numpy
 
@@ -185,6 +187,37 @@ def test_what_was_written_over_goes_at_the_close():
         client(["/usr/bin/python3", "-c", OVER_READ])
 
 
+def test_what_all_nodes_see_stays_so():
+    """Though what only one node has is faster, and esdm-compact runs there."""
+    targets = [{"name": "disk", "plugin": "posix", "directory": "disk"}]
+    burst = {"name": "burst", "plugin": "posix", "accessibility": "local", "directory": "nodes/$ESDM_NODE", "cost": 0.01}
+    with Site(targets=targets, engine={"threads": 1}) as site:
+        client(["/usr/bin/python3", "-c", OVER, "0", site.folder])
+        text = json.loads(site.file("site.json").read_text())
+        site.file("site.json").write_text(json.dumps({**text, "targets": [burst, *targets]}))
+        site.file("nodes").mkdir()
+        run([tool("esdm-mkfs")], env=environment({"ESDM_NODE": "alpha"}))
+        done = json.loads(run([tool("esdm-compact"), "--json", "a.nc"], env=environment({"ESDM_NODE": "alpha"})).stdout)
+        expect(done["containers"][0]["moved_bytes"] > 0, f"{done}")
+        client(["/usr/bin/python3", "-c", OVER_READ], env={"ESDM_NODE": "beta"})
+
+
+def test_packs_go_where_a_living_writer_may_seem_dead():
+    if postgres.binaries() is None:
+        return
+    with postgres.Server() as server, Site(make=False, engine={"threads": 1}, metadata={
+            "plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}) as site:
+        run([tool("esdm-mkfs")])
+        client(["/usr/bin/python3", "-c", OVER, "0", site.folder])
+        expect(compact()["moved_bytes"] == 0, "it moved what could not go")
+        for file in site.pack_files():
+            os.utime(file, (os.stat(file).st_mtime - 90000,) * 2)
+        done = compact()
+        expect(done["moved_bytes"] > 0 and packs(site) < 8.5, f"{done} {packs(site)}")
+        client(["/usr/bin/python3", "-c", OVER_READ])
+
+
 if __name__ == "__main__":
     main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay,
+         test_what_all_nodes_see_stays_so, test_packs_go_where_a_living_writer_may_seem_dead,
          test_packs_of_which_little_is_needed_go, test_what_was_written_over_goes_at_the_close)
