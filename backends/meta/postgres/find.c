@@ -21,6 +21,7 @@
  * "f": {name: [the same numbers as texts]}}; see README.md.
  */
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,21 @@ bind_variable(query *q, bound *b, const esdm_meta_condition *condition)
     b->variable = put_buffer(q, &buffer);
 }
 
+/* Whether a number may be written so. Of other texts the index is asked for texts alone: then it
+ * is asked for all equalities at once, which it is not where one of them has alternatives. */
+static bool
+can_be_number(const char *text)
+{
+    char *end = NULL;
+    locale_t plain =
+        newlocale(LC_ALL_MASK, "C", (locale_t) 0); /* that of the program may have ',' */
+    if (plain == (locale_t) 0)
+        return true;
+    (void) strtod_l(text, &end, plain);
+    freelocale(plain);
+    return end != text && *end == '\0';
+}
+
 void
 postgres__find_bind(query *q, size_t i)
 {
@@ -127,7 +143,7 @@ postgres__find_bind(query *q, size_t i)
         b->numbers = put_contained(q, 'd', condition);
     if (equal && condition->text != NULL)
         b->texts = put_contained(q, 's', condition);
-    if (equal && !condition->is_number)
+    if (equal && !condition->is_number && can_be_number(condition->text))
         b->forms = put_contained(q, 'f', condition);
     if (!equal && number)
         b->number = put_value(q, condition, true);
