@@ -24,18 +24,25 @@ ALL = -1  # as a key
 opened = 0  # files so far
 keys = 0
 watched = set()
+unasked = {}  # of what futures hold, and nobody has asked for: by key the text and the open files
 
 
 class Guard:
     """An attribute of an exception: learns of its end."""
 
-    def __init__(self, key, text):
-        self.key, self.text = key, text
+    def __init__(self, exc):
+        global keys
+        keys += 1
+        self.key, self.text = keys, describe(exc)
+        exc.__dict__[GUARD] = self
 
     def __reduce__(self):  # in another process it is nothing
         return bool, ()
 
     def __del__(self, getframe=sys._getframe, carriers=CARRIERS):
+        if self.key in unasked:
+            nobody_asked(self.key)
+            return
         try:
             caller = getframe(1)
         except ValueError:  # the program is over: its exit status tells
@@ -69,11 +76,73 @@ def related(exc):
     return found
 
 
+def guards(exc):
+    found = (other.__dict__.get(GUARD) for other in related(exc))
+    return [guard for guard in found if isinstance(guard, Guard)]
+
+
 def uncaught(exc):
-    for other in related(exc):
-        guard = other.__dict__.get(GUARD)
-        if isinstance(guard, Guard):
-            settle(guard.key, 0, guard.text)
+    for guard in guards(exc):
+        settle(guard.key, 0, guard.text)
+
+
+def ends_well(exc):
+    return exc is None or (isinstance(exc, SystemExit) and exc.code in (None, 0))
+
+
+class Asked:
+    """Future._exception: learns of what tasks leave there, and of who reads it (result(), exception())."""
+
+    def __get__(self, future, owner=None):
+        if future is None:
+            return self
+        exc = future.__dict__.get("_exception")
+        if exc is not None and sys._getframe(1).f_code.co_name != "__repr__":
+            for guard in guards(exc):
+                unasked.pop(guard.key, None)
+        return exc
+
+    def __set__(self, future, exc):
+        future.__dict__["_exception"] = exc
+        if exc is not None:
+            hold(exc, task_ends(sys._getframe(2)))
+
+
+def task_ends(caller):
+    """The files that the task of a pool's thread has opened."""
+    if caller.f_globals.get("__name__") != "concurrent.futures.thread":
+        return ()
+    return threads.__dict__.pop("opened", ())
+
+
+def hold(exc, files):
+    if ends_well(exc):
+        return
+    if files and not isinstance(exc.__dict__.get(GUARD), Guard):
+        Guard(exc)
+    for guard in guards(exc):
+        unasked[guard.key] = guard.text, files
+
+
+def nobody_asked(key):
+    text, files = unasked.pop(key)
+    for number in files:
+        abandon(number, text)
+    settle(key, 0, text)
+
+
+def watch_futures():
+    future = getattr(sys.modules.get("concurrent.futures._base"), "Future", None)
+    if future is None or "_exception" in future.__dict__:
+        return
+    set_result = future.set_result
+
+    def set_result_(self, result):
+        task_ends(sys._getframe(1))
+        set_result(self, result)
+
+    future.set_result = set_result_
+    future._exception = Asked()
 
 
 def reading():
@@ -109,18 +178,14 @@ def opening():
 def closing(number, exc):
     """The key of the exception that unwinds the stack while file `number` is closed; 0: none does.
     `exc`: what C code is about to raise."""
-    global keys
     exc = sys.exc_info()[1] if exc is None else exc
     while isinstance(exc, GeneratorExit):  # the usual end of a generator
         exc = exc.__context__
-    if exc is None or (isinstance(exc, SystemExit) and exc.code in (None, 0)):
-        return 0
-    if exc.__dict__.get(SEEN, number + 1) <= number:
+    if ends_well(exc) or exc.__dict__.get(SEEN, number + 1) <= number:
         return 0
     guard = exc.__dict__.get(GUARD)
     if not isinstance(guard, Guard):
-        keys += 1
-        guard = exc.__dict__[GUARD] = Guard(keys, describe(exc))
+        guard = Guard(exc)
     watch()
     return guard.key
 
@@ -138,6 +203,7 @@ def watch_threads():
         return False
     if getattr(threading, "excepthook", in_thread) is not in_thread:
         previous["thread"], threading.excepthook = threading.excepthook, in_thread
+    watch_futures()
     return True
 
 
@@ -163,7 +229,7 @@ def in_thread(args):
     """What its frames hold is closed later, by nobody in particular: when garbage is collected."""
     exc = args.exc_value
     uncaught(exc)
-    if exc is not None and not (isinstance(exc, SystemExit) and exc.code in (None, 0)):
+    if not ends_well(exc):
         for number in getattr(threads, "opened", ()):
             abandon(number, describe(exc))
     previous["thread"](args)
@@ -192,6 +258,8 @@ def after_cell(result):
 
 def at_end():
     """Before modules are taken apart, which closes what is still open."""
+    for key in list(unasked):
+        nobody_asked(key)
     exc = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     interrupted = isinstance(exc, KeyboardInterrupt) and not hasattr(sys, "ps1")
     ending(describe(exc) if exc is not None else "", int(interrupted))

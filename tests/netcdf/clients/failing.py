@@ -149,6 +149,37 @@ def future():
         pool.submit(half).result()
 
 
+def future_unasked(task=half, keep=()):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for held in [pool.submit(task)]:
+            while not held.done():
+                pass
+            repr(held)  # which reads it, and asks for nothing
+            keep and keep[0].append(held)
+
+
+def future_reopened():
+    """What a task has opened, and handed out, is not the next task's."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        ds = pool.submit(begin).result()
+        pool.submit(lambda: begin_nothing() + 1 / 0)
+    ds["v"][:] = 1
+    ds.close()
+
+
+def begin_nothing():
+    with netCDF4.Dataset("esdm://nothing.nc", "w"):
+        return 0
+
+
+def future_caught():
+    """Waiting began before the task failed."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.suppress(Stop):
+        pool.submit(half).result()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert isinstance(pool.submit(half).exception(), Stop)
+
+
 def child():
     worker = multiprocessing.get_context("fork").Process(target=half)
     worker.start()
@@ -248,6 +279,12 @@ ways = {
     "thread": thread,
     "thread-frame": thread_frame,
     "future": future,
+    "future-unasked": future_unasked,
+    "future-frame": lambda: future_unasked(in_frame),
+    "future-kept": lambda: future_unasked(half, (kept,)),
+    "future-kept-frame": lambda: future_unasked(in_frame, (kept,)),
+    "future-caught": future_caught,
+    "future-reopened": future_reopened,
     "child": child,
     "pool": pool,
     "collected": collected,
