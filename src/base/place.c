@@ -292,19 +292,27 @@ esdm__write_all(int fd, const void *data, size_t bytes)
     return ESDM_OK;
 }
 
-/* Two makers may have different ids: the second one must not replace the first one's mark, where
- * the file system can tell. */
-static int
-move_mark(int fd, const char *temporary)
+static bool
+is_unknown_here(int why)
 {
-    if (renameat2(fd, temporary, fd, ESDM__MARK_FILE, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
-        return -1;
-    return renameat(fd, temporary, fd, ESDM__MARK_FILE);
+    return why == EPERM || why == EINVAL || why == ENOSYS || why == EOPNOTSUPP;
 }
 
-/* Links a complete file into place: whoever sees the mark sees all of it, and of two makers one
+int
+esdm__place_rename_new(int fd, const char *from, const char *to)
+{
+    if (renameat2(fd, from, fd, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (!is_unknown_here(errno))
+        return -1;
+    if (linkat(fd, from, fd, to, 0) == 0) {
+        (void) unlinkat(fd, from, 0);
+        return 0;
+    }
+    return is_unknown_here(errno) ? renameat(fd, from, fd, to) : -1;
+}
+
+/* Moves a complete file into place: whoever sees the mark sees all of it, and of two makers one
  * wins. ESDM_EEXIST is left to the caller to look at. */
 static esdm_status
 publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err)
@@ -322,15 +330,11 @@ publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err
         failed = true;
         why = errno;
     }
-    if (!failed && linkat(fd, temporary, fd, ESDM__MARK_FILE, 0) != 0) {
+    if (!failed && esdm__place_rename_new(fd, temporary, ESDM__MARK_FILE) != 0) {
         failed = true;
         why = errno;
-        if (why == EPERM || why == EOPNOTSUPP || why == ENOSYS) { /* no hard links here */
-            failed = move_mark(fd, temporary) != 0;
-            why = errno;
-        }
     }
-    if (file >= 0)
+    if (file >= 0 && failed)
         (void) unlinkat(fd, temporary, 0);
     if (failed)
         return esdm__error_set_errno(err, why, "%s: cannot write the mark '%s/%s'", place->path,

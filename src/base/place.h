@@ -104,5 +104,11 @@ esdm_status esdm__place_remove(const char *plugin, const esdm_plugin_config *con
 
 /** Writes all of it, in as many calls as that takes. ESDM_EIO: errno tells why. */
 esdm_status esdm__write_all(int fd, const void *data, size_t bytes);
+/**
+ * Renames a file to a name that is not taken, so that who finds it finds all of it.
+ * @param fd of the directory of both. @return 0; -1 with errno, EEXIST: it is taken. Where neither
+ *        such a rename nor a hard link is known, what has the name then is replaced.
+ */
+int esdm__place_rename_new(int fd, const char *from, const char *to);
 
 #endif

@@ -145,6 +145,29 @@ def test_kv__killed_in_a_transaction():
         run([tool("esdm-mkfs"), "--check"])
 
 
+def test_kv__killed_while_a_shard_is_made():
+    """What is left has another name: it can neither be taken for a database nor stay."""
+    need_kv()
+    if subprocess.run(["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        skip("strace may not trace here")
+    with Site(targets=TARGETS, engine={"inline": 0}) as site:
+        must("write", "a", 1, 1)
+        before = sorted(site.file("kv").glob("s-*.kch"))
+        done = program("write", "b", 1, 1, prefix=["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2",
+                                                   "-P", site.file("kv"), "-e", "inject=renameat2:signal=SIGKILL:when=1"])
+        expect(done.returncode != 0, shown(done))
+        left = list(site.file("kv").glob(f"p-{'f' * 32}-*.kch"))
+        expect(len(left) == 1 and sorted(site.file("kv").glob("s-*.kch")) == before, f"{left}")
+        left[0].write_bytes(left[0].read_bytes()[:100])  # as after a loss of power
+        run([tool("esdm-mkfs"), "--check"])
+        run([tool("esdm-fsck"), "--data"])
+        run([tool("esdm-gc"), "--yes"])
+        expect(left[0].exists(), "it may be that of somebody who is about to go on")
+        told = run([tool("esdm-gc"), "--yes", "--age", "0"]).stdout
+        expect(not left[0].exists() and sorted(site.file("kv").glob("s-*.kch")) == before, told)
+        check_goes_on("a", 1)
+
+
 def test_kv__shard_locked_by_a_stopped_process():
     need_kv()
     with Site(targets=TARGETS) as site:
@@ -237,6 +260,7 @@ if __name__ == "__main__":
          test_kv__real_files_come_back,
          test_kv__writers_killed_at_random,
          test_kv__killed_in_a_transaction,
+         test_kv__killed_while_a_shard_is_made,
          test_kv__shard_locked_by_a_stopped_process,
          test_kv__full_disk_keeps_what_is_there,
          test_kv__many_processes_and_postgres,

@@ -114,8 +114,8 @@ def check_state(site, folder, legal, whole):
     expect(again == found, f"after going on there is {again}, not {found}")
 
 
-def lose_power(plugin, states, whole=True):
-    """@param whole whether now and then all is verified, too, and a writer goes on."""
+def lose_power(plugin, states):
+    """In every fifth state all is verified, too, and a writer goes on."""
     need_strace()
     if SANITIZE:
         skip("strace and the sanitizers' runtime do not go together")
@@ -137,7 +137,7 @@ def lose_power(plugin, states, whole=True):
                     place.mkdir()
                     disk.write(disk.lost(chance, keep), place)
                     try:
-                        check_state(site, place, legal, whole and made % 5 == 0)
+                        check_state(site, place, legal, made % 5 == 0)
                     except Exception as problem:
                         raise type(problem)(f"state {made}, {keep} of what was not flushed, behind change {i}, {change.call} "
                                             f"{change.folders[:1]}: {problem}") from problem

@@ -28,11 +28,6 @@
 #define LONGER_NAP UINT64_C(5000000)
 #define SHORT_NAPS 60u
 
-/* Databases are not mapped into memory: on a full disk a mapping ends the program by SIGBUS. Few
- * buckets: a shard has some thousand records, and empty ones shall be small. Few free blocks are
- * remembered: they are read whenever it is opened, and there are none but of the list. */
-#define TUNING "#msiz=0#bnum=8191#opts=l#fpow=4"
-
 /* What a database begins with. */
 #define HEADER_BYTES 64u
 
@@ -68,21 +63,24 @@ kv__locked_error(const kv__target *target, const char *file, pid_t holder, unsig
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. A pack's
- * own database is always a new one. */
+ * own database is always a new one; unlike a shard it is not opened by who lists packs, and when it
+ * is left unfinished nothing else is in it.
+ * @param ret_made it is new, and nobody else writes to it. */
 static esdm_status
 make_file(const kv__target *target, const char *file, kv__mode mode, int *ret_fd, bool *ret_made,
           esdm_error *err)
 {
-    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     bool shard = kv__is_shard(file);
-    int fd = shard ? openat(target->fd, file, flags) : -1;
-    *ret_made = fd < 0 && mode == KV__WRITE;
+    esdm_status status = ESDM_OK;
+    if (shard && mode == KV__WRITE && !kv__is_there(target, file))
+        status = kv__make_shard(target, file, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_made = !shard && mode == KV__WRITE;
     if (*ret_made)
-        fd = openat(target->fd, file, flags | O_CREAT | O_EXCL, 0666);
-    if (*ret_made && fd < 0 && errno == EEXIST && shard) {
-        *ret_made = false;
-        fd = openat(target->fd, file, flags);
-    }
+        flags |= O_CREAT | O_EXCL;
+    int fd = openat(target->fd, file, flags, 0666);
     *ret_made = *ret_made && fd >= 0;
     fd = esdm__descriptor_keep(fd); /* before it is locked */
     *ret_fd = fd;
@@ -163,7 +161,7 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
               KCDB **ret_db, int *ret_fd, bool *ret_directory, esdm_error *err)
 {
     char tuned[PATH_MAX];
-    if (snprintf(tuned, sizeof tuned, "%s" TUNING, path) >= (int) sizeof tuned)
+    if (snprintf(tuned, sizeof tuned, "%s" KV__TUNING, path) >= (int) sizeof tuned)
         return esdm__error_set(err, ESDM_EINVAL, "kv: '%.200s' is too long", path);
     if (mode == KV__READ && faccessat(target->fd, file, R_OK, AT_EACCESS) != 0)
         return esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s'", target->directory,
@@ -195,7 +193,7 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     if (status == ESDM_OK && !kv__start(target, file, db, tuned, flags_of(file, mode))) {
         bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
         status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
-        if (made && (!locked || !kv__is_shard(file))) /* else others may go on with it */
+        if (made)
             (void) !kv__delete(target, file, NULL);
         never = !locked && !made && was_never_made(target, file);
         if (never && mode == KV__READ)
@@ -216,6 +214,12 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
         return status;
     status = delete_never_made(target, file, err);
     return status == ESDM_ENOENT && mode == KV__WRITE ? ESDM_ECANCELED : status;
+}
+
+bool
+kv__is_there(const kv__target *target, const char *file)
+{
+    return faccessat(target->fd, file, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 void

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kv.h"
 
@@ -18,12 +19,25 @@
 #define NUMBERS 256
 
 bool
-kv__begin(KCDB *db, bool durable)
+kv__begin(const kv__target *target, KCDB *db, bool durable)
 {
+    durable = durable || target->durable;
     esdm__descriptors_moving(true); /* the log of the transaction */
     bool good = kcdbbegintran(db, durable) != 0;
     esdm__descriptors_moving(false);
+    if (good && durable && fsync(target->fd) != 0) {
+        (void) kcdbendtran(db, false);
+        good = false;
+    }
     return good;
+}
+
+bool
+kv__end(const kv__target *target, KCDB *db, bool durable, bool good)
+{
+    if (good && (durable || target->durable))
+        good = kcdbsync(db, 1, NULL, NULL) != 0;
+    return kcdbendtran(db, good) != 0 && good;
 }
 
 static void

@@ -34,6 +34,11 @@
 
 #define KV__LOCK_FILE "lock"
 
+/** Databases are not mapped into memory: on a full disk a mapping ends the program by SIGBUS. Few
+ *  buckets: a shard has some thousand records, and empty ones shall be small. Few free blocks are
+ *  remembered: they are read whenever it is opened, and there are none but of the list. */
+#define KV__TUNING "#msiz=0#bnum=8191#opts=l#fpow=4"
+
 /** Longest waits for a database, in milliseconds. Writers that find no way into a shard give their
  *  pack a database of its own. */
 #define KV__READ_WAIT_MS   10000
@@ -53,6 +58,7 @@ typedef struct kv__made {
 typedef struct kv__target {
     char *directory;
     int fd;                    /* of the directory */
+    bool durable;              /* the site wants all that is written to survive a loss of power */
     pthread_mutex_t made_lock; /* guards `made` */
     kv__made made[KV__MADE];
     uint64_t stored_ns; /* when a small pack was stored; as the next one, of shard.c */
@@ -68,6 +74,11 @@ esdm_status kv__check_name(const char *name, esdm_error *err);
 void kv__own_file(const char *name, char ret_file[KV__FILE_BYTES]);
 /** Name of the shard that it lies in when it is small. */
 void kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES]);
+/**
+ * What a shard is called while it is made: as the database of a pack of no container, so that it is
+ * listed and removed like one when it is left.
+ */
+void kv__unfinished_file(const char *shard, char ret_file[KV__FILE_BYTES]);
 /** The pack's number in its shard. */
 unsigned kv__shard_number(const char *name);
 /** <container>-<writer>-<n>, n without leading zeros: shard, container and number are the name. */
@@ -124,6 +135,8 @@ esdm_status kv__open_database(const kv__target *target, const char *file, const 
 esdm_status kv__locked_error(const kv__target *target, const char *file, pid_t holder,
                              unsigned wait_ms, esdm_error *err);
 void kv__nap(uint64_t ns);
+/** Whether a file of that name can be looked at; false: it is not there. */
+bool kv__is_there(const kv__target *target, const char *file);
 /** Deletes a shard without packs, which the caller has open for writing and then releases. Best
  *  effort. */
 void kv__delete_empty(const kv__target *target, const char *file);
@@ -135,13 +148,29 @@ esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *e
  */
 void kv__hide_lock(int directory_fd, int lock_fd);
 
+/* ---- shard_new.c ----------------------------------------------------------------------------- */
+
+/**
+ * Makes a shard without records, which is flushed and gets its name then: after a loss of power it
+ * is there as a whole or not at all. By who has locked the directory, shared.
+ * ESDM_OK: it is there. ESDM_ECANCELED: somebody makes it at this moment; try again.
+ */
+esdm_status kv__make_shard(const kv__target *target, const char *file, esdm_error *err);
+
 /* ---- descriptors.c -------------------------------------------------------------------------- */
 
-/** kcdbopen(), kcdbclose() and kcdbbegintran(), with the files out of the program's way. */
+/** kcdbopen() and kcdbclose(), with the files out of the program's way. */
 bool kv__start(const kv__target *target, const char *file, KCDB *db, const char *path,
                uint32_t flags);
 bool kv__finish(KCDB *db);
-bool kv__begin(KCDB *db, bool durable);
+/**
+ * A transaction. Where power may be lost (`durable`, or the site wants it) the folder knows of its
+ * log before anything is written, and all it wrote is flushed before the log ends: Kyoto Cabinet
+ * alone clears the log first.
+ */
+bool kv__begin(const kv__target *target, KCDB *db, bool durable);
+/** @param good whether to keep what it wrote. @return whether it is kept. */
+bool kv__end(const kv__target *target, KCDB *db, bool durable, bool good);
 
 /* ---- space.c -------------------------------------------------------------------------------- */
 

@@ -12,6 +12,8 @@
 #define OWN_PREFIX   "p-"
 #define SHARD_PREFIX "s-"
 #define SUFFIX       ".kch"
+/* Zeros are the site's own packs. */
+#define NO_CONTAINER "ffffffffffffffffffffffffffffffff"
 
 static bool
 is_pack_name(const char *name)
@@ -56,6 +58,13 @@ kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES])
     const char *writer = writer_of(name, &bytes, &n);
     (void) snprintf(ret_file, KV__FILE_BYTES, SHARD_PREFIX "%.*s-%llx" SUFFIX, (int) bytes, writer,
                     n / KV__SHARD_PACKS);
+}
+
+void
+kv__unfinished_file(const char *shard, char ret_file[KV__FILE_BYTES])
+{
+    const char *stem = shard + strlen(SHARD_PREFIX);
+    (void) snprintf(ret_file, KV__FILE_BYTES, OWN_PREFIX NO_CONTAINER "-%s", stem);
 }
 
 unsigned

@@ -84,12 +84,6 @@ check_writable(const kv__target *target, esdm_error *err)
     return esdm__error_set_errno(err, errno, "kv: cannot create a pack in '%s'", target->directory);
 }
 
-static bool
-is_there(const kv__target *target, const char *file)
-{
-    return faccessat(target->fd, file, F_OK, 0) == 0 || errno != ENOENT;
-}
-
 static esdm_status
 exists_error(const kv__target *target, const char *name, esdm_error *err)
 {
@@ -113,7 +107,7 @@ check_vacant(kv__target *target, const char *name, esdm_error *err)
     esdm_status status = check_writable(target, err);
     if (status != ESDM_OK)
         return status;
-    if (!is_there(target, shard) && !is_there(target, own)) {
+    if (!kv__is_there(target, shard) && !kv__is_there(target, own)) {
         kv__made_note(target, shard);
         (void) kv__made_take(target, shard, name);
         return ESDM_OK;
@@ -190,7 +184,7 @@ move_out(pack *of, uint64_t more, esdm_error *err)
 {
     char file[KV__FILE_BYTES];
     kv__own_file(of->name, file);
-    if (is_there(of->target, file))
+    if (kv__is_there(of->target, file))
         return exists_error(of->target, of->name, err);
     esdm_status status = kv__acquire(of->target, file, KV__WRITE, KV__WRITE_WAIT_MS, &of->own, err);
     if (status != ESDM_OK)
@@ -336,13 +330,13 @@ store_small(pack *of, bool durable, esdm_error *err)
     if (status == ESDM_OK)
         status = kv__reserve(of->target, shard, of->length_bytes,
                              of->length_bytes / KV__CHUNK_BYTES + 1, err);
-    bool good = status == ESDM_OK && kv__begin(db, durable);
+    bool good = status == ESDM_OK && kv__begin(of->target, db, durable);
     bool group = false;
     of->offered |= good;
     if (good) {
         good = put_small(shard, of) && (listed || kv__list_add(shard, of->name, &group));
         esdm_status failed = good ? ESDM_OK : kv__error(of->target, file, db, "write", err);
-        if (kcdbendtran(db, good) == 0 && good)
+        if (!kv__end(of->target, db, durable, good) && good)
             failed = kv__error(of->target, file, db, "write", err);
         status = failed;
     } else if (status == ESDM_OK) {

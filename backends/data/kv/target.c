@@ -34,6 +34,7 @@ kv__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err)
     status = esdm__place_open(&place, &target->fd, err);
     target->fd = esdm__descriptor_keep(target->fd);
     target->directory = place.directory;
+    target->durable = config->durable;
     place.directory = NULL;
     esdm__place_clear(&place);
     if (status != ESDM_OK) {
@@ -291,7 +292,7 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
             kv__delete_empty(target, file);
         return ESDM_OK;
     }
-    bool good = kv__begin(db, false);
+    bool good = kv__begin(target, db, false);
     for (uint64_t at = 0; at < length && good; at += KV__CHUNK_BYTES) {
         char key[KV__FILE_BYTES + 24];
         size_t key_bytes = kv__chunk_key(name, at / KV__CHUNK_BYTES, key);
@@ -299,7 +300,7 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
     }
     good = good && kcdbremove(db, name, strlen(name)) != 0;
     esdm_status status = good ? ESDM_OK : kv__error(target, file, db, "remove from", err);
-    if (kcdbendtran(db, good) == 0 && good)
+    if (!kv__end(target, db, false, good) && good)
         status = kv__error(target, file, db, "remove from", err);
     if (status == ESDM_OK && !kv__has_packs(shard))
         kv__delete_empty(target, file);
