@@ -15,15 +15,18 @@ from postgres import Server, binaries, skip_without_postgres  # noqa: E402
 
 CONTAINERS = 20_000
 
-# One of each `tracking`, ten of each `model`, 1,053 of each `member` and 1,177 of each `run`, all of `project`; two
-# variables each, a time range of ten days that begins a day later each time, values, and a box that moves around the earth.
+# One of each `tracking`, ten of each `model`, 66 of each `day` and `night`, 1,053 of each `member` and 1,177 of each
+# `run`, all of `project`; two variables each, a time range of ten days that begins a day later each time, values, and
+# a box that moves around the earth.
 FILL = """
 CREATE TEMP TABLE g AS SELECT i FROM generate_series(1, {n}) AS i;
 INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM g;
-INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('tracking', 'model', 'project', 'member', 'run'),
+INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('tracking', 'model', 'project', 'member',
+    'run', 'day', 'night'),
     's', jsonb_build_object('tracking', jsonb_build_array('id-' || i),
         'model', jsonb_build_array('model-' || i / 10), 'project', jsonb_build_array('CMIP6'),
-        'member', jsonb_build_array('member-' || i % 19), 'run', jsonb_build_array('run-' || i % 17))) FROM g;
+        'member', jsonb_build_array('member-' || i % 19), 'run', jsonb_build_array('run-' || i % 17),
+        'day', jsonb_build_array('day-' || i % 300), 'night', jsonb_build_array('night-' || i % 301))) FROM g;
 INSERT INTO esdm.object SELECT i, 1, '/tas', jsonb_build_object('n', jsonb_build_array('units', 'level', '@type'),
     's', jsonb_build_object('units', jsonb_build_array('K'), '@type', jsonb_build_array('float')),
     'd', jsonb_build_object('level', jsonb_build_array(i + 0.5)),
@@ -43,6 +46,9 @@ QUESTIONS = [
     ("tracking = id-777 and project = CMIP6", 1, 100),
     ("tracking = id-777 or tracking = id-9", 2, 50),
     ("member = member-1 and run = run-9", 62, 500),
+    ("day = day-77 and night = night-77", 1, 50),
+    ("day = day-77 and night = night-77 and units = K", 1, 60),
+    ("day = day-77 and night = night-77 and (units = K or model = model-7)", 2, 60),
     ("tracking in (id-1, id-2, id-3) and project = CMIP6", 3, 100),
     ("(tracking = id-777 or tracking = id-9) and (units = K or model = model-77)", 3, 200),
     ("model = model-77 and not (tracking = id-777 or project = CMIP5)", 9, 300),

@@ -100,29 +100,46 @@ tell_kept(PGresult *rows, esdm_meta_facet_visitor visit, void *user)
 
 /* ---- counts of what is found ---------------------------------------------------------------- */
 
-/* Rows: 0, NULL, how many datasets are found; number of the name, value (NULL: several), count. */
+/* Appends the query for a part of what is found to `sql`. */
+static void
+put_part(query *q, postgres__find_what what, esdm__buffer *sql)
+{
+    q->what = what;
+    postgres__find_put_query(q);
+    esdm__buffer_put(sql, q->sql.data, q->sql.bytes);
+    sql->failed |= q->sql.failed;
+    q->sql.bytes = 0;
+}
+
+/* Rows: 0, NULL, whether some dataset is found; number of the name, value (NULL: several), count.
+ * What finds datasets ends with the first: if there is any, the caller has to ask otherwise. */
 static void
 put_facets(query *q, const char *const *names, size_t nnames)
 {
+    esdm__buffer datasets, containers;
+    esdm__buffer_init(&datasets);
+    esdm__buffer_init(&containers);
     put_names(&q->params, NULL, names, nnames);
-    postgres__find_put_query(q);
-    esdm__buffer found = q->sql;
-    esdm__buffer_init(&q->sql);
-    postgres__find_put(q, "WITH m AS MATERIALIZED (");
-    esdm__buffer_put(&q->sql, found.data, found.bytes);
+    int parameter = q->params.count;
+    put_part(q, POSTGRES__FIND_DATASETS, &datasets);
+    put_part(q, POSTGRES__FIND_CONTAINERS, &containers);
+    /* A list that is planned as a whole, in the index, and ended early all the same. */
+    postgres__find_put(q, "SELECT 0::bigint, NULL::text, count(*) FROM (WITH d AS MATERIALIZED (");
+    esdm__buffer_put(&q->sql, datasets.data, datasets.bytes);
+    postgres__find_put(q,
+                       ") SELECT FROM d LIMIT 1) AS x UNION ALL SELECT n.i, x.v, count(*) FROM (");
+    esdm__buffer_put(&q->sql, containers.data, containers.bytes);
     postgres__find_put_pattern(
         q,
-        ") SELECT 0::bigint, NULL::text, count(*) FROM m WHERE m.dataset <> 0 UNION ALL "
-        "SELECT n.i, x.v, count(*) FROM m JOIN {S}.container k ON k.container = m.container "
-        "AND k.name NOT LIKE '/%' JOIN {S}.object o ON o.container = m.container "
-        "AND o.dataset = 0 CROSS JOIN unnest(#::text[]) WITH ORDINALITY AS n(name, i) "
+        ") AS m CROSS JOIN unnest(#::text[]) WITH ORDINALITY AS n(name, i) "
         "CROSS JOIN LATERAL (SELECT CASE WHEN jsonb_array_length(y.a) = 1 "
-        "THEN y.a->>0 END AS v FROM (SELECT coalesce(o.attributes->'s'->n.name, "
-        "o.attributes->'f'->n.name) AS a) AS y WHERE y.a IS NOT NULL) AS x "
-        "WHERE m.dataset = 0 GROUP BY 1, 2",
-        "", q->params.count);
-    q->sql.failed |= found.failed;
-    esdm__buffer_clear(&found);
+        "THEN y.a->>0 END AS v FROM (SELECT coalesce(m.attributes->'s'->n.name, "
+        "m.attributes->'f'->n.name) AS a) AS y WHERE y.a IS NOT NULL) AS x "
+        "WHERE m.name NOT LIKE '/%' GROUP BY 1, 2",
+        "", parameter);
+    q->sql.failed |= datasets.failed || containers.failed;
+    esdm__buffer_clear(&datasets);
+    esdm__buffer_clear(&containers);
     postgres__find_end_text(q);
 }
 
@@ -135,7 +152,6 @@ count_found(postgres__store *store, const esdm_meta_expression *expression,
     query *q = NULL;
     esdm_status status = postgres__find_begin(store, expression, &q, err);
     if (status == ESDM_OK) {
-        q->numbers = true;
         put_facets(q, names, nnames);
         status = postgres__find_ask(store, q, &result, err);
     }

@@ -21,8 +21,6 @@
  * "f": {name: [the same numbers as texts]}}; see README.md.
  */
 
-#include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +28,6 @@
 #include "base/error.h"
 #include "base/meta_tree.h"
 #include "find.h"
-#include "glob.h"
 #include "postgres.h"
 
 typedef postgres__find_query query;
@@ -39,125 +36,12 @@ typedef postgres__find_bound bound;
 /* Reading so many entries of the index costs as much as looking at an object. */
 #define OFTEN 100
 
-/* ---- parameters ----------------------------------------------------------------------------- */
-
-static int
-put_buffer(query *q, esdm__buffer *buffer)
-{
-    esdm__buffer_put_u8(buffer, 0);
-    q->params.memory.failed |= buffer->failed;
-    postgres__put_string(&q->params, buffer->failed ? "" : (const char *) buffer->data);
-    esdm__buffer_clear(buffer);
-    return q->params.count;
-}
-
-static void
-put_literal(esdm__buffer *buffer, const char *text)
-{
-    esdm__buffer_put(buffer, text, strlen(text));
-}
-
-/* {"kind": {"name": [value]}} */
-static int
-put_contained(query *q, char kind, const esdm_meta_condition *condition)
-{
-    char head[8];
-    esdm__buffer buffer;
-    esdm__buffer_init(&buffer);
-    (void) snprintf(head, sizeof head, "{\"%c\":", kind);
-    put_literal(&buffer, head);
-    if (kind != 'n') {
-        put_literal(&buffer, "{");
-        postgres__put_json(&buffer, condition->attribute);
-        put_literal(&buffer, ":");
-    }
-    put_literal(&buffer, "[");
-    if (kind == 'n')
-        postgres__put_json(&buffer, condition->attribute);
-    else if (kind == 'd')
-        postgres__put_number(&buffer, condition->number);
-    else
-        postgres__put_json(&buffer, condition->text);
-    put_literal(&buffer, kind == 'n' ? "]}" : "]}}");
-    return put_buffer(q, &buffer);
-}
-
-static int
-put_value(query *q, const esdm_meta_condition *condition, bool as_number)
-{
-    esdm__buffer buffer;
-    esdm__buffer_init(&buffer);
-    if (as_number)
-        postgres__put_number(&buffer, condition->number);
-    else if (condition->op == ESDM_META_GLOB)
-        postgres__put_glob(&buffer, condition->text);
-    else
-        postgres__put_text(&buffer, condition->text);
-    return put_buffer(q, &buffer);
-}
-
-static void
-bind_variable(query *q, bound *b, const esdm_meta_condition *condition)
-{
-    if (condition->variable == NULL || condition->variable[0] == '\0')
-        return;
-    esdm__buffer buffer;
-    esdm__buffer_init(&buffer);
-    put_literal(&buffer, "/");
-    postgres__put_text(&buffer, condition->variable);
-    b->variable = put_buffer(q, &buffer);
-}
-
-/* Whether a number may be written so. Of other texts the index is asked for texts alone: then it
- * is asked for all equalities at once, which it is not where one of them has alternatives. */
-static bool
-can_be_number(const char *text)
-{
-    char *end = NULL;
-    locale_t plain =
-        newlocale(LC_ALL_MASK, "C", (locale_t) 0); /* that of the program may have ',' */
-    if (plain == (locale_t) 0)
-        return true;
-    (void) strtod_l(text, &end, plain);
-    freelocale(plain);
-    return end != text && *end == '\0';
-}
-
-void
-postgres__find_bind(query *q, size_t i)
-{
-    const esdm_meta_condition *condition = &q->conditions[i];
-    bound *b = &q->bound[i];
-    bool equal = condition->op == ESDM_META_EQ;
-    bool number = condition->is_number && !isnan(condition->number);
-    postgres__put_string(&q->params, condition->attribute);
-    b->attribute = q->params.count;
-    if (postgres__find_is_extent(condition)) {
-        b->number = number ? put_value(q, condition, true) : 0;
-        b->text = condition->is_number ? 0 : put_value(q, condition, false);
-        bind_variable(q, b, condition);
-        return;
-    }
-    b->named = put_contained(q, 'n', condition);
-    if (equal && number)
-        b->numbers = put_contained(q, 'd', condition);
-    if (equal && condition->text != NULL)
-        b->texts = put_contained(q, 's', condition);
-    if (equal && !condition->is_number && can_be_number(condition->text))
-        b->forms = put_contained(q, 'f', condition);
-    if (!equal && number)
-        b->number = put_value(q, condition, true);
-    if (!equal && condition->text != NULL)
-        b->text = put_value(q, condition, false);
-    bind_variable(q, b, condition);
-}
-
 /* ---- text ----------------------------------------------------------------------------------- */
 
 void
 postgres__find_put(query *q, const char *text)
 {
-    put_literal(&q->sql, text);
+    esdm__buffer_put(&q->sql, text, strlen(text));
 }
 
 /* Writes a text in which @ stands for the alias and # for the number of a parameter. */
@@ -222,6 +106,26 @@ postgres__find_put_equal(query *q, const bound *b, const char *alias)
         joint = " OR ";
     }
     postgres__find_put(q, joint[0] == '(' ? "false" : ")");
+}
+
+bool
+postgres__find_is_together(const query *q, size_t i)
+{
+    for (size_t k = 0; k < q->ntogether; k++) {
+        if (q->together[k] == i)
+            return true;
+    }
+    return false;
+}
+
+void
+postgres__find_put_together(query *q, const char *alias)
+{
+    for (size_t k = 0; k < q->ntogether; k++) {
+        postgres__find_put(q, k == 0 ? "(" : " AND ");
+        postgres__find_put_equal(q, &q->bound[q->together[k]], alias);
+    }
+    postgres__find_put(q, ")");
 }
 
 static void
@@ -385,6 +289,18 @@ can_be_by_itself(size_t i, bool holds, void *user)
     return holds && finds_datasets(q, i) && (q->counts == NULL || q->counts[2 * i + 1] > 0);
 }
 
+/* Whether the search begins by condition i, which the index is asked for then. */
+static bool
+is_start(const query *q, size_t i)
+{
+    bool together = postgres__find_is_together(q, i);
+    for (size_t k = 0; k < q->nstarts; k++) {
+        if (q->starts[k] == i || (together && postgres__find_is_together(q, q->starts[k])))
+            return true;
+    }
+    return false;
+}
+
 static void
 put_of_container(size_t i, bool holds, void *user)
 {
@@ -399,7 +315,7 @@ put_of_container(size_t i, bool holds, void *user)
     else
         put_own(user, i, "o");
     /* IS TRUE keeps the server from asking the index for what many objects meet. */
-    bool frequent = q->counts != NULL && q->counts[2 * i] / OFTEN > q->least;
+    bool frequent = q->counts != NULL && q->counts[2 * i] / OFTEN > q->least && !is_start(q, i);
     postgres__find_put(user, !holds ? ") IS NOT TRUE" : frequent ? ") IS TRUE" : ")");
 }
 
@@ -424,10 +340,10 @@ put_expression(query *q, bool datasets)
 
 /* ---- candidates ----------------------------------------------------------------------------- */
 
-/* Alternatives for the object `alias`: it meets a start by itself. @return whether there are any
- * that are no extents. */
+/* Alternatives for the object `alias`: it meets a start by itself. @param global it is a
+ * container's. @return whether there are any that are no extents. */
 static bool
-put_starts(query *q, const char *before, const char *alias, bool containers)
+put_starts(query *q, const char *before, const char *alias, bool containers, bool global)
 {
     const char *joint = before;
     for (size_t i = 0; i < q->nstarts; i++) {
@@ -436,7 +352,10 @@ put_starts(query *q, const char *before, const char *alias, bool containers)
             (containers && q->bound[start].variable != 0))
             continue;
         postgres__find_put(q, joint);
-        put_own(q, start, alias);
+        if (global && postgres__find_is_together(q, start))
+            postgres__find_put_together(q, alias);
+        else
+            put_own(q, start, alias);
         joint = " OR ";
     }
     if (joint != before)
@@ -449,11 +368,11 @@ static void
 put_start_containers(query *q, bool containers)
 {
     bool any = put_starts(q, "SELECT a.container FROM {S}.object a WHERE a.dataset = 0 AND (", "a",
-                          containers);
+                          containers, true);
     if (any && !containers)
         (void) put_starts(q,
                           " UNION SELECT a.container FROM {S}.object a WHERE a.dataset <> 0 AND (",
-                          "a", false);
+                          "a", false, false);
     for (size_t i = 0; i < q->nstarts; i++) {
         size_t start = q->starts[i];
         if (!postgres__find_is_extent(&q->conditions[start]) ||
@@ -469,14 +388,12 @@ put_start_containers(query *q, bool containers)
         postgres__find_put(q, "SELECT 0::bigint AS container WHERE false");
 }
 
-/* "SELECT name, path", or the numbers of container and dataset. */
 static void
-put_columns(query *q, const char *path, const char *dataset)
+put_columns(query *q, const char *path)
 {
-    postgres__find_put(q, q->numbers ? "SELECT c.container AS container, "
-                                     : "SELECT c.name AS name, ");
-    postgres__find_put(q, q->numbers ? dataset : path);
-    postgres__find_put(q, q->numbers ? " AS dataset" : " AS path");
+    postgres__find_put(q, "SELECT c.name AS name, ");
+    postgres__find_put(q, q->what == POSTGRES__FIND_CONTAINERS ? "o.attributes" : path);
+    postgres__find_put(q, q->what == POSTGRES__FIND_CONTAINERS ? " AS attributes" : " AS path");
 }
 
 /* OFFSET keeps the server from joining in another order than this one: a container at a time. */
@@ -494,7 +411,7 @@ put_datasets(query *q)
     postgres__find_put(q, "WITH s AS MATERIALIZED (");
     put_start_containers(q, false);
     postgres__find_put(q, ") ");
-    put_columns(q, "o.path", "o.dataset");
+    put_columns(q, "o.path");
     postgres__find_put(q, from_start);
     put_expression(q, true);
 }
@@ -504,7 +421,7 @@ put_datasets(query *q)
 static void
 put_objects(query *q)
 {
-    postgres__find_put(q, q->numbers
+    postgres__find_put(q, q->what == POSTGRES__FIND_CONTAINERS
                               ? " FROM {S}.object o JOIN {S}.container c "
                                 "ON c.container = o.container WHERE "
                               : " FROM {S}.object o CROSS JOIN LATERAL (SELECT * FROM "
@@ -517,7 +434,7 @@ put_objects(query *q)
 static void
 put_own_datasets(query *q)
 {
-    put_columns(q, "o.path", "o.dataset");
+    put_columns(q, "o.path");
     put_objects(q);
     postgres__find_put(q, "o.dataset <> 0 AND ");
     put_expression(q, true);
@@ -532,7 +449,7 @@ put_containers(query *q)
         extents |= postgres__find_is_extent(&q->conditions[q->starts[i]]);
     if (extents || !q->covered) {
         /* A container without attributes has no row in `object`. */
-        put_columns(q, "NULL::text COLLATE \"C\"", "0::bigint");
+        put_columns(q, "NULL::text COLLATE \"C\"");
         postgres__find_put(q, " FROM ");
         if (q->covered) {
             postgres__find_put(q, "(SELECT DISTINCT u.container FROM (");
@@ -548,12 +465,12 @@ put_containers(query *q)
         }
         postgres__find_put(q, " WHERE c.name IS NOT NULL");
     } else {
-        put_columns(q, "o.path", "o.dataset");
+        put_columns(q, "o.path");
         put_objects(q);
         postgres__find_put(q, "o.dataset = 0");
         /* What the index is to be asked, where it stands deeper in the expression. */
         if (!esdm__tree_is_flat(&q->expression, false) && !esdm__tree_is_flat(&q->expression, true))
-            (void) put_starts(q, " AND (", "o", true);
+            (void) put_starts(q, " AND (", "o", true, true);
     }
     postgres__find_put(q, " AND ");
     put_expression(q, false);
@@ -573,8 +490,10 @@ postgres__find_end_text(query *q)
 void
 postgres__find_put_query(query *q)
 {
-    bool datasets = esdm__tree_is(&q->expression, 0, true, can_be_by_itself, q);
-    bool containers = esdm__tree_is(&q->expression, 0, false, can_be_of_container, q);
+    bool datasets = q->what != POSTGRES__FIND_CONTAINERS &&
+                    esdm__tree_is(&q->expression, 0, true, can_be_by_itself, q);
+    bool containers = q->what != POSTGRES__FIND_DATASETS &&
+                      esdm__tree_is(&q->expression, 0, false, can_be_of_container, q);
     bool alternatives = esdm__tree_is_flat(&q->expression, true);
     q->sql.bytes = 0;
     if (datasets && !alternatives)
@@ -585,11 +504,11 @@ postgres__find_put_query(query *q)
         postgres__find_put(q, " UNION ALL ");
     if (containers)
         put_containers(q);
-    else if (!datasets && q->numbers)
-        postgres__find_put(q,
-                           "SELECT NULL::bigint AS container, NULL::bigint AS dataset WHERE false");
     else if (!datasets) /* ranges of a variable alone */
-        postgres__find_put(q, "SELECT NULL::text AS name, NULL::text AS path WHERE false");
-    if (!q->numbers)
+        postgres__find_put(q, q->what == POSTGRES__FIND_CONTAINERS
+                                  ? "SELECT NULL::text AS name, NULL::jsonb AS attributes "
+                                    "WHERE false"
+                                  : "SELECT NULL::text AS name, NULL::text AS path WHERE false");
+    if (q->what == POSTGRES__FIND_NAMES)
         postgres__find_put(q, " ORDER BY name, path NULLS FIRST");
 }

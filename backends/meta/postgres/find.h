@@ -18,6 +18,13 @@ typedef struct postgres__find_bound {
     int variable;
 } postgres__find_bound;
 
+/* What is asked for. */
+typedef enum postgres__find_what {
+    POSTGRES__FIND_NAMES,      /* name and path of all that is found */
+    POSTGRES__FIND_DATASETS,   /* the same of datasets alone, in no order */
+    POSTGRES__FIND_CONTAINERS, /* name and attributes of the containers that are found */
+} postgres__find_what;
+
 typedef struct postgres__find_query {
     esdm__buffer sql;
     postgres__params params;
@@ -28,12 +35,17 @@ typedef struct postgres__find_query {
     bool *holds;                     /* of each condition: it must hold somewhere; owned */
     size_t *starts;                  /* conditions by which candidates are found; owned */
     size_t nstarts;
+    /* Equalities that must hold, which no dataset meets by itself: the index is asked for all of
+     * them at once, and they count as one. Owned. */
+    size_t *together;
+    size_t ntogether;
     bool covered; /* they find all; else containers come from the list of all */
     /* Of each condition how many containers meet it, and how many datasets;
      * POSTGRES__COUNT_UNKNOWN: many, or still to be counted. NULL: none is known. Owned. */
     uint64_t *counts;
-    uint64_t least;              /* the starts' */
-    bool numbers;                /* of containers and datasets are asked for, not names and paths */
+    uint64_t *guesses; /* the same from what little a sample has seen of them; owned */
+    uint64_t least;    /* the starts' */
+    postgres__find_what what;
     postgres__find_bound *bound; /* of each condition; owned */
 } postgres__find_query;
 
@@ -63,7 +75,8 @@ void postgres__find_put_pattern(postgres__find_query *q, const char *pattern, co
 /** The query, with the starts that were chosen. */
 void postgres__find_put_query(postgres__find_query *q);
 /** How many containers and datasets can meet each condition whose counts are not known, up to a
- *  limit: what the index says; 0 for the others. */
+ *  limit: what the index says; 0 for the others. The first of those that count together has their
+ *  count of containers. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
 /** A sample of the table of objects, or of extents: how many pages there are for each one of it,
  * then how many containers and datasets in it meet each condition. */
@@ -71,6 +84,9 @@ void postgres__find_put_sample(postgres__find_query *q, bool extents);
 /** The object `alias` has a value that equals; by the index. */
 void postgres__find_put_equal(postgres__find_query *q, const postgres__find_bound *b,
                               const char *alias);
+/** The same of all that are asked for together. */
+void postgres__find_put_together(postgres__find_query *q, const char *alias);
+bool postgres__find_is_together(const postgres__find_query *q, size_t i);
 /** The row x of `extent` meets condition i. */
 void postgres__find_put_extent(postgres__find_query *q, size_t i);
 /** Ends the text. */

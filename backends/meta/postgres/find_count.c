@@ -34,7 +34,9 @@ postgres__find_put_counts(query *q, uint64_t limit)
         size_t i = k / 2;
         postgres__find_put(q, k == 0 ? "SELECT " : ", ");
         bool extent = postgres__find_is_extent(&q->conditions[i]); /* has one count */
-        if (!q->holds[i] || q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0)) {
+        bool together = k % 2 == 0 && postgres__find_is_together(q, i);
+        if ((together && q->together[0] != i) || !q->holds[i] ||
+            q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0)) {
             postgres__find_put(q, "0::bigint");
             continue;
         }
@@ -51,7 +53,10 @@ postgres__find_put_counts(query *q, uint64_t limit)
                         (unsigned long long) limit);
         postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE ");
         postgres__find_put(q, of_objects[k % 2]);
-        put_can_meet(q, i);
+        if (together)
+            postgres__find_put_together(q, "a");
+        else
+            put_can_meet(q, i);
         postgres__find_put(q, end);
     }
     postgres__find_end_text(q);

@@ -3,6 +3,7 @@
 /** @file Queries over attributes: choosing where to begin, and running them. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/meta_checks.h"
@@ -14,7 +15,7 @@ typedef postgres__find_query query;
 /* Objects that are counted at first for each condition, how much more each time, and when it does
  * not matter any more. */
 #define COUNT_FIRST  UINT64_C(256)
-#define COUNT_GROWTH 64u
+#define COUNT_GROWTH 8u
 #define COUNT_LAST   (UINT64_C(1) << 32)
 /* Objects of a sample that say how many there are. */
 #define SAMPLE_LEAST 3
@@ -43,8 +44,10 @@ look_at_sample(postgres__store *store, query *q, bool extents, esdm_error *err)
     esdm_status status = postgres__find_ask(store, q, &result, err);
     for (size_t k = 0; k < 2 * q->nconditions && status == ESDM_OK; k++) {
         uint64_t seen = postgres__u64(result, 0, (int) k + 1);
+        uint64_t all = seen * postgres__u64(result, 0, 0);
+        q->guesses[k] += all;
         if (seen >= SAMPLE_LEAST)
-            q->counts[k] = seen * postgres__u64(result, 0, 0);
+            q->counts[k] = all;
     }
     PQclear(result);
     return status;
@@ -66,6 +69,66 @@ look_at_samples(postgres__store *store, query *q, esdm_error *err)
     return status;
 }
 
+/* ---- what is asked for together ------------------------------------------------------------- */
+
+static bool
+can_be_together(const query *q, size_t i)
+{
+    const postgres__find_bound *b = &q->bound[i];
+    uint64_t datasets = q->counts[2 * i + 1];
+    return q->conditions[i].op == ESDM_META_EQ && !postgres__find_is_extent(&q->conditions[i]) &&
+           b->variable == 0 && (b->texts != 0) + (b->numbers != 0) + (b->forms != 0) == 1 &&
+           (datasets == 0 || datasets == POSTGRES__COUNT_UNKNOWN);
+}
+
+/* Several equalities that must hold: the index goes from what has the rarest to what has the
+ * others, and reads no other list to its end. */
+static void
+choose_together(query *q)
+{
+    const esdm_meta_node *nodes = q->expression.nodes;
+    q->ntogether = 0;
+    for (size_t at = 1; nodes[0].kind == ESDM_META_ALL && at < nodes[0].size;
+         at += nodes[at].size) {
+        size_t i = nodes[at].condition;
+        if (nodes[at].kind != ESDM_META_HOLDS || !can_be_together(q, i) ||
+            postgres__find_is_together(q, i))
+            continue;
+        q->together[q->ntogether++] = i;
+    }
+    if (q->ntogether < 2)
+        q->ntogether = 0;
+    for (size_t k = 0; k < q->ntogether; k++)
+        q->counts[2 * q->together[k]] = POSTGRES__COUNT_UNKNOWN;
+}
+
+/* Whether no dataset meets any of them by itself, as they were counted. */
+static bool
+are_together(const query *q)
+{
+    for (size_t k = 0; k < q->ntogether; k++) {
+        if (q->counts[2 * q->together[k] + 1] != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- counts in the index -------------------------------------------------------------------- */
+
+/* How many things are not known yet. */
+static size_t
+count_unknown(const query *q)
+{
+    size_t unknown = 0;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        bool again = postgres__find_is_together(q, i) && q->together[0] != i;
+        unknown += q->holds[i] && !again &&
+                   (q->counts[2 * i] == POSTGRES__COUNT_UNKNOWN ||
+                    q->counts[2 * i + 1] == POSTGRES__COUNT_UNKNOWN);
+    }
+    return unknown;
+}
+
 /* What the index says of those that are not known, up to a limit. */
 static esdm_status
 count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bool *ret_more,
@@ -78,31 +141,59 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
         sums[i] = 0;
         for (size_t k = 2 * i; k < 2 * i + 2; k++) {
+            bool together = k == 2 * i && postgres__find_is_together(q, i);
+            size_t column = together ? 2 * q->together[0] : k;
             bool unknown = q->counts[k] == POSTGRES__COUNT_UNKNOWN;
-            uint64_t count = unknown ? postgres__u64(result, 0, (int) k) : q->counts[k];
+            uint64_t count = unknown ? postgres__u64(result, 0, (int) column) : q->counts[k];
             if (unknown && count < limit)
                 q->counts[k] = count;
             *ret_more |= unknown && count >= limit;
-            sums[i] += count;
+            bool guessed = unknown && count >= limit && !together && q->guesses[k] > count;
+            sums[i] += guessed ? q->guesses[k] : count;
         }
     }
     PQclear(result);
     return status;
 }
 
+/* The first counts: where datasets meet what was to be asked for together, each by itself. */
+static esdm_status
+count_first(postgres__store *store, query *q, uint64_t *sums, bool *ret_more, esdm_error *err)
+{
+    size_t bytes = 2 * q->nconditions * sizeof *q->counts;
+    uint64_t *sampled = malloc(bytes);
+    if (sampled == NULL)
+        return esdm__error_nomem(err, bytes, "a query");
+    memcpy(sampled, q->counts, bytes);
+    choose_together(q);
+    esdm_status status = count_up_to(store, q, COUNT_FIRST, sums, ret_more, err);
+    if (status == ESDM_OK && !are_together(q)) {
+        q->ntogether = 0;
+        memcpy(q->counts, sampled, bytes);
+        status = count_up_to(store, q, COUNT_FIRST, sums, ret_more, err);
+    }
+    free(sampled);
+    return status;
+}
+
+/* Where one thing alone is not known, what the sample says of it decides: to count it to its end
+ * costs as much as to begin with it. */
 static esdm_status
 count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
 {
     q->counts = calloc(2 * q->nconditions, sizeof *q->counts);
-    if (q->counts == NULL)
+    q->guesses = calloc(2 * q->nconditions, sizeof *q->guesses);
+    q->together = calloc(q->nconditions, sizeof *q->together);
+    if (q->counts == NULL || q->guesses == NULL || q->together == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *q->counts, "a query");
     esdm_status status = look_at_samples(store, q, err);
     bool more = true;
-    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && more; limit *= COUNT_GROWTH) {
-        if (status == ESDM_OK)
-            status = count_up_to(store, q, limit, sums, &more, err);
+    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && more && status == ESDM_OK;
+         limit *= COUNT_GROWTH) {
+        status = limit == COUNT_FIRST ? count_first(store, q, sums, &more, err)
+                                      : count_up_to(store, q, limit, sums, &more, err);
         (void) esdm__tree_cover(&q->expression, sums, NULL, &q->nstarts, &q->least);
-        more &= status == ESDM_OK && q->least >= limit;
+        more &= status == ESDM_OK && q->least >= limit && count_unknown(q) > 1;
     }
     return status;
 }
@@ -149,6 +240,8 @@ postgres__find_end(query *q)
     free(q->holds);
     free(q->starts);
     free(q->counts);
+    free(q->guesses);
+    free(q->together);
     free(q->bound);
     free(q);
 }
