@@ -9,7 +9,7 @@ from esdmtest import Site, client, expect, expect_error, main, run, tool
 
 DEDUP, RM, GC, FSCK = (tool(name) for name in ("esdm-dedup", "esdm-rm", "esdm-gc", "esdm-fsck"))
 
-# Restarts of a model: masks and soil never change, the state does.
+# Made as restarts of a model are: masks and soil never change, the state does. (The real data of the tests have no restart files.)
 SERIES = """
 import netCDF4, numpy, sys
 fixed = numpy.random.default_rng(1).random((40, 20000))

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""esdm-recipe: containers that are recorded, made again bit for bit, and dropped only then."""
+"""esdm-recipe: containers that are recorded (from NCO, CDO, Python, a model in Fortran), made again bit for bit, and dropped only then."""
 
 import json
 import os
 import signal
 import subprocess
 
-from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, tool
+from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, skip, tool
 
 RECIPE = tool("esdm-recipe")
 MEAN = ["ncra", "-O", "esdm://in.nc", "esdm://mean.nc"]
@@ -246,6 +246,100 @@ def test_programs_that_append_and_rename():
         recipe("check", "--force", "copy.nc")
 
 
+MODEL = """
+program heat
+    use netcdf
+    implicit none
+    integer, parameter :: nx = 256, ny = 128
+    integer :: steps = 0, step, input, output, from, to, dims(3)
+    real :: rate = 0., t(nx, ny), again(nx, ny)
+    namelist /heat_control/ steps, rate
+    open (unit=7, file="heat.nml", status="old", action="read")
+    read (7, nml=heat_control)
+    close (7)
+    call check(nf90_open("esdm://in.nc", nf90_nowrite, input))
+    call check(nf90_inq_varid(input, "tas", from))
+    call check(nf90_get_var(input, from, t, start=[1, 1, 1], count=[nx, ny, 1]))
+    call check(nf90_close(input))
+    call check(nf90_create("esdm://heat.nc", ior(nf90_netcdf4, nf90_clobber), output))
+    call check(nf90_def_dim(output, "lon", nx, dims(1)))
+    call check(nf90_def_dim(output, "lat", ny, dims(2)))
+    call check(nf90_def_dim(output, "time", nf90_unlimited, dims(3)))
+    call check(nf90_def_var(output, "tas", nf90_float, dims, to))
+    call check(nf90_put_att(output, to, "units", "K"))
+    call check(nf90_enddef(output))
+    do step = 1, steps
+        again = 0.25 * (cshift(t, 1, 1) + cshift(t, -1, 1) + eoshift(t, 1, dim=2) + eoshift(t, -1, dim=2))
+        t = t + rate * (again - t) + 0.01 * sin(real(step))
+        call check(nf90_put_var(output, to, t, start=[1, 1, step], count=[nx, ny, 1]))
+        if (mod(step, 5) == 0) call check(nf90_sync(output))
+    end do
+    call check(nf90_close(output))
+contains
+    subroutine check(status)
+        integer, intent(in) :: status
+        if (status /= nf90_noerr) then
+            print *, trim(nf90_strerror(status))
+            error stop
+        end if
+    end subroutine check
+end program heat
+"""
+CONTROL = "&heat_control steps = {steps}, rate = {rate} /\n"
+
+
+def compiled_model(folder):
+    source, model = folder / "heat.f90", folder / "heat"
+    source.write_text(MODEL)
+    try:
+        flags = [run(["nf-config", f"--{what}"]).stdout.split() for what in ("fflags", "flibs")]
+        run(["gfortran", "-O2", *flags[0], source, "-o", model, *flags[1]], cwd=folder)
+    except FileNotFoundError:
+        skip("gfortran or libnetcdff-dev is not installed")
+    return model
+
+
+def test_a_fortran_model():
+    """It reads a container and a namelist, and writes step by step, with commits between; all that it read is known."""
+    with site(history=8) as s:
+        model, control = compiled_model(s.folder), s.file("heat.nml")
+        control.write_text(CONTROL.format(steps=12, rate=0.5))
+
+        def here(*arguments, check=True):
+            return run([RECIPE, *arguments], check=check, cwd=s.folder)
+
+        pattern("in.nc", 6, "time=1,lat=128,lon=256")
+        here("record", "--", str(model))
+        before = values("heat.nc")
+        known = json.loads(here("--json", "show", "heat.nc").stdout)
+        inputs = {one.get("container", one.get("file")) for one in known["inputs"]}
+        expect(inputs == {"in.nc", str(model), str(control)}, f"{inputs}")
+        done = json.loads(here("--json", "check", "heat.nc").stdout)
+        expect(done["same"] and done["digest"] == known["digest"], f"bit for bit: {done}")
+
+        full = stored("heat.nc")
+        here("drop", "heat.nc")
+        expect(stored("heat.nc") < full // 8, f"the values are gone: {full}, {stored('heat.nc')} bytes")
+        here("restore", "heat.nc")
+        expect(values("heat.nc") == before, "all values are back")
+
+        here("drop", "heat.nc")
+        control.write_text(CONTROL.format(steps=12, rate=0.25))
+        for command in "check", "restore":
+            expect_error(here(command, "heat.nc", check=False), "heat.nml' is not what it was")
+        control.write_text(CONTROL.format(steps=12, rate=0.5))
+        program = model.read_bytes()
+        model.unlink()
+        model.write_bytes(program + b"\0")
+        model.chmod(0o755)
+        expect_error(here("restore", "heat.nc", check=False), "heat' is not what it was")
+        model.write_bytes(program)
+        here("restore", "heat.nc")
+        expect(values("heat.nc") == before, "all values are back")
+        pattern("in.nc", 7, "time=1,lat=128,lon=256")
+        expect(json.loads(here("--json", "check", "heat.nc").stdout)["same"], "the input is kept for it, under another one of its name")
+
+
 def test_wrong_use():
     with site():
         pattern("in.nc", 1, "time=2,lat=8,lon=8")
@@ -371,4 +465,4 @@ def test_values_that_differ_in_each_run_are_not_dropped():
 main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore,
      test_a_run_that_was_ended_leaves_nothing_for_long, test_inputs_that_change,
      test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
-     test_programs_that_append_and_rename, test_wrong_use)
+     test_programs_that_append_and_rename, test_a_fortran_model, test_wrong_use)
