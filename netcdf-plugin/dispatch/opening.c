@@ -195,28 +195,9 @@ create_failed(const esdmnc_file *file, bool keep, const esdmnc_ranks *ranks, con
                                       : esdmnc_error_data(err, "create", file->name);
 }
 
-static esdm_status
-set_stub_number(esdm_container *container, uint64_t number, esdm_error *err)
-{
-    char text[17];
-    (void) snprintf(text, sizeof text, "%016" PRIx64, number);
-    return esdm_container_set_hint(container, ESDMNC_HINT_STUB, text, err);
-}
-
-uint64_t
-esdmnc_stub_number(int instance, int ncid)
-{
-    esdmnc_file *file;
-    esdmnc_group *group;
-    if (esdmnc_find(esdmnc_id_make(instance, ncid), &file, &group) != NC_NOERR)
-        return 0;
-    const char *hint = esdm_container_hint(file->container, ESDMNC_HINT_STUB);
-    return hint == NULL ? 0 : strtoull(hint, NULL, 16);
-}
-
 int
 esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
-              esdmnc_ranks *ranks)
+              uint64_t stub_version, esdmnc_ranks *ranks)
 {
     char buffer[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_session *session;
@@ -247,7 +228,7 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
                                  &err);
     if (st == ESDM_OK && stub_number != 0)
-        st = set_stub_number(file->container, stub_number, &err);
+        st = esdmnc_stub_set(file->container, stub_number, stub_version, &err);
     rc = esdmnc_agree(file, st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "create", file->name));
     if (rc != NC_NOERR) {
         esdm_container_discard(file->container);

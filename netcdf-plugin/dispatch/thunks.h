@@ -10,9 +10,10 @@ static int
 THUNK(create)(const char *path, int mode, size_t stub_number, int base_pe, size_t *chunk_hint,
               void *parameters, const NC_Dispatch *table, int ncid)
 {
-    (void) base_pe, (void) chunk_hint, (void) table;
+    (void) base_pe, (void) table;
     ESDM_FLOAT_ENV_OWN;
-    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, stub_number, parameters);
+    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, stub_number,
+                         chunk_hint != NULL ? *chunk_hint : stub_number, parameters);
 }
 
 static int

@@ -91,7 +91,8 @@ typedef struct esdmnc_stat {
  *    create,
  *  - `parameters` in create and open is an esdmnc_ranks for parallel calls, borrowed, else NULL;
  *    a parallel call has the same container name and mode on all ranks,
- *  - `initialsz` in create is the number of the container's stub, 0 for none,
+ *  - `initialsz` in create is the number of the container's stub, 0 for none, and `*chunksizehintp`
+ *    the version that stub and container get,
  *  - `table` is the router's copy; do not compare it with your own.
  * libnetcdf assigns `ncid` before create and open run; `ncid >> 16` is the slot.
  */
@@ -122,9 +123,15 @@ ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
  */
 ESDMNC_EXPORT int esdmnc_may_rename(const char *from, const char *to);
 
-/** The number that was given to the container when its stub was made; 0: none is known. The ncid is
- *  open. */
-ESDMNC_EXPORT uint64_t esdmnc_stub_number(int instance, int ncid);
+/** The number and version that were given to the container when its stub was made or renewed; 0:
+ *  none is known. The ncid is open. */
+ESDMNC_EXPORT uint64_t esdmnc_stub_number(int instance, int ncid, uint64_t *ret_version);
+
+/** The name by which a committed container with this number and version is read: `container`, or
+ *  what says the former container that had this name (`container@TIME`). NC_NOERR; ENOENT: it is
+ * not kept. */
+ESDMNC_EXPORT int esdmnc_numbered(const char *container, uint64_t number, uint64_t version,
+                                  char *ret_name, size_t size);
 
 /** A run that is recorded, or run again (dispatch/recipe.c), copies a container: notes it, and says
  *  which containers are meant. @param from, to  names; NULL: a plain file. @param ret_from, ret_to

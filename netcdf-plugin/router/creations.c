@@ -26,6 +26,8 @@ typedef struct creation {
     pid_t pid;         /**< a forked child inherits the list, but not the containers */
     int instance;
     int ncid;
+    uint64_t number;  /**< of the stub that is there, which gets `version` after the first commit */
+    uint64_t version; /**< 0: it keeps its own */
     const char *path; /**< of the stub, behind the container's name; "" for none */
     char container[];
 } creation;
@@ -60,6 +62,19 @@ creation_put(creation *c)
 }
 
 void
+esdmnc__creation_version(int instance, int ncid, uint64_t number, uint64_t version)
+{
+    creations_acquire();
+    for (creation *c = creations; c; c = c->next) {
+        if (c->instance == instance && c->ncid == ncid) {
+            c->number = number;
+            c->version = version;
+        }
+    }
+    creations_release();
+}
+
+void
 esdmnc__creations_forked(void)
 {
     creations_release();
@@ -81,7 +96,7 @@ esdmnc__creation_add(int instance, int ncid, bool made, bool has_new_stub, const
     if (!c) {
         return; /* an abort then leaves the stub, which esdm-gc finds */
     }
-    c->pid = getpid();
+    *c = (creation){.pid = getpid()};
     c->made = made;
     c->has_new_stub = has_new_stub;
     c->instance = instance;
@@ -134,9 +149,29 @@ creation_undo(const creation *c)
     }
 }
 
+/** What was written anew is committed: a copy of the stub that was made before means what was
+ *  replaced. Until then the original stands for either (table.c). */
+static void
+creation_renew(creation *c, const esdmnc__core *core)
+{
+    char name[ESDMNC_NAME_MAX + 1];
+    if (c->version == 0 ||
+        core->numbered(c->container, c->number, c->version, name, sizeof(name)) != NC_NOERR ||
+        strcmp(name, c->container) != 0) {
+        return;
+    }
+    int saved = errno;
+    int status = esdmnc__stub_renew(c->path, c->version);
+    if (status != NC_NOERR) {
+        esdmnc_debug("%s: cannot renew the stub: %s", c->path, strerror(status));
+    }
+    c->version = 0;
+    errno = saved;
+}
+
 /** Gives the stub the time of the last commit. */
 static void
-creation_touch(const creation *c)
+creation_touch(creation *c)
 {
     const esdmnc__core *core = esdmnc__core_if_loaded();
     esdmnc__stub stub;
@@ -146,6 +181,7 @@ creation_touch(const creation *c)
         strcmp(stub.container, c->container) != 0) {
         return;
     }
+    creation_renew(c, core);
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                 {.tv_sec = (time_t) (st.modified_ns / 1000000000),
                                  .tv_nsec = (long) (st.modified_ns % 1000000000)}};

@@ -105,13 +105,17 @@ esdmnc__path_may_be_ours(const char *path)
 static bool
 may_replace(const char *path, const char *folder, const char *container)
 {
-    static int told; /* one line is enough for all files of a run */
+    static int told, told_kept; /* one line is enough for all files of a run */
     char where[PATH_MAX];
     switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {
     case ESDMNC_LIVING_YES:
-        esdmnc__tell("'%s' does not become the container '%s', for which '%s' stands: the new one "
-                     "gets ~2 or the like behind its name",
-                     path, container, where);
+        if (!__atomic_exchange_n(&told_kept, 1, __ATOMIC_RELAXED)) {
+            esdmnc__tell("the container '%s' stays as it is, as '%s' stands for it. What this "
+                         "program writes now is read by its own path, '%s', as ever; where the "
+                         "name of a container is taken, the new one has a number behind its name "
+                         "(~2, ~3 …: esdm-ls)",
+                         container, where, path);
+        }
         return false;
     case ESDMNC_LIVING_UNKNOWN:
         esdmnc__tell(
@@ -124,9 +128,10 @@ may_replace(const char *path, const char *folder, const char *container)
         break;
     }
     if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
-        esdmnc__tell("'%s' replaces the container '%s', whose stub is gone, and so may others of "
-                     "this program",
-                     path, container);
+        esdmnc__tell("'%s' replaces the container '%s', whose stub is gone (esdm-restore '%s' "
+                     "brings it back while it is kept); further ones that this program replaces so "
+                     "are not told",
+                     path, container, container);
     }
     return true;
 }
@@ -177,12 +182,14 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
         if (esdmnc__stub_read(path, &stub) == NC_NOERR && stub.is_original) {
             esdmnc__text_copy(target.container, stub.container);
             target.number = stub.number;
+            target.version = stub.number ? new_number() : 0;
             status = NC_NOERR;
         } else {
             char folder[PATH_MAX];
             /* What is diskless and not to persist never shows as a file. */
             target.write_stub = !(cmode & (NC_DISKLESS | NC_MMAP)) || (cmode & NC_PERSIST);
             target.number = target.write_stub ? new_number() : 0;
+            target.version = target.number;
             status = esdmnc__route(path, target.container, sizeof(target.container), folder);
             if (status == NC_NOERR) {
                 status = esdmnc__path_free_name(path, folder, target.container,

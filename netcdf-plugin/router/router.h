@@ -135,7 +135,9 @@ typedef struct esdmnc__core {
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
     int (*may_rename)(const char *from, const char *to);
-    uint64_t (*stub_number)(int instance, int ncid);
+    uint64_t (*stub_number)(int instance, int ncid, uint64_t *ret_version);
+    int (*numbered)(const char *container, uint64_t number, uint64_t version, char *ret_name,
+                    size_t size);
     const char *(*route)(size_t index);
     int (*values_size)(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed);
     int (*values_reclaim)(int instance, int ncid, nc_type type, void *memory, size_t count);
@@ -170,6 +172,9 @@ void esdmnc__table_wrap(esdmnc__library *library);
  *  @param path that the program gave: of its stub, or a name; "" for none. */
 void esdmnc__creation_add(int instance, int ncid, bool made, bool has_new_stub, const char *path,
                           const char *container);
+/** What was added last for the ncid is written anew in the place of another: when it is committed,
+ *  its stub gets this version. @param number of the stub. */
+void esdmnc__creation_version(int instance, int ncid, uint64_t number, uint64_t version);
 /** After a call that succeeded: the stub gets the time of the commit. */
 void esdmnc__creation_closed(int instance, int ncid);
 void esdmnc__creation_synced(int instance, int ncid);
@@ -253,8 +258,9 @@ bool esdmnc__path_may_be_ours(const char *path);
 typedef struct esdmnc__target {
     char container[ESDMNC_NAME_MAX + 1];
 
-    bool write_stub; /**< a stub has to be put at the path after the create */
-    uint64_t number; /**< of the stub; 0: none */
+    bool write_stub;  /**< a stub has to be put at the path after the create */
+    uint64_t number;  /**< of the stub; 0: none */
+    uint64_t version; /**< of what is created; differs from the stub's where it is written anew */
 } esdmnc__target;
 int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
 /** The name for a new container at a path that has no stub: `container`, or when that belongs to a
@@ -294,6 +300,7 @@ typedef struct esdmnc__move {
     bool replaces;   /**< a stub at the target, and its container with it */
     bool at_home;    /**< the stub is where its container got its name */
     uint64_t number; /**< of the stub at the target */
+    uint64_t version;
     char wanted[ESDMNC_NAME_MAX + 1];
     char folder[PATH_MAX]; /**< that routes the target */
 } esdmnc__move;
@@ -317,6 +324,8 @@ typedef struct esdmnc__stub {
     char container[ESDMNC_NAME_MAX + 1];
     bool is_original; /**< the file that was made with the container, not a copy of it */
     uint64_t number;  /**< the same in the container that was made with it; 0: none */
+    uint64_t version; /**< the same in the container, until a program writes the file anew: that
+                       * gives both another one, so that copies of the stub are told from it */
 } esdmnc__stub;
 
 /** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
@@ -325,7 +334,10 @@ int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
 /** The same for bytes in memory, which are nobody's original. */
 int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);
 /** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
-int esdmnc__stub_write(const char *path, const char *container, uint64_t number);
+int esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version);
+/** Gives the original stub at `path` the version of what stands there now, in place. NC_NOERR or an
+ *  errno; ENOENT: there is no original. */
+int esdmnc__stub_renew(const char *path, uint64_t version);
 /** Removes the stub at `path` if it is the original of `container`. Best effort. */
 void esdmnc__stub_drop(const char *path, const char *container);
 /** The bytes of a stub without an inode, for descriptors of `esdm:` paths.

@@ -84,7 +84,7 @@ size_t
 esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place *place,
                    unsigned char *bytes, size_t size)
 {
-    char number[17];
+    char text[17];
     writer w = {.bytes = bytes, .size = size, .wide = version == 5};
     const unsigned char magic[4] = {'C', 'D', 'F', (unsigned char) version};
     if (version == 1) {
@@ -96,7 +96,7 @@ esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place 
     put_uint(&w, 0); /* no dimensions */
     put_count(&w, 0);
     put_uint(&w, TAG_ATTRIBUTES);
-    put_count(&w, !place ? 2 : place->number ? 5 : 4);
+    put_count(&w, !place ? 2 : place->number ? 6 : 4);
     put_attribute(&w, "esdm_container", container);
     put_attribute(&w, "esdm_notice", esdmnc__stub_notice);
     if (place) {
@@ -104,8 +104,10 @@ esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place 
         put_attribute(&w, "esdm_path", place->path);
     }
     if (place && place->number) {
-        (void) snprintf(number, sizeof(number), "%016" PRIx64, place->number);
-        put_attribute(&w, "esdm_number", number);
+        (void) snprintf(text, sizeof(text), "%016" PRIx64, place->number);
+        put_attribute(&w, "esdm_number", text);
+        (void) snprintf(text, sizeof(text), "%016" PRIx64, place->version);
+        put_attribute(&w, "esdm_version", text);
     }
     put_uint(&w, 0); /* no variables */
     put_count(&w, 0);
@@ -175,7 +177,7 @@ open_beside(const char *path, char *name, size_t size)
 }
 
 int
-esdmnc__stub_write(const char *path, const char *container, uint64_t number)
+esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version)
 {
     char temporary[PATH_MAX];
     char folder[PATH_MAX];
@@ -202,7 +204,8 @@ esdmnc__stub_write(const char *path, const char *container, uint64_t number)
             (void) snprintf(absolute + used, sizeof(absolute) - used, "/%s",
                             slash ? slash + 1 : path);
         }
-        const esdmnc__stub_place place = {.inode = inode, .path = absolute, .number = number};
+        const esdmnc__stub_place place = {
+            .inode = inode, .path = absolute, .number = number, .version = version};
         size_t size = esdmnc__stub_build(1, container, &place, bytes, sizeof(bytes));
         status = size ? write_all(fd, bytes, size) : ENAMETOOLONG;
     }
@@ -263,6 +266,7 @@ typedef struct fields {
     char inode[48];
     char path[PATH_MAX];
     char number[17];
+    char version[17];
 } fields;
 
 static void
@@ -275,7 +279,8 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
     } known[] = {{"esdm_container", f->container, sizeof(f->container)},
                  {"esdm_inode", f->inode, sizeof(f->inode)},
                  {"esdm_path", f->path, sizeof(f->path)},
-                 {"esdm_number", f->number, sizeof(f->number)}};
+                 {"esdm_number", f->number, sizeof(f->number)},
+                 {"esdm_version", f->version, sizeof(f->version)}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i].name) == name_length && memcmp(known[i].name, name, name_length) == 0 &&
             length < known[i].size && !memchr(text, '\0', length)) {
@@ -360,15 +365,22 @@ parse(const unsigned char *bytes, size_t size, fields *ret)
     return offset > 0 && status == NC_ENOTNC ? ENOENT : status; /* another file, then */
 }
 
+static void
+fill_stub(const fields *f, bool is_original, esdmnc__stub *ret)
+{
+    esdmnc__text_copy(ret->container, f->container);
+    ret->is_original = is_original;
+    ret->number = strtoull(f->number, NULL, 16);
+    ret->version = f->version[0] ? strtoull(f->version, NULL, 16) : ret->number;
+}
+
 int
 esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret)
 {
     fields f = {0};
     int status = parse(bytes, size < ESDMNC_STUB_MAX ? size : ESDMNC_STUB_MAX, &f);
     if (status == NC_NOERR) {
-        esdmnc__text_copy(ret->container, f.container);
-        ret->is_original = false;
-        ret->number = strtoull(f.number, NULL, 16);
+        fill_stub(&f, false, ret);
     }
     return status;
 }
@@ -389,11 +401,44 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
         }
         return status;
     }
-    esdmnc__text_copy(ret->container, f.container);
-    ret->is_original = is_original(path, &st, &f);
-    ret->number = strtoull(f.number, NULL, 16);
+    fill_stub(&f, is_original(path, &st, &f), ret);
     errno = saved;
     return NC_NOERR;
+}
+
+int
+esdmnc__stub_renew(const char *path, uint64_t version)
+{
+    static const char name[] = "esdm_version"; /* and behind it type and length, then the text */
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    esdmnc__stub stub;
+    struct stat st;
+    char text[17];
+    ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
+    if (n < 0 || esdmnc__stub_read(path, &stub) != NC_NOERR || !stub.is_original) {
+        return ENOENT;
+    }
+    if (stub.version == version) {
+        return NC_NOERR;
+    }
+    const unsigned char *found = NULL; /* the last one: paths may say it, too */
+    const unsigned char *next = bytes;
+    while ((next = memmem(next, (size_t) (bytes + n - next), name, sizeof(name) - 1))) {
+        found = next;
+        next += sizeof(name) - 1;
+    }
+    size_t at = found ? (size_t) (found - bytes) + sizeof(name) - 1 + 8 : 0;
+    if (!found || at + 16 > (size_t) n) { /* made by an earlier ESDM */
+        return esdmnc__stub_write(path, stub.container, stub.number, version);
+    }
+    /* In place, as a file that is written anew keeps its inode, owner and permissions. */
+    int fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    (void) snprintf(text, sizeof(text), "%016" PRIx64, version);
+    int status = pwrite(fd, text, 16, (off_t) at) == 16 ? NC_NOERR : EIO;
+    return close(fd) != 0 && status == NC_NOERR ? errno : status;
 }
 
 void

@@ -126,12 +126,13 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
     if (status != NC_NOERR) {
         return status;
     }
-    status = library->core_table->create(target.container, cmode, target.number, 0, NULL, ranks,
+    size_t version = target.version;
+    status = library->core_table->create(target.container, cmode, target.number, 0, &version, ranks,
                                          &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
-        status =
-            agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container, target.number)
-                                      : NC_NOERR);
+        status = agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container,
+                                                                target.number, target.version)
+                                           : NC_NOERR);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
         }
@@ -140,6 +141,9 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
         esdmnc__creation_add(library->api.instance, ncid, true, target.write_stub && leads(ranks),
                              leads(ranks) && !esdmnc__path_prefixed(path) ? path : "",
                              target.container);
+        if (leads(ranks) && !target.write_stub && target.version != 0) {
+            esdmnc__creation_version(library->api.instance, ncid, target.number, target.version);
+        }
     }
     esdmnc_debug("create %s as '%s': %d", path, target.container, status);
     return status;
@@ -220,21 +224,51 @@ find_name(esdmnc_ranks *ranks, const char *path, int mode, char *container, esdm
     return status == NC_NOERR ? found.status : status;
 }
 
-/** Whether what was opened is what the stub was made for. ENOENT after a message. */
+/** Whether what was opened is what the stub was made for. The original stands for what was written
+ *  anew in its place, too: it is renewed after the commit, and a former container may have been
+ *  brought back. ENOENT: it is not. */
 static int
-check_number(esdmnc_ranks *ranks, int instance, int ncid, const char *path,
-             const esdmnc__stub *stub)
+check_number(int instance, int ncid, const esdmnc__stub *stub)
 {
-    uint64_t number = stub->number ? esdmnc__core_get()->stub_number(instance, ncid) : 0;
-    if (number == 0 || number == stub->number) {
-        return NC_NOERR;
+    uint64_t version = 0;
+    uint64_t number = stub->number ? esdmnc__core_get()->stub_number(instance, ncid, &version) : 0;
+    bool same =
+        number == 0 || (number == stub->number && (stub->is_original || version == stub->version));
+    return same ? NC_NOERR : ENOENT;
+}
+
+/** Opens, for reading, the former container that a stub was made for. ENOENT after a message. */
+static int
+open_former(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int mode,
+            const esdmnc__stub *stub, int ncid)
+{
+    static int told; /* one line is enough for all files of a backup */
+    struct {
+        int status;
+        char name[ESDMNC_NAME_MAX + 1];
+    } found = {.status = ENOENT};
+    const esdmnc__core *core = esdmnc__core_get();
+    if (leads(ranks) && !(mode & NC_WRITE)) {
+        found.status = core->numbered(stub->container, stub->number, stub->version, found.name,
+                                      sizeof(found.name));
     }
-    if (leads(ranks)) {
+    int status = ranks ? core->ranks_share(ranks, &found, sizeof(found)) : NC_NOERR;
+    status = status == NC_NOERR ? found.status : status;
+    if (status == NC_NOERR) {
+        status = library->core_table->open(found.name, mode, 0, NULL, ranks, &library->table, ncid);
+    }
+    if (status != NC_NOERR && leads(ranks)) {
         esdmnc__tell("'%s' stands for an earlier container of the name '%s', which another one has "
-                     "replaced since then",
-                     path, stub->container);
+                     "replaced since then%s",
+                     path, stub->container,
+                     mode & NC_WRITE ? ": it cannot be written to" : " and which is not kept");
+    } else if (leads(ranks) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        esdmnc__tell("'%s' stands for a container that was replaced since then: this reads "
+                     "the former one, which is kept for a while only; to keep it: esdm-cp "
+                     "'esdm://%s' plain.nc",
+                     path, found.name);
     }
-    return ENOENT;
+    return status == NC_NOERR ? NC_NOERR : ENOENT;
 }
 
 static int
@@ -263,9 +297,10 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
     }
     if (status == NC_NOERR && stub.container[0]) {
-        status = check_number(ranks, library->api.instance, ncid, path, &stub);
+        status = check_number(library->api.instance, ncid, &stub);
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
+            status = open_former(library, ranks, path, mode, &stub, ncid);
         } else if ((mode & NC_WRITE) && by_stub && leads(ranks)) {
             esdmnc__creation_add(library->api.instance, ncid, false, false, path, container);
         }

@@ -163,6 +163,16 @@ remove_scratch(esdm_session *session, uint64_t age_s)
     return TOOL_OK;
 }
 
+/* A stub that was copied or moved elsewhere keeps nothing. */
+static void
+tell_where_looked(void)
+{
+    tool_error(
+        "stubs were looked for in the folders of --stubs and of ESDM_NC_ROUTE alone: a copy "
+        "elsewhere would lose its container (name its folder with --stubs, too; esdm-restore "
+        "brings back what was removed while it is kept)");
+}
+
 /* Tells the names, and removes the containers unless this is a dry run. */
 static tool_exit
 remove_stubless(esdm_session *session, bool remove)
@@ -193,6 +203,8 @@ rehearse(esdm_session *session, esdm_gc_options options, bool *ret_go_on)
     esdm_status status = esdm_gc(session, &options, &result, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
+    if (stubless->len > 0)
+        tell_where_looked();
     (void) remove_stubless(session, false);
     if (dry_run)
         print_result(&result, false);
@@ -219,6 +231,8 @@ collect(esdm_session *session, esdm_gc_options *options)
         if (refused != ESDM_OK)
             return tool_fail(refused, &err);
     }
+    if (yes && stubless->len > 0)
+        tell_where_looked();
     tool_exit removed = remove_stubless(session, true);
     if (removed != TOOL_OK)
         return removed;

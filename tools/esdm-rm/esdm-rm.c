@@ -34,7 +34,7 @@ static const tool_help help = {
 /* So many are removed without a question. */
 #define A_FEW 5
 
-static gboolean recursive, force, dry_run, verbose, for_good, yes, sealed;
+static gboolean recursive, force, dry_run, verbose, quiet, for_good, yes, sealed;
 
 static const GOptionEntry entries[] = {
     {"recursive", 'r', 0, G_OPTION_ARG_NONE, &recursive, "Remove what lies below, too", NULL},
@@ -44,6 +44,7 @@ static const GOptionEntry entries[] = {
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Ask no question", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Print the names, remove nothing", NULL},
     {"sealed", 0, 0, G_OPTION_ARG_NONE, &sealed, "Remove what is sealed (esdm-seal), too", NULL},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "Print problems alone", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &verbose, "Print the name of each removed one", NULL},
     {0},
 };
@@ -196,7 +197,7 @@ static void
 tell_users(const char *name)
 {
     const char *who = g_hash_table_lookup(users, name);
-    if (who == NULL)
+    if (who == NULL || quiet)
         return;
     g_autofree char *line =
         g_strdup_printf("note: '%s' %s a member of the virtual container %s (esdm-ln lists them)",
@@ -226,7 +227,7 @@ remove_one(esdm_session *session, const char *name)
     g_autofree char *printable = tool_printable(name);
     if (tool.json)
         tool_json_append(removed, tool_json_text(name));
-    else if (dry_run || verbose)
+    else if (dry_run || (verbose && !quiet))
         (void) printf("%s%s\n", dry_run ? "would remove " : "removed ", printable);
     return TOOL_OK;
 }

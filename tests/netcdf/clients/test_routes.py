@@ -273,6 +273,58 @@ def test_a_second_run_by_programs_that_rename__replaces_the_first_one():
             expect(f":run = {run_number}" in client(["ncdump", "-h", file]).stdout, f"{file}")
 
 
+VALUE = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], 'w') as d:
+    d.createDimension('x', 2)
+    d.createVariable('v', 'i4', ('x',))[:] = int(sys.argv[2])
+"""
+
+
+def test_a_copy_of_a_stub_stays_what_it_was_copied_of():
+    """`cp run/a.nc backup.nc`, and the program writes run/a.nc anew."""
+    python = clients.python_of("debian")
+    with RoutedSite() as site:
+        path, backup = site.out / "a.nc", site.file("backup.nc")
+
+        def value(file):
+            return client([python, "-c", READ, file], check=False)
+
+        def is_value(file, number):
+            told = value(file)
+            expect(told.returncode == 0 and f"[{number}, {number}]" in told.stdout,
+                   f"{file}: {told.stdout}{told.stderr}")
+            return told.stderr
+
+        client([python, "-c", VALUE, path, 1])
+        shutil.copy(path, backup)
+        is_value(backup, 1)
+        inode = path.stat().st_ino
+        for number in (10, 11):
+            client([python, "-c", VALUE, path, number])
+            is_value(path, number)
+            told = is_value(backup, 1)
+            expect("former one" in told and "esdm-cp" in told, told)
+        expect(path.stat().st_ino == inode, "the stub is another file")
+        second = site.file("second.nc")
+        shutil.copy(path, second)
+        is_value(second, 11)
+        # What stops before it commits replaces nothing.
+        client([python, "-c", VALUE.replace("= int(", "= 1 / 0 * int("), path, 12], check=False)
+        is_value(path, 11)
+        is_value(second, 11)
+        # A former one that is brought back stands behind the stub.
+        name = site.container("a.nc")
+        ids = [one["id"] for one in json.loads(run([tool("esdm-restore"), "--json", "--list", name]).stdout)["replaced"]]
+        expect(len(ids) == 2, str(ids))
+        run([tool("esdm-restore"), "--yes", "--id", ids[0], name])
+        for file, number in ((path, 1), (backup, 1), (second, 11)):
+            is_value(file, number)
+        run([tool("esdm-gc"), "--replaced-now", "--yes"])
+        expect_error(value(second), "stands for an earlier container", "not kept")
+        is_value(path, 1)
+
+
 def test_a_second_run_replaces_the_first_one():
     """`rm -rf run; mkdir run; model` is one run. What was only moved away is not touched."""
     need_program("ncgen", "ncdump")
@@ -315,6 +367,8 @@ def test_a_second_run_replaces_the_first_one():
             path.rename(far)
             model(site.source)
             expect(name in containers() and not is_second(path), str(containers()))
+            expect(is_second(far), "it shows another run")
+            run([tool("esdm-gc"), "--replaced-now", "--yes"])
             expect_error(client(["ncdump", "-h", far], check=False), "earlier container", name)
 
 
@@ -457,7 +511,7 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_entries_that_route_nothing_are_told, test_everything_and_patterns,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
-     test_a_second_run_replaces_the_first_one,
+     test_a_copy_of_a_stub_stays_what_it_was_copied_of, test_a_second_run_replaces_the_first_one,
      test_a_second_run_by_programs_that_rename__replaces_the_first_one, test_copied_bytes_tell_what_they_are,
      test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,

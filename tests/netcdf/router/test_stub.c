@@ -34,11 +34,12 @@ test_stub__reads_back_what_was_written(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc", 7), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc", 7, 9), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, "exp/ä b.nc");
     assert_true(stub.is_original);
     assert_int_equal(stub.number, 7);
+    assert_int_equal(stub.version, 9);
     DIR *here = opendir(".");
     size_t files = 0;
     for (struct dirent *entry; (entry = readdir(here));) {
@@ -56,7 +57,7 @@ test_stub__longest_name_fits(void **state)
     esdmnc__stub stub;
     memset(name, 'n', sizeof(name));
     name[ESDMNC_NAME_MAX] = '\0';
-    assert_int_equal(esdmnc__stub_write("a.nc", name, 7), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", name, 7, 9), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, name);
     unsigned char bytes[64];
@@ -107,7 +108,7 @@ test_stub__copy_is_no_original(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9), 0);
     copy_file("a.nc", "b.nc");
     assert_int_equal(esdmnc__stub_read("b.nc", &stub), NC_NOERR);
     assert_false(stub.is_original);
@@ -125,9 +126,9 @@ test_stub__replaces_in_one_step(void **state)
     (void) state;
     esdmnc__stub stub;
     put_file("a.nc", (const unsigned char *) "data", 4);
-    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
-    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x", 7), ENOENT);
+    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x", 7, 9), ENOENT);
 }
 
 static void
@@ -155,7 +156,7 @@ test_stub__damage_is_noticed_or_harmless(void **state)
     unsigned char whole[ESDMNC_STUB_MAX];
     unsigned char bytes[ESDMNC_STUB_MAX];
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x", 7), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x", 7, 9), 0);
     size_t size = get_file("a.nc", whole, sizeof(whole));
     for (size_t cut = 8; cut < size - 8; cut++) {
         put_file("cut.nc", whole, cut);
