@@ -261,7 +261,9 @@ open_former(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int
         esdmnc__tell("'%s' stands for an earlier container of the name '%s', which another one has "
                      "replaced since then%s",
                      path, stub->container,
-                     mode & NC_WRITE ? ": it cannot be written to" : " and which is not kept");
+                     mode & NC_WRITE ? ": it cannot be written to"
+                                     : ": esdm-ls --replaced shows whether it is kept, "
+                                       "esdm-restore --as brings it back beside");
     } else if (leads(ranks) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
         esdmnc__tell("'%s' stands for a container that was replaced since then: this reads "
                      "the former one, which is kept for a while only; to keep it: esdm-cp "
