@@ -239,6 +239,15 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     return finish_opening(file);
 }
 
+/* Whether a name that can be opened stands for more than one container: a place of a view, a query
+ * with a name; or how accurately data are read was wrong. */
+static bool
+is_asked(const char *name)
+{
+    return strstr(name, "?accuracy=") != NULL || strstr(name, ":/") != NULL ||
+           esdmnc_exists(name, NULL) == NC_NOERR;
+}
+
 int
 esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
 {
@@ -269,7 +278,7 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     if (st != ESDM_OK) {
         bool query = file->name[0] == '?';
         /* No code of NetCDF tells what does not fit. */
-        bool asked = query || (st == ESDM_EINVAL && strstr(file->name, "?accuracy=") != NULL);
+        bool asked = query || (st == ESDM_EINVAL && is_asked(file->name));
         if (asked && (ranks == NULL || ranks->rank == 0))
             rc = esdmnc_error_loud(&err, "open", file->name);
         else

@@ -3,6 +3,7 @@
 /** @file A query in place of a name: its words, and the containers that it finds. */
 
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,26 @@ decode(char *text)
     *out = '\0';
 }
 
+/* A name, or a pattern of names, of what is not wanted. */
+static esdm_status
+leave_out_later(const char *value, esdm__question *question, esdm_error *err)
+{
+    static const char scheme[] = "esdm://";
+    if (strncmp(value, scheme, sizeof scheme - 1) == 0)
+        value += sizeof scheme - 1;
+    if (value[0] == '\0')
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "query: 'without' needs the name of a container, as in "
+                               "&without=work/yearly.nc, or a pattern: &without=work/*");
+    if (!esdm__array_grow(&question->without, question->nwithout, sizeof *question->without))
+        return esdm__error_nomem(err, sizeof *question->without, "a query");
+    char *copy = strdup(value);
+    if (copy == NULL)
+        return esdm__error_nomem(err, strlen(value), "a query");
+    question->without[question->nwithout++] = copy;
+    return ESDM_OK;
+}
+
 static esdm_status
 reserved_word(const char *word, const char *value, esdm__question *question, bool *ret_taken,
               esdm_error *err)
@@ -108,6 +129,8 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
         return question->accuracy != NULL ? ESDM_OK
                                           : esdm__error_nomem(err, strlen(value), "a query");
     }
+    if (strcmp(word, "without") == 0)
+        return leave_out_later(value, question, err);
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(word, later[i]) == 0)
             return esdm__error_set(err, ESDM_ENOTSUP,
@@ -217,6 +240,24 @@ leave_out_saved(esdm_session *session, esdm__question *question, esdm_error *err
     return status;
 }
 
+static void
+leave_out_named(esdm__question *question)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < question->count; i++) {
+        char *name = question->names[i];
+        bool out = false;
+        for (size_t k = 0; k < question->nwithout && !out; k++)
+            out = strcmp(name, question->without[k]) == 0 ||
+                  fnmatch(question->without[k], name, 0) == 0;
+        if (out)
+            free(name);
+        else
+            question->names[n++] = name;
+    }
+    question->count = n;
+}
+
 static esdm_status
 find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
      const char *const *expressions, size_t nexpressions, esdm__question *question, esdm_error *err)
@@ -227,6 +268,7 @@ find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
     for (size_t i = 0; i < nexpressions && status == ESDM_OK; i++)
         status =
             esdm__question_narrow(session, expressions[i], count == 0 && i == 0, question, err);
+    leave_out_named(question);
     return status == ESDM_OK ? leave_out_saved(session, question, err) : status;
 }
 
@@ -294,5 +336,8 @@ esdm__question_clear(esdm__question *question)
     free(question->pins);
     free(question->ensemble);
     free(question->accuracy);
+    for (size_t i = 0; i < question->nwithout; i++)
+        free(question->without[i]);
+    free(question->without);
     *question = (esdm__question){0};
 }

@@ -90,14 +90,24 @@ check_flags(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, e
     return ESDM_OK;
 }
 
+/* Who says nothing of methods means the same, unless one of both has cells and the other points. */
+static bool
+same_cells(const esdm__pair *p, const char *one, const char *other)
+{
+    if (one[0] != '\0' && other[0] != '\0')
+        return esdm__same_methods(one, other);
+    return p->axis != NULL && esdm__has_cells(p->a, p->axis) == esdm__has_cells(p->b, p->axis);
+}
+
 /* Texts that say what the numbers are. */
 static esdm_status
 check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
 {
-    static const char *const names[] = {"units",        "standard_name", "cell_methods", "positive",
+    static const char methods[] = "cell_methods";
+    static const char *const names[] = {"units",        "standard_name", methods,    "positive",
                                         "grid_mapping", "formula_terms", "_Unsigned"};
-    char one[300];
-    char other[300];
+    char one[1000];
+    char other[1000];
     esdm__meaning mx;
     esdm__meaning my;
     esdm_status status = esdm__meaning_of(x, &mx, err);
@@ -108,10 +118,11 @@ check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
     for (size_t i = mx.is_time && my.is_time ? 1 : 0; i < sizeof names / sizeof *names; i++) {
         esdm__attribute_text(x, names[i], one, sizeof one);
         esdm__attribute_text(y, names[i], other, sizeof other);
-        if (strcmp(one, other) != 0 && !(i == 0 && same_units(one, other)))
+        if (strcmp(one, other) != 0 && !(i == 0 && same_units(one, other)) &&
+            !(names[i] == methods && same_cells(p, one, other)))
             return esdm__error_set(err, ESDM_EINVAL,
-                                   "variable '%s' has %s '%s' in '%s' and '%s' in '%s'", x->name,
-                                   names[i], one, p->one, other, p->other);
+                                   "variable '%s' has %s '%.80s' in '%s' and '%.80s' in '%s'",
+                                   x->name, names[i], one, p->one, other, p->other);
     }
     return check_flags(p, x, y, err);
 }
@@ -336,10 +347,29 @@ esdm__pair_compare_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err
     return status;
 }
 
+/* Monthly and yearly values are no series. */
+static esdm_status
+check_frequency(const esdm__pair *p, esdm_error *err)
+{
+    char *one = esdm__global_text(p->a, "frequency");
+    char *other = esdm__global_text(p->b, "frequency");
+    esdm_status status = ESDM_OK;
+    if (one != NULL && other != NULL && one[0] != '\0' && other[0] != '\0' &&
+        !esdm__same_frequency(one, other))
+        status =
+            esdm__error_set(err, ESDM_EINVAL, "'%s' has the frequency '%.20s' and '%s' '%.20s'",
+                            p->one, one, p->other, other);
+    free(one);
+    free(other);
+    return status;
+}
+
 esdm_status
 esdm__pair_compare(const esdm__pair *p, esdm_error *err)
 {
     esdm_status status = check_kind(p, p->a, p->one, err);
+    if (status == ESDM_OK && p->axis != NULL && p->stacked == NULL)
+        status = check_frequency(p, err);
     if (status == ESDM_OK)
         status = check_kind(p, p->b, p->other, err);
     for (size_t i = 0; i < p->a->datasets.count && status == ESDM_OK; i++)

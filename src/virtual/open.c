@@ -17,6 +17,7 @@ join(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *
 {
     esdm_status status = esdm__members_init(&whole->members, esdm_container_session(container),
                                             question, bundles, err);
+    whole->said = container->name;
     whole->stacks = bundles != NULL && bundles->axis[0] == '\0';
     if (status == ESDM_OK)
         status = esdm__virtual_survey(whole, question, bundles, err);
@@ -62,7 +63,8 @@ join_or_merge(esdm__virtual *whole, const esdm__question *question, esdm_contain
         bundles.count > 0) {
         esdm__virtual_clear(whole);
         status = merge(whole, question, &bundles, container, err);
-    } else if (esdm__bundles_by_tile(session, question, &bundles, &why) == ESDM_OK &&
+    } else if (!whole->results && /* a mean over an area is no tile beside it */
+               esdm__bundles_by_tile(session, question, &bundles, &why) == ESDM_OK &&
                bundles.count > 0) {
         esdm__virtual_clear(whole);
         status = join(whole, question, &bundles, container, err);

@@ -15,7 +15,7 @@ index_in(const esdm__run *run, const esdm__twice *twice)
 }
 
 static esdm_status
-disagree(const esdm__virtual *whole, const esdm_dataset *dataset, const esdm__run *run,
+disagree(esdm__virtual *whole, const esdm_dataset *dataset, const esdm__run *run,
          const esdm__twice *twice, esdm_error *err)
 {
     size_t one = run->member;
@@ -25,6 +25,14 @@ disagree(const esdm__virtual *whole, const esdm_dataset *dataset, const esdm__ru
                                ", and other values of '%s' there: it cannot be joined with others",
                                whole->members.items[one].name, whole->axis.name,
                                index_in(run, twice), twice->index, dataset->name);
+    if (esdm__member_is_made_of(whole, one, twice->member) ||
+        esdm__member_is_made_of(whole, twice->member, one)) {
+        (void) !esdm__error_set(
+            err, ESDM_EINVAL, "'%s' and '%s' overlap along '%s' and have other values of '%s'",
+            whole->members.items[one].name, whole->members.items[twice->member].name,
+            whole->axis.name, dataset->name);
+        return esdm__odd_one_out(whole, one, twice->member, err);
+    }
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' and '%s' overlap along '%s' and have other values of '%s' at "
                            "element %" PRIu64 " of the joined container: &overlap=newest or "

@@ -39,6 +39,8 @@ typedef struct esdm__question {
     bool fill_gaps;
     char *ensemble; /* owned; the attribute that a dimension is made of; NULL: none */
     char *accuracy; /* owned; how accurately data are read; NULL: as they are stored */
+    char **without; /* owned; names or patterns of containers that are left out */
+    size_t nwithout;
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */
@@ -312,6 +314,46 @@ void esdm__cross_clear(struct esdm__virtual *whole);
 esdm_status esdm__gaps_find(esdm__members *members, const esdm__keys *keys, bool fill,
                             esdm__axis *axis, esdm_error *err);
 
+/* ---- cells.c ------------------------------------------------------------------------------ */
+
+/** What the steps of a member along time stand for. */
+typedef struct esdm__cells {
+    double *ends; /* owned; two each as keys have times, the lower first; NaN: not known; NULL: no
+                     bounds */
+    uint64_t count;
+    double blur;   /* of the type, in milliseconds */
+    double within; /* by how many the member's own cells overlap; INFINITY: a climatology */
+} esdm__cells;
+
+/** Whether a coordinate has bounds. */
+bool esdm__has_cells(esdm_container *member, const char *axis);
+/** @param ret esdm__cells_clear(); without `ends` when there are no bounds in time. */
+esdm_status esdm__cells_of(esdm_container *member, const char *axis, esdm__cells *ret,
+                           esdm_error *err);
+void esdm__cells_clear(esdm__cells *cells);
+/** Finds two members with steps of which one lies over the other, and is not the same. @param keys
+ *  of each member, as `cells`. @param ret_two, what set when `ret_over` is. */
+esdm_status esdm__cells_check(size_t members, const esdm__keys *keys, const esdm__cells *cells,
+                              bool *ret_over, size_t ret_two[2], char what[ESDM__WHAT_BYTES],
+                              esdm_error *err);
+/** Whether two texts of cell_methods say the same, in any order. */
+bool esdm__same_methods(const char *one, const char *other);
+
+/* ---- odd.c -------------------------------------------------------------------------------- */
+
+struct esdm__virtual;
+
+/** A text of the root group, owned, free(); NULL: there is none. */
+char *esdm__global_text(esdm_container *container, const char *name);
+/** Whether two texts of the attribute `frequency` say the same. */
+bool esdm__same_frequency(const char *one, const char *other);
+/** Whether the history of a member says that it was computed from another one. Any thread. */
+bool esdm__member_is_made_of(struct esdm__virtual *whole, size_t result, size_t source);
+/** Adds to a message about two members which one is the odd one, and what leaves it out; notes in
+ *  `results` whether it was made of the other one. Any thread. @return ESDM_EINVAL */
+esdm_status esdm__odd_one_out(struct esdm__virtual *whole, size_t one, size_t other,
+                              esdm_error *err);
+
 /* ---- survey.c ----------------------------------------------------------------------------- */
 
 /** Dimensions of a container that are looked at: those behind are compared by their lengths. */
@@ -414,6 +456,8 @@ typedef struct esdm__joined {
 
 /** What the container keeps (esdm_container.provided). */
 typedef struct esdm__virtual {
+    const char *said; /* borrowed from the container: what it was opened by */
+    bool results;     /* a member was found to be computed from another one (odd.c); atomic */
     esdm__members members;
     esdm__axis axis;
     bool stacks;            /* the axis is a new dimension, with one element for each member */

@@ -13,9 +13,10 @@
 
 /* What was found out about one member. */
 typedef struct look {
-    esdm__keys keys; /* of the dimension in which it differs; no values: it differs in none */
-    int dimension;   /* of the first member; -1: none */
-    int second;      /* another one in which it differs; -1: none */
+    esdm__keys keys;   /* of the dimension in which it differs; no values: it differs in none */
+    esdm__cells cells; /* of this one, where it is time */
+    int dimension;     /* of the first member; -1: none */
+    int second;        /* another one in which it differs; -1: none */
     char what[ESDM__WHAT_BYTES]; /* in what, there */
     int crossed;                 /* a second one in which it may differ; -1: none */
     esdm__keys cross;            /* of that one */
@@ -122,7 +123,7 @@ look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, es
     } else if (!same) {
         l->dimension = (int) d;
         l->keys = keys;
-        return ESDM_OK;
+        return keys.is_time ? esdm__cells_of(other, name, &l->cells, err) : ESDM_OK;
     }
     esdm__keys_clear(&keys);
     return ESDM_OK;
@@ -215,6 +216,8 @@ compare(survey *s, size_t i, esdm_container *member, const char *axis, esdm_erro
                        .stacked = s->whole->stacks ? s->whole->datasets : NULL,
                        .flips = s->whole->flips[i]};
     esdm_status status = esdm__pair_compare(&pair, err);
+    if (status == ESDM_EINVAL)
+        status = esdm__odd_one_out(s->whole, s->first, i, err);
     if (status == ESDM_OK)
         status = note_meanings(s, i, member, err);
     if (status != ESDM_OK)
@@ -313,21 +316,23 @@ choose_axis(const survey *s, int *ret_axis, esdm_error *err)
             *ret_axis = *ret_axis < 0 ? l->dimension : *ret_axis;
             continue;
         }
-        return esdm__error_set(
+        (void) !esdm__error_set(
             err, ESDM_EINVAL,
             "'%s' and '%s' differ along '%s' and along '%s' (%s): members may continue each other "
             "along one dimension only",
             items[s->first].name, items[i].name,
             dimension_name(s, (size_t) (l->second >= 0 ? l->dimension : *ret_axis)),
             dimension_name(s, (size_t) other), l->what);
+        return esdm__odd_one_out(s->whole, s->first, i, err);
     }
-    if (*ret_axis < 0)
-        return esdm__error_set(
-            err, ESDM_EINVAL,
-            "'%s' and '%s' have the same coordinates, so neither continues the other: name one "
-            "more attribute in the query that tells them apart (of an ensemble: variant_label)",
-            items[0].name, items[1].name);
-    return ESDM_OK;
+    if (*ret_axis >= 0)
+        return ESDM_OK;
+    (void) !esdm__error_set(
+        err, ESDM_EINVAL,
+        "'%s' and '%s' have the same coordinates, so neither continues the other: name one "
+        "more attribute in the query that tells them apart (of an ensemble: variant_label)",
+        items[0].name, items[1].name);
+    return esdm__odd_one_out(s->whole, 0, 1, err);
 }
 
 static esdm_status
@@ -342,6 +347,56 @@ check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__key
         items[s->first].name, s->whole->axis.name,
         one->is_time ? esdm__calendar_name(one->calendar) : "none", items[i].name,
         other->is_time ? esdm__calendar_name(other->calendar) : "none");
+}
+
+/* Steps that stand for stretches of time must not lie over each other. */
+static esdm_status
+check_cells(const survey *s, const esdm__keys *keys, esdm_error *err)
+{
+    const esdm__virtual_member *items = s->whole->members.items;
+    size_t count = s->whole->members.count;
+    size_t two[2] = {0, 0};
+    char what[ESDM__WHAT_BYTES];
+    bool over = false;
+    esdm__cells of_first = {0};
+    esdm__cells *cells = calloc(count, sizeof *cells);
+    if (cells == NULL)
+        return esdm__error_nomem(err, count * sizeof *cells, "coordinates");
+    esdm_status status = keys[0].is_time
+                             ? esdm__cells_of(s->reference, s->whole->axis.name, &of_first, err)
+                             : ESDM_OK;
+    for (size_t i = 0; i < count; i++) /* borrowed */
+        cells[i] = s->looks[i].keys.values != NULL ? s->looks[i].cells : of_first;
+    if (status == ESDM_OK)
+        status = esdm__cells_check(count, keys, cells, &over, two, what, err);
+    if (over) {
+        (void) !esdm__error_set(err, ESDM_EINVAL,
+                                "'%s' and '%s' overlap: steps of '%s' stand for %s",
+                                items[two[0]].name, items[two[1]].name, s->whole->axis.name, what);
+        status = esdm__odd_one_out(s->whole, two[0], two[1], err);
+    }
+    free(cells);
+    esdm__cells_clear(&of_first);
+    return status;
+}
+
+/* What was computed from a member lies within it, whatever its coordinates are. */
+static esdm_status
+check_results(const survey *s, const char *name, esdm_error *err)
+{
+    const esdm__virtual_member *items = s->whole->members.items;
+    for (size_t i = 0; i < s->whole->members.count && !items[i].joined; i++) {
+        if (i == s->first || s->looks[i].dimension < 0 ||
+            (!esdm__member_is_made_of(s->whole, i, s->first) &&
+             !esdm__member_is_made_of(s->whole, s->first, i)))
+            continue;
+        (void) !esdm__error_set(err, ESDM_EINVAL,
+                                "'%s' and '%s' have other values of '%s', and one was made of the "
+                                "other",
+                                items[s->first].name, items[i].name, name);
+        return esdm__odd_one_out(s->whole, s->first, i, err);
+    }
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -359,6 +414,8 @@ sort_axis(survey *s, int axis, const esdm__question *question, esdm_error *err)
         keys[i] = s->looks[i].keys.values != NULL ? s->looks[i].keys : *of_first;
         status = check_calendar(s, i, of_first, &keys[i], err);
     }
+    if (status == ESDM_OK)
+        status = of_first->is_time ? check_cells(s, keys, err) : check_results(s, to->name, err);
     if (status == ESDM_OK)
         status = esdm__axis_sort(&s->whole->members, question->overlap, keys, to, err);
     if (status == ESDM_OK)
@@ -450,6 +507,7 @@ survey_clear(survey *s)
     for (size_t i = 0; i < s->whole->members.count && s->looks != NULL; i++) {
         esdm__keys_clear(&s->looks[i].keys);
         esdm__keys_clear(&s->looks[i].cross);
+        esdm__cells_clear(&s->looks[i].cells);
     }
     free(s->looks);
     (void) pthread_mutex_destroy(&s->lock);

@@ -141,6 +141,31 @@ number_rows(const looking *l, size_t d, size_t *rows)
     return n;
 }
 
+/* A single point beside fields is a mean or a station. @return whether some container has one
+ * value of each dimension in which fields differ, and another one has more of each. */
+static bool
+has_point(const looking *l)
+{
+    bool point = false;
+    bool field = false;
+    bool edge = false; /* a tile of one row or one column: the single point is its corner */
+    for (size_t i = 0; i < l->question->count; i++) {
+        size_t single = 0;
+        size_t several = 0;
+        for (size_t d = 0; d < l->ndimensions; d++) {
+            const esdm__keys *keys = &l->keys[i * l->ndimensions + d];
+            if (keys->values == NULL || keys->is_time || !differs(l, d))
+                continue;
+            single += keys->count == 1;
+            several += keys->count > 1;
+        }
+        point = point || (single > 1 && several == 0);
+        field = field || (several > 1 && single == 0);
+        edge = edge || (several > 0 && single > 0);
+    }
+    return point && field && !edge;
+}
+
 static esdm_status
 bundle_row(const looking *l, size_t d, const size_t *rows, size_t r, esdm__bundle *bundle,
            esdm_error *err)
@@ -203,7 +228,7 @@ esdm__bundles_by_tile(esdm_session *session, const esdm__question *question, esd
         status = esdm__error_nomem(err, question->count * sizeof *l.keys, "coordinates");
     if (status == ESDM_OK)
         status = esdm__pool_run(session->pool, question->count, look_at, &l, err);
-    if (status == ESDM_OK && choose_dimension(&l, &d))
+    if (status == ESDM_OK && choose_dimension(&l, &d) && !has_point(&l))
         status = bundle_rows(&l, d, ret, err);
     for (size_t i = 0; l.keys != NULL && i < question->count * l.ndimensions; i++)
         esdm__keys_clear(&l.keys[i]);

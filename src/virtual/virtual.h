@@ -11,6 +11,8 @@
  *     members.c     the containers that were found: pinned, few of them open at once
  *     survey.c      what the members have: each opened once as a rule, by several threads
  *     coordinates.c which dimension they continue each other along, and in which order
+ *     cells.c       that their steps do not stand for the same time, and are of one kind
+ *     odd.c         which one does not fit, and how a query leaves it out
  *     tiles.c       those that differ along two dimensions
  *     cross.c       what is along the second one
  *     gaps.c        elements that no member has
