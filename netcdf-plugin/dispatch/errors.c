@@ -80,7 +80,12 @@ code_of_data(esdm_status status)
 int
 esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 {
-    esdmnc_say("%s '%s': %s", what, name, err->message);
+    bool overtaken = err->status == ESDM_ECONFLICT &&
+                     strstr(err->message, "changed its structure first") != NULL;
+    esdmnc_say("%s '%s': %s%s", what, name, err->message,
+               overtaken ? "; what this program has not committed yet is not stored: run it again, "
+                           "which then starts from what the other one has written"
+                         : "");
     return code_of_data(err->status);
 }
 

@@ -195,6 +195,19 @@ create_failed(const esdmnc_file *file, bool keep, const esdmnc_ranks *ranks, con
                                       : esdmnc_error_data(err, "create", file->name);
 }
 
+/* What stands there is gone when the new one is committed: told once. */
+static void
+warn_unkept(esdm_session *session, const char *name)
+{
+    static atomic_bool told;
+    if (atomic_load(&told) || esdm_former_would_be_kept(session, name) ||
+        atomic_exchange(&told, true))
+        return;
+    esdmnc_say("what '%s' is now will not be kept for esdm-restore when it is replaced: the site "
+               "keeps no more than a share of the free space, which is too little (told once)",
+               name);
+}
+
 int
 esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
               uint64_t stub_version, esdmnc_ranks *ranks)
@@ -235,6 +248,8 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
         esdmnc_file_free(file);
         return rc;
     }
+    if (!keep && (ranks == NULL || ranks->rank == 0) && !file->transient)
+        warn_unkept(session, file->name);
     esdmnc_missing_forget();
     return finish_opening(file);
 }

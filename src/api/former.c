@@ -58,6 +58,14 @@ esdm_former_list(esdm_session *session, const char *prefix, esdm_former_visitor 
     return session->meta->container_list(session->store, stored, visit_former, &v, err);
 }
 
+bool
+esdm_former_would_be_kept(esdm_session *session, const char *name)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    return session == NULL || name == NULL || esdm__name_normalise(name, normal, NULL) != ESDM_OK ||
+           esdm__former_fits(session, normal);
+}
+
 /* ---- bringing back ------------------------------------------------------------------------ */
 
 typedef struct search {

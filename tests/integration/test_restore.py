@@ -137,6 +137,14 @@ def test_limits__bound_what_is_kept():
     with Site(replaced={"share": 0}) as site:
         for i in range(3):
             write("a.nc", i)
+        told = client(["ncks", "-O", "esdm://a.nc", "esdm://b.nc"]).stderr
+        expect("will not be kept" not in told, told)
+        told = client(["cdo", "-s", "-f", "nc", "const,1,r60x30", "esdm://b.nc"]).stderr
+        expect(told.count("'b.nc' is now will not be kept for esdm-restore") == 1, told)
+        status, told = at_terminal([str(RM), "b.nc"], b"n\n")
+        expect(status == 4 and "will not be kept" in told and "Remove for good?" in told, f"{status} {told}")
+        told = run([RM, "b.nc"]).stderr
+        expect("'b.nc' will not be kept" in told, told)
         expect(former() == [] and len(site.pack_files()) == 1, f"{former()} {site.pack_files()}")
     with Site(replaced={"keep": "1s"}) as site:
         write("a.nc", 1)

@@ -115,7 +115,10 @@ restore(esdm_session *session, const former *one)
     const char *name = new_name != NULL ? tool_container(new_name) : one->name;
     esdm_error err = {0};
     bool replace = false;
-    if (stands(session, name)) {
+    /* Who may not write is told so, and not asked. */
+    esdm_status status =
+        dry_run ? ESDM_OK : esdm_former_restore(session, one->name, one->id, name, false, &err);
+    if (dry_run ? stands(session, name) : status == ESDM_EEXIST) {
         g_autofree char *printable = tool_printable(name);
         g_autofree char *question = g_strdup_printf(
             "'%s' exists. Replace it by the former container %s, and keep it as a former one?",
@@ -128,8 +131,8 @@ restore(esdm_session *session, const former *one)
             return TOOL_REFUSED;
         }
     }
-    esdm_status status =
-        dry_run ? ESDM_OK : esdm_former_restore(session, one->name, one->id, name, replace, &err);
+    if (replace && !dry_run)
+        status = esdm_former_restore(session, one->name, one->id, name, true, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     tell(one, dry_run ? "would restore" : "restored");

@@ -167,6 +167,34 @@ ask(const char *argument, guint count)
     return TOOL_REFUSED;
 }
 
+/* What would not be kept is told before, and asked about where somebody sits. TOOL_OK: go on. */
+static tool_exit
+ask_unkept(esdm_session *session, const GPtrArray *names)
+{
+    guint unkept = 0;
+    const char *first = NULL;
+    if (for_good)
+        return TOOL_OK;
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        if (!esdm_former_would_be_kept(session, name) && unkept++ == 0)
+            first = name;
+    }
+    if (unkept == 0)
+        return TOOL_OK;
+    g_autofree char *more = unkept > 1 ? g_strdup_printf(" and %u more", unkept - 1) : g_strdup("");
+    g_autofree char *line = g_strdup_printf(
+        "'%s'%s will not be kept for esdm-restore: the site keeps no more than a share of the free "
+        "space (\"replaced\" in its configuration), which is too little for that",
+        first, more);
+    g_autofree char *printable = tool_printable(line);
+    tool_error("%s", printable);
+    if (dry_run || yes || force || !tool_can_ask() || tool_confirm("Remove for good?"))
+        return TOOL_OK;
+    tool_error("nothing was removed");
+    return TOOL_REFUSED;
+}
+
 /* ---- who uses it -------------------------------------------------------------------------- */
 
 static GHashTable *users; /* member -> names of the virtual containers that have it */
@@ -238,6 +266,8 @@ remove_argument(esdm_session *session, const char *argument)
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     tool_exit result = expand(session, argument, names);
     tool_exit agreed = ask(argument, names->len);
+    if (agreed == TOOL_OK)
+        agreed = ask_unkept(session, names);
     if (agreed != TOOL_OK)
         return agreed;
     for (guint i = 0; i < names->len; i++) {

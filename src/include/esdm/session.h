@@ -181,6 +181,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_former_list(esdm_session *session, con
                                                       esdm_former_visitor visit, void *user,
                                                       esdm_error *err);
 /**
+ * Whether what has a name would be kept as a former container if it were removed or replaced now:
+ * the site keeps some, and it fits into the share of the free space that these may take, or has a
+ * tag. @param name of a container; borrowed.
+ * @return true also when there is none of this name, or it cannot be told. Thread-safe.
+ */
+ESDM_API bool esdm_former_would_be_kept(esdm_session *session, const char *name);
+/**
  * Brings a former container back.
  * @param id NULL: the newest one of the name. @param to its name from then on; NULL: as before.
  * @param replace whether a container that has this name is replaced, and kept itself as a former

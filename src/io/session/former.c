@@ -205,6 +205,19 @@ allowed_bytes(esdm_session *session)
     return known ? (uint64_t) ((double) free_bytes * session->site->replaced.share) : UINT64_MAX;
 }
 
+bool
+esdm__former_fits(esdm_session *session, const char *name)
+{
+    esdm_meta_container record;
+    esdm_error ignored;
+    if (session->meta->container_find(session->store, name, &record, &ignored) != ESDM_OK ||
+        has_tags(session, record.container, note_any_tag))
+        return true;
+    const esdm__site_replaced *limits = &session->site->replaced;
+    return limits->keep_s > 0 && limits->containers > 0 &&
+           record.stored_bytes <= allowed_bytes(session);
+}
+
 /* It becomes garbage, which is collected when nobody reads it any more. */
 static bool
 free_item(esdm_session *session, const item *one, esdm__former_sum *freed)

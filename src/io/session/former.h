@@ -68,6 +68,10 @@ void esdm__former_tell(const char *stored, char *text, size_t bytes);
 const char *esdm__former_name(const esdm_session *session, const char *name, bool removed,
                               char *stored);
 
+/** Whether a container would stay as a former one that loses its name now
+ * (esdm_former_would_be_kept()). */
+bool esdm__former_fits(esdm_session *session, const char *name);
+
 typedef struct esdm__former_sum {
     uint64_t containers;
     uint64_t bytes; /* stored, of all copies */
