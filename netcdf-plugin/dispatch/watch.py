@@ -13,17 +13,21 @@ import atexit
 import os
 import sys
 
-SEEN, GUARD = "_esdm_seen", "_esdm_guard"
+SEEN, GUARD, HALF = "_esdm_seen", "_esdm_guard", "_esdm_half"
 
 # They catch every exception and hand it to another process or to nobody.
 CARRIERS = ("multiprocessing.process", "multiprocessing.pool", "concurrent.futures.process",
             "dask.local")
+
+# Of xarray: what they close while they fail is half written, whoever handles the exception.
+WRITERS = ("to_netcdf", "save_mfdataset")
 
 ALL = -1  # as a key
 
 opened = 0  # files so far
 keys = 0
 watched = set()
+halves = {}  # by key, why the files are half written
 unasked = {}  # of what futures hold, and nobody has asked for: by key the text and the open files
 
 
@@ -53,6 +57,28 @@ class Guard:
             settle(self.key, 1, self.text)
 
 
+class Half:
+    """An attribute of an exception: the files that are half written even if somebody handles it."""
+
+    def __init__(self, exc):
+        global keys
+        keys += 1
+        self.key = keys
+        halves[self.key] = describe(exc)
+        exc.__dict__[HALF] = self
+
+    __reduce__ = Guard.__reduce__
+
+    def __del__(self):
+        give_up_half(self.key)
+
+
+def give_up_half(key):
+    text = halves.pop(key, None)
+    if text is not None:
+        settle(key, 0, text)
+
+
 def describe(exc):
     try:
         text = str(exc).partition("\n")[0]
@@ -76,14 +102,25 @@ def related(exc):
     return found
 
 
-def guards(exc):
-    found = (other.__dict__.get(GUARD) for other in related(exc))
-    return [guard for guard in found if isinstance(guard, Guard)]
+def guards(exc, name=GUARD, kind=Guard):
+    found = (other.__dict__.get(name) for other in related(exc))
+    return [guard for guard in found if isinstance(guard, kind)]
 
 
 def uncaught(exc):
+    for half in guards(exc, HALF, Half):
+        give_up_half(half.key)
     for guard in guards(exc):
         settle(guard.key, 0, guard.text)
+
+
+def writer_fails(frame):
+    """Whether a function closes what it has not finished writing."""
+    while frame is not None:
+        if frame.f_code.co_name in WRITERS and str(frame.f_globals.get("__name__")).startswith("xarray."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def ends_well(exc):
@@ -183,10 +220,13 @@ def closing(number, exc):
         exc = exc.__context__
     if ends_well(exc) or exc.__dict__.get(SEEN, number + 1) <= number:
         return 0
+    watch()
+    if writer_fails(sys._getframe(1)):
+        half = exc.__dict__.get(HALF)
+        return (half if isinstance(half, Half) else Half(exc)).key
     guard = exc.__dict__.get(GUARD)
     if not isinstance(guard, Guard):
         guard = Guard(exc)
-    watch()
     return guard.key
 
 
@@ -260,6 +300,8 @@ def at_end():
     """Before modules are taken apart, which closes what is still open."""
     for key in list(unasked):
         nobody_asked(key)
+    for key in list(halves):
+        give_up_half(key)
     exc = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     interrupted = isinstance(exc, KeyboardInterrupt) and not hasattr(sys, "ps1")
     ending(describe(exc) if exc is not None else "", int(interrupted))

@@ -13,6 +13,7 @@ later. Which site is used is said as for all programs: ESDM_CONFIG, ./esdm.json,
 import ctypes as _ctypes
 import importlib as _importlib
 import os as _os
+import sys as _sys
 import typing as _typing
 
 from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site, snapshots,
@@ -104,6 +105,24 @@ def write_region(dataset, name: str, region: dict, message=None) -> int:
     from . import _writing  # pylint: disable=import-outside-toplevel
     return _writing.write_region(dataset, name, region, message)
 
+
+class _WhenXarrayComes:
+    """A finder of modules: registers Dataset.esdm when xarray is imported later."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        if fullname == "xarray":
+            _sys.meta_path.remove(_WhenXarrayComes)
+            from . import _accessor  # pylint: disable=import-outside-toplevel
+            return _accessor.spec_of_xarray()
+        return None
+
+
+if hasattr(_sys.modules.get("xarray"), "register_dataset_accessor"):
+    from . import _accessor
+    _accessor.register()
+elif "xarray" not in _sys.modules:
+    _sys.meta_path.insert(0, _WhenXarrayComes)
 
 if not _os.environ.get("ESDM_NO_ACTIVATION"):
     activate()

@@ -134,6 +134,8 @@ class Handle:
         return f"esdm://{self.stored}@{self.snapshot}{self.asked}" if told else f"esdm://{self.name}"
 
     def __del__(self):
+        if os is None or os.getpid is None:  # the interpreter ends, and the process with it
+            return
         if self.owned and getattr(self, "container", None) is not None and self.process == os.getpid():
             api().esdm_container_discard(self.container)
 

@@ -182,55 +182,6 @@ def store_into(dataset, name, places, every, message):
         library.esdm_container_discard(container)
 
 
-@xarray.register_dataset_accessor("esdm")
-class Accessor:
-    """`dataset.esdm`: storing it, and reducing what is stored."""
-
-    def __init__(self, dataset):
-        self._dataset = dataset
-
-    def to(self, name, accuracy=None, chunks=None, **options):
-        """As esdm.write(): makes, or replaces, a container."""
-        return write(self._dataset, name, accuracy, chunks, options)
-
-    def append(self, name, dim="time", message=None):
-        """As esdm.append(): adds it behind the end of `dim`, in one commit."""
-        return store_into(self._dataset, name, {dim: None}, True, message)
-
-    def write_region(self, name, region, message=None):
-        """As esdm.write_region(): overwrites a part, in one commit."""
-        return store_into(self._dataset, name, _begins(self._dataset, region), False, message)
-
-    def _reduce(self, dim, operation):
-        from ._reducing import reduce_dataset  # pylint: disable=import-outside-toplevel
-        return reduce_dataset(self._dataset, dim, operation)
-
-    def mean(self, dim=None):
-        """As dataset.mean(dim), missing values left out, made by ESDM of the variables that are as they were
-        opened from a container: in all threads, without reading what the statistics of fragments tell."""
-        return self._reduce(dim, "mean")
-
-    def sum(self, dim=None):
-        """As mean(): the sum, 0 where no value is valid."""
-        return self._reduce(dim, "sum")
-
-    def min(self, dim=None):
-        """As mean(): the least value."""
-        return self._reduce(dim, "min")
-
-    def max(self, dim=None):
-        """As mean(): the largest value."""
-        return self._reduce(dim, "max")
-
-    def var(self, dim=None):
-        """As mean(): the mean squared difference to the mean."""
-        return self._reduce(dim, "var")
-
-    def count(self, dim=None):
-        """As mean(): how many values are not missing."""
-        return self._reduce(dim, "count")
-
-
 def _begins(dataset, region):
     begins = {}
     for dim, part in region.items():

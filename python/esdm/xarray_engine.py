@@ -18,7 +18,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from . import _data, activate
-from . import _writing  # pylint: disable=unused-import  # registers Dataset.esdm
+from . import _accessor
 
 try:
     from xarray.coding.strings import create_vlen_dtype
@@ -26,6 +26,7 @@ except ImportError:  # pragma: no cover
     create_vlen_dtype = None
 
 activate()
+_accessor.register()
 
 # A container that is replaced so often while it is opened is opened as it comes.
 TRIES = 10

@@ -42,6 +42,7 @@ def fail(block, block_info=None):
 broken["tas"] = (("time", "x"), dask.array.map_blocks(fail, second.tas.chunk({"time": 1}).data, dtype="f4",
                                                       meta=np.empty((0, 0), "f4")))
 for wrong, kind in ((lambda: esdm.append(broken, "run.nc"), RuntimeError),
+                    (lambda: esdm.write(broken, "half.nc"), RuntimeError),
                     (lambda: esdm.append(second.isel(x=slice(3)), "run.nc"), ValueError),
                     (lambda: esdm.append(second[["tas"]], "run.nc"), ValueError),
                     (lambda: esdm.append(second, "run.nc", dim="y"), ValueError),
@@ -67,4 +68,23 @@ def test_storing_and_adding():
         run([tool("esdm-stat"), "--accuracy", "run.nc"])
 
 
-main(test_storing_and_adding)
+ACCESSOR = """
+import sys
+import {0}
+assert "xarray" not in sys.modules or "{0}" == "xarray"
+import {1}
+assert hasattr(xarray.Dataset, "esdm")
+xarray.Dataset({{"a": ("x", [1, 2])}}).esdm.to("{0}.nc")
+assert not [f for f in sys.meta_path if getattr(f, "__module__", "") == "esdm"], sys.meta_path
+assert xarray.__spec__.loader.__class__.__module__.startswith(("importlib", "_frozen")), xarray.__spec__
+"""
+
+
+def test_the_accessor_is_there_in_both_orders():
+    with Site() as site:
+        for order in (("esdm", "xarray"), ("xarray", "esdm")):
+            python(site, "pypi", ACCESSOR.format(*order))
+        expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
+
+
+main(test_storing_and_adding, test_the_accessor_is_there_in_both_orders)
