@@ -120,6 +120,9 @@ struct esdm_dataset {
     esdm_dimension **dimensions; /* borrowed pointers; owned array, unless it is the one below */
     const esdm__stated *stated;  /* never NULL; owned, unless nothing was stated so far */
     esdm_attributes attributes;
+    /* ESDM__HINT_SHAPE as a commit of this handle has noted it, while others may read; owned; NULL:
+     * what the hints say */
+    char *_Atomic shape_noted;
     atomic_bool has_data;      /* something was written through this handle or is committed */
     bool io_was_freed;         /* it had engine state before; under the lock of the container's */
     uint32_t kept;             /* as of attributes */
@@ -217,6 +220,8 @@ esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *
  * same format that do not know that mode read `balanced`, and keep the hint. */
 #define ESDM__HINT_MODE      "esdm.mode"
 #define ESDM__HINT_MODE_FAST "fast"
+/** A dataset whose writer did as readers wanted (io/session/readers.h) has this hint: why. */
+#define ESDM__HINT_SHAPE "esdm.shape"
 
 /** The dataset with that id; NULL: there is none. */
 const esdm_dataset *esdm__container_dataset(const esdm_container *container, uint32_t id);

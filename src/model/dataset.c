@@ -44,7 +44,7 @@ esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err)
             (void) esdm__error_nomem(err, sizeof *stated, "what is stated for a dataset");
             return NULL;
         }
-        __atomic_store_n(&dataset->stated, stated, __ATOMIC_RELEASE); /* others may read */
+        dataset->stated = stated;
     }
     return (esdm__stated *) (uintptr_t) dataset->stated;
 }
@@ -56,6 +56,7 @@ esdm__dataset_free(esdm_dataset *dataset)
         return;
     esdm__attributes_clear(&dataset->attributes);
     free_stated(dataset);
+    free(dataset->shape_noted);
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
     free(dataset->name);
@@ -112,6 +113,7 @@ allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *con
     dataset->attributes.of_dataset = true;
     dataset->rank = rank;
     atomic_init(&dataset->has_data, false);
+    atomic_init(&dataset->shape_noted, NULL);
     return dataset;
 }
 
@@ -438,7 +440,9 @@ esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
 {
     if (dataset == NULL)
         return NULL;
-    return esdm__hints_get(&dataset->stated->hints, key);
+    const char *stated = esdm__hints_get(&dataset->stated->hints, key);
+    bool shape = stated == NULL && key != NULL && strcmp(key, ESDM__HINT_SHAPE) == 0;
+    return shape ? atomic_load(&dataset->shape_noted) : stated;
 }
 
 const esdm_dataset *

@@ -104,9 +104,10 @@ put_hint(esdm__buffer *out, const char *key, const char *value)
     esdm__put_string(out, value, strlen(value));
 }
 
-/* @param fast what ESDM__HINT_MODE says; a hint of that name is nobody else's. */
+/* @param fast what ESDM__HINT_MODE says; a hint of that name is nobody else's. @param shape what
+ * ESDM__HINT_SHAPE says, which is no hint yet; NULL: nothing. */
 static void
-put_hints(esdm__buffer *out, const esdm__hints *hints, bool fast)
+put_hints(esdm__buffer *out, const esdm__hints *hints, bool fast, const char *shape)
 {
     const char *before = ",\"hints\":{";
     for (size_t i = 0; i < hints->count; i++) {
@@ -119,6 +120,11 @@ put_hints(esdm__buffer *out, const esdm__hints *hints, bool fast)
     if (fast) {
         esdm__put_text(out, before);
         put_hint(out, ESDM__HINT_MODE, ESDM__HINT_MODE_FAST);
+        before = ",";
+    }
+    if (shape != NULL) {
+        esdm__put_text(out, before);
+        put_hint(out, ESDM__HINT_SHAPE, shape);
         before = ",";
     }
     if (before[1] == '\0')
@@ -284,7 +290,10 @@ put_dataset(esdm__buffer *out, const void *item)
             put_user_values(out, dataset->group->container, dataset->type, 1,
                             dataset->stated->fill);
     }
-    put_hints(out, &dataset->stated->hints, fast);
+    const esdm__hints *hints = &dataset->stated->hints;
+    bool noted =
+        hints->count + fast < ESDM__HINTS_MAX && esdm__hints_get(hints, ESDM__HINT_SHAPE) == NULL;
+    put_hints(out, hints, fast, noted ? atomic_load(&dataset->shape_noted) : NULL);
     put_attributes(out, &dataset->attributes);
     esdm__buffer_put_u8(out, '}');
 }
@@ -318,7 +327,7 @@ put_document(esdm__buffer *out, const esdm_container *container)
     esdm__put_u64(out, ESDM__DOCUMENT_FORMAT);
     esdm__put_text(out, ",\"next_dataset\":");
     esdm__put_u64(out, container->next_dataset_id);
-    put_hints(out, &container->hints, false);
+    put_hints(out, &container->hints, false, NULL);
     put_list(out, "groups", &container->groups, put_group);
     if (has_types)
         put_list(out, "types", &container->types, put_usertype);

@@ -2,6 +2,7 @@
 /* Many threads in one dataset, in one container and in one session; readers beside a writer. */
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "testing.h"
@@ -348,10 +349,103 @@ test_threads__read_the_handle_that_commits(void)
     esdm_session_close(session);
 }
 
+/* ---- a commit that keeps why fragments are cut for readers ----------------------------------- */
+
+enum { STEPS = 384, POINTS_OF_STEP = 12 << 10 };
+
+static esdm_dataset *
+define_series(esdm_container *container)
+{
+    esdm_dataset *dataset = define(container, "v", STEPS, POINTS_OF_STEP);
+    ok(esdm_dataset_set_codec(dataset, "shuffle+zstd", ERR));
+    return dataset;
+}
+
+static void
+write_steps(esdm_dataset *dataset)
+{
+    static double step[POINTS_OF_STEP];
+    for (uint64_t t = 0; t < STEPS; t++) {
+        esdm_dataspace space;
+        for (uint64_t k = 0; k < POINTS_OF_STEP; k++)
+            step[k] = cell(t, k);
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){t, 0}, (uint64_t[]){1, POINTS_OF_STEP},
+                               ERR));
+        ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, step, NULL, ERR));
+    }
+}
+
+static double
+read_series(esdm_dataset *dataset, uint64_t k)
+{
+    double series[STEPS];
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, k}, (uint64_t[]){STEPS, 1}, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT64, series, NULL, ERR));
+    return series[STEPS - 1];
+}
+
+static void *
+read_while_committed(void *user)
+{
+    const job *j = user;
+    while (!atomic_load(&over)) {
+        double value;
+        esdm_dataspace space;
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0}, (uint64_t[]){1, 1}, ERR));
+        ok(esdm_read(j->dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+        const char *why = esdm_dataset_hint(j->dataset, "esdm.shape");
+        check(why == NULL || strlen(why) > 10);
+        (void) sched_yield();
+    }
+    return NULL;
+}
+
+static void
+test_threads__read_while_a_commit_keeps_why_it_was_cut(void)
+{
+    esdm_container *container;
+    job reader = {.number = 0};
+    esdm_session *session = open_session();
+    ok(esdm_container_create(session, "series/out_1", ESDM_CREATE_NEW, &container, ERR));
+    write_steps(define_series(container));
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+
+    session = open_session();
+    ok(esdm_container_open(session, "series/out_1", ESDM_OPEN_READ, 0, &container, ERR));
+    for (uint64_t i = 0; i < 6; i++) {
+        uint64_t k = 7 + 31 * i;
+        check(read_series(esdm_group_dataset_find(esdm_container_root(container), "v"), k) ==
+              cell(STEPS - 1, k));
+    }
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+
+    session = open_session();
+    ok(esdm_container_create(session, "series/out_2", ESDM_CREATE_NEW, &container, ERR));
+    reader.dataset = define_series(container);
+    ok(esdm_container_commit(container, NULL, ERR)); /* what is read is somebody's from now on */
+    atomic_store(&over, false);
+    check(pthread_create(&reader.thread, NULL, read_while_committed, &reader) == 0);
+    write_steps(reader.dataset);
+    ok(esdm_container_commit(container, NULL, ERR));
+    check(esdm_dataset_hint(reader.dataset, "esdm.shape") != NULL);
+    atomic_store(&over, true);
+    check(pthread_join(reader.thread, NULL) == 0);
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open(session, "series/out_2", ESDM_OPEN_READ, 0, &container, ERR));
+    check(esdm_dataset_hint(esdm_group_dataset_find(esdm_container_root(container), "v"),
+                            "esdm.shape") != NULL);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
     make_site();
+    test_threads__read_while_a_commit_keeps_why_it_was_cut();
     test_threads__read_the_handle_that_commits();
     test_threads__write_and_read_one_dataset();
     test_threads__append_records();

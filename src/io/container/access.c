@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "esdm/placement.h"
+#include "io/container/behind.h"
 #include "io/session/readers.h"
 #include "io/session/session.h"
 
@@ -118,13 +119,16 @@ esdm__access_by_readers(const esdm_dataset *dataset, esdm__dataset_io *io)
     const esdm_session *session = container->session;
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;
     io->readers_asked = true;
-    io->for_readers = 0;
-    if (dataset->rank < 2 || io->encodes || io->block_bytes > 0 ||
-        !esdm__access_is_coded(dataset, io) || esdm__elements_vary(&io->elements) ||
-        esdm__io_of(container)->comm != NULL || esdm__access_is_stated(dataset) ||
-        !esdm__readers_want(session->readers, dataset, &cut, NULL, 0))
+    bool wanted = dataset->rank >= 2 && !io->encodes && io->block_bytes == 0 &&
+                  esdm__access_is_coded(dataset, io) && !esdm__elements_vary(&io->elements) &&
+                  esdm__io_of(container)->comm == NULL && !esdm__access_is_stated(dataset) &&
+                  esdm__readers_want(session->readers, dataset, &cut, NULL, 0);
+    if (!wanted && io->for_readers == 0)
         return;
-    io->for_readers = (uint8_t) cut;
+    esdm__dataset_wait(dataset, io); /* what is stored behind its put looks at these */
+    io->for_readers = wanted ? (uint8_t) cut : 0;
+    if (!wanted)
+        return;
     uint64_t most = esdm__readers_gathered(session);
     while (io->gather.limit_bytes * 2 <= most) {
         io->gather.limit_bytes *= 2;
@@ -140,7 +144,6 @@ esdm__access_note(esdm_dataset *dataset, esdm__dataset_io *io)
 {
     char why[400];
     esdm__cut cut;
-    bool changed = false;
     esdm_container *container = dataset->group->container;
     const esdm__container_io *own = esdm__io_of(container);
     /* Another description than others know would make their commits fail. */
@@ -148,7 +151,10 @@ esdm__access_note(esdm_dataset *dataset, esdm__dataset_io *io)
         esdm_dataset_hint(dataset, ESDM__HINT_SHAPE) != NULL ||
         !esdm__readers_want(container->session->readers, dataset, &cut, why, sizeof why))
         return;
-    if (esdm__dataset_put_hint(dataset, ESDM__HINT_SHAPE, why, &changed, NULL) == ESDM_OK &&
-        changed)
-        esdm__container_changed(container);
+    char *copy = strdup(why);
+    if (copy == NULL)
+        return;
+    /* Hints are structure, which other threads may read now. */
+    atomic_store(&dataset->shape_noted, copy);
+    esdm__container_changed(container);
 }

@@ -21,9 +21,6 @@
 
 typedef struct esdm__readers esdm__readers;
 
-/** A dataset whose writer did as readers wanted has this hint, which says why. */
-#define ESDM__HINT_SHAPE "esdm.shape"
-
 /** NULL: what is read does not count here (configuration, $ESDM_EARLIER_RUNS), or no memory. */
 esdm__readers *esdm__readers_new(const esdm_session *session);
 void esdm__readers_free(esdm__readers *readers); /* NULL is accepted */
