@@ -38,6 +38,9 @@ FAULTS = [
         ("netcdf-plugin/dispatch/python.c", "    return bound && py.Py_IsInitialized() != 0 &&",
          "    return false && bound && py.Py_IsInitialized() != 0 &&")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 1),
+    ("futures-that-nobody-asks", "9361006", [
+        ("netcdf-plugin/dispatch/watch.py", "        unasked[guard.key] = guard.text, files", "        pass")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
     ("nothing-is-kept", "e2dbbfe", [
         ("src/io/session/former.c", "if (session->site->replaced.keep_s == 0 &&",
          "if (session->site->replaced.keep_s != UINT64_MAX &&")],
@@ -252,7 +255,8 @@ PROMISES = [
      ["netcdf.clients.derived: test_statements__are_judged_when_definitions_end "
       "test_programs_that_fail__leave_what_was_there"], ["statements-that-fail"]),
     ("a failing Python program replaces nothing",
-     ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container", "a-thread-that-failed"]),
+     ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container", "a-thread-that-failed",
+                                                                      "futures-that-nobody-asks"]),
     ("what replaces or removes a container keeps the former one",
      ["integration.restore", "netcdf.clients.operators: test_overwrite__asks_or_replaces_as_with_files"],
      ["nothing-is-kept"]),

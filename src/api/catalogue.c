@@ -126,11 +126,7 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
 esdm_status
 esdm__need_writable(const esdm_session *session, esdm_error *err)
 {
-    if (!session->read_only && session->meta->is_writable(session->store))
-        return ESDM_OK;
-    return esdm__error_set(err, ESDM_EACCES,
-                           "the metadata store of site '%s' is read-only for this process",
-                           session->site->name);
+    return esdm__session_writes(session) ? ESDM_OK : esdm__session_read_only(session, err);
 }
 
 esdm_status

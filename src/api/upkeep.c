@@ -24,11 +24,9 @@ esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_res
         options = &none;
     if (session == NULL || (options->containers == NULL && options->ncontainers > 0))
         return esdm__error_set(err, ESDM_EINVAL, "esdm_fsck: NULL argument");
-    if (options->repair && (session->read_only || !session->meta->is_writable(session->store)))
-        return esdm__error_set(err, ESDM_EACCES,
-                               "the metadata store of site '%s' is read-only for this process: "
-                               "nothing can be repaired",
-                               session->site->name);
+    if (options->repair && !esdm__session_writes(session))
+        return esdm__error_prefix(err, esdm__session_read_only(session, err),
+                                  "nothing can be repaired");
     return esdm__upkeep_fsck(session, options, ret_result != NULL ? ret_result : &result, err);
 }
 
@@ -55,11 +53,9 @@ esdm_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_result *r
     static const esdm_gc_options none = {0};
     esdm_gc_result result;
     ESDM__NEED(err, session);
-    if (session->read_only || !session->meta->is_writable(session->store))
-        return esdm__error_set(err, ESDM_EACCES,
-                               "the metadata store of site '%s' is read-only for this process: "
-                               "whether writers live cannot be told",
-                               session->site->name);
+    if (!esdm__session_writes(session))
+        return esdm__error_prefix(err, esdm__session_read_only(session, err),
+                                  "whether writers live cannot be told");
     return esdm__upkeep_gc(session, options != NULL ? options : &none,
                            ret_result != NULL ? ret_result : &result, err);
 }
@@ -77,11 +73,9 @@ esdm_drain(esdm_session *session, const esdm_drain_options *options, esdm_drain_
     if ((options->from == NULL && options->nfrom > 0) || (options->rebalance && options->nfrom > 0))
         return esdm__error_set(err, ESDM_EINVAL,
                                "esdm_drain: targets to empty, or rebalancing, not both");
-    if (session->read_only || !session->meta->is_writable(session->store))
-        return esdm__error_set(err, ESDM_EACCES,
-                               "the metadata store of site '%s' is read-only for this process: "
-                               "nothing can be drained",
-                               session->site->name);
+    if (!esdm__session_writes(session))
+        return esdm__error_prefix(err, esdm__session_read_only(session, err),
+                                  "nothing can be drained");
     return esdm__upkeep_drain(session, options, NULL, ret_result != NULL ? ret_result : &result,
                               err);
 }

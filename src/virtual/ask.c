@@ -265,9 +265,12 @@ find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
     esdm_status status = ESDM_OK;
     if (count > 0)
         status = find_names(session, conditions, count, question, err);
-    for (size_t i = 0; i < nexpressions && status == ESDM_OK; i++)
+    for (size_t i = 0; i < nexpressions && status == ESDM_OK; i++) {
         status =
             esdm__question_narrow(session, expressions[i], count == 0 && i == 0, question, err);
+        if (status == ESDM_EINVAL && count + nexpressions > 1) /* columns are those of a part */
+            status = esdm__error_prefix(err, status, "in '%.200s'", expressions[i]);
+    }
     leave_out_named(question);
     return status == ESDM_OK ? leave_out_saved(session, question, err) : status;
 }
@@ -313,9 +316,14 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
         status = esdm__pins_read(pins, &question, err);
     else if (status == ESDM_OK)
         status = find(session, conditions, count, expressions, nexpressions, &question, err);
+    if (status == ESDM_OK && question.count == 0) {
+        char why[ESDM_ERROR_MESSAGE_BYTES];
+        esdm__question_why(session, text, conditions, count, expressions, nexpressions, why,
+                           sizeof why);
+        status = esdm__error_set(err, ESDM_ENOENT, "no container has what '%.200s' asks for%s%s",
+                                 query, why[0] != '\0' ? ": " : "", why);
+    }
     free(text);
-    if (status == ESDM_OK && question.count == 0)
-        status = esdm__error_set(err, ESDM_ENOENT, "no container has what '%s' asks for", query);
     if (status == ESDM_OK && question.count > ESDM__MEMBERS_MOST)
         status = esdm__error_set(err, ESDM_ENOTSUP,
                                  "'%s' finds more than %u containers, too many to open as one",

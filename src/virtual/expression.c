@@ -2,6 +2,7 @@
 
 /** @file Parts of a query that are expressions of esdm-find: "?source_id=X&time overlaps 1990". */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ esdm__part_is_expression(const char *part)
     size_t bytes = equal != NULL ? (size_t) (equal - part) : strlen(part);
     if (equal == NULL || equal[1] == '=' || equal[1] == '~')
         return strcspn(part, "<>!~( ") < strlen(part) || equal != NULL;
+    if (equal > part && equal[-1] == ' ')
+        return true; /* no name ends so: "title = 3" is written as for esdm-find */
     const esdm_meta_condition grid = {.attribute = "grid", .op = ESDM_META_EQ};
     if (strncmp(part, "grid=", 5) == 0 && esdm__query_is_grid(&grid, equal + 1))
         return true;
@@ -108,4 +111,48 @@ esdm__question_narrow(esdm_session *session, const char *expression, bool first,
         free(all.names.items[i]);
     free(all.names.items);
     return status;
+}
+
+/* ---- why nothing is found ------------------------------------------------------------------ */
+
+typedef struct reason {
+    char *text;
+    size_t bytes;
+} reason;
+
+static bool
+note_reason(const char *text, void *user)
+{
+    const reason *r = user;
+    (void) snprintf(r->text, r->bytes, "%s", text);
+    return false;
+}
+
+static void
+explain_expression(const esdm_session *session, const char *expression, reason *r)
+{
+    esdm__query query = {0};
+    if (esdm__query_parse(expression, &query, NULL) != ESDM_OK)
+        return;
+    if (esdm__query_resolve(session->meta, session->store, &query, NULL) == ESDM_OK)
+        (void) !esdm__query_explain(session->meta, session->store, &query, note_reason, r, NULL);
+    esdm__query_clear(&query);
+}
+
+void
+esdm__question_why(const esdm_session *session, const char *text,
+                   const esdm_meta_condition *conditions, size_t count,
+                   const char *const *expressions, size_t nexpressions, char *ret_text,
+                   size_t bytes)
+{
+    reason r = {ret_text, bytes};
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < count && ret_text[0] == '\0'; i++) {
+        esdm_meta_condition condition = conditions[i];
+        size_t column = (size_t) (condition.attribute - text) + 1;
+        const esdm__query query = {.conditions = &condition, .columns = &column, .nconditions = 1};
+        (void) !esdm__query_explain(session->meta, session->store, &query, note_reason, &r, NULL);
+    }
+    for (size_t i = 0; i < nexpressions && ret_text[0] == '\0'; i++)
+        explain_expression(session, expressions[i], &r);
 }

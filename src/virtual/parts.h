@@ -51,6 +51,12 @@ bool esdm__part_is_expression(const char *part);
  *  that it finds. @return as esdm_find(). */
 esdm_status esdm__question_narrow(esdm_session *session, const char *expression, bool first,
                                   esdm__question *question, esdm_error *err);
+/** Why a query finds nothing, as esdm-find tells it: the first name that nothing has. @param text
+ *  of the query, in which the conditions' names lie. @param ret_text "": each is known. */
+void esdm__question_why(const esdm_session *session, const char *text,
+                        const esdm_meta_condition *conditions, size_t count,
+                        const char *const *expressions, size_t nexpressions, char *ret_text,
+                        size_t bytes);
 
 /** @param pins NULL, or the text that esdm__pins_write() made: then nothing is asked for. */
 esdm_status esdm__question_ask(esdm_session *session, const char *query, const char *pins,

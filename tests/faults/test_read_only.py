@@ -3,6 +3,7 @@
 """A store of another user, and one on read-only media: reading works, writing is told."""
 
 import os
+import pwd
 import shutil
 import subprocess
 
@@ -38,7 +39,17 @@ def test_store_of_another_user__is_readable():
         expect(done.returncode == 0 and "tiny" in done.stdout, shown(done))
         expect_error(as_nobody(PROGRAM, "write", "c", 2, 2), "denied")
         expect_error(as_nobody(PROGRAM, "write", "new", 1, 1), "denied")
-        expect_error(as_nobody(tool("esdm-rm"), "-f", "c"), "read-only")
+        owner = pwd.getpwuid(site.folder.stat().st_uid).pw_name
+        for done in (as_nobody(tool("esdm-rm"), "-f", "c"), as_nobody(tool("esdm-cp"), "esdm://c", "esdm://d"),
+                     client(["nccopy", "esdm://c", "esdm://d"], check=False, prefix=NOBODY)):
+            expect_error(done, "read-only", f"belongs to user '{owner}'", f"ask user '{owner}'", "esdm-mkfs",
+                         "ESDM_CONFIG")
+        if site.packs.exists():
+            catalogue = site.folder / "metadata" / "catalogue.sqlite"
+            os.chown(catalogue, 0, 65521)
+            catalogue.chmod(0o664)
+            expect_error(as_nobody(tool("esdm-rm"), "-f", "c"), "ask to be made a member of group 65521")
+            catalogue.chmod(0o644)
         # The owner goes on, also beside a reader of the other user.
         must("write", "c", 2, 2)
         done = as_nobody(PROGRAM, "check", "c")

@@ -239,6 +239,19 @@ def test_names__what_was_meant_is_told():
         for program in (["cdo", "-s", "infon"], ["ncdump", "-h"]):
             done = client([*program, "esdm://?name=value"], check=False)
             expect_error(done, "no container has what '?name=value' asks for", "No such file")
+            expect(done.stderr.count("'?name=value'") == 1, done.stderr)
+        # As esdm-find says it, and the query once.
+        for query, why in (("titel = = 3", "query, column 9: expected a value"),
+                           ("titel >", "query, column 8: expected a value"),
+                           ("a=b&titel >", "in 'titel >': query, column 8: expected a value"),
+                           ("titel == 3", "query, column 1: nothing has an attribute 'titel'"),
+                           ("titel = 3", "query, column 1: nothing has an attribute 'titel'"),
+                           ("titel=3", "query, column 1: no container has an attribute 'titel'")):
+            done = client(["ncdump", "-h", f"esdm://?{query}"], check=False)
+            expect(why in done.stderr and done.stderr.count(f"'?{query}'") == 1, done.stderr)
+            if "&" not in query and why[17:24] != "no cont":
+                told = run([tool("esdm-find"), query], check=False)
+                expect(why in told.stderr, told.stderr)
         # Not what a program makes, nor when it fails before it has looked for anything.
         for words in (["-random,r6x3", "esdm://taz.nc"], ["-nosuch", "esdm://tas.nc", "esdm://tasx.nc"]):
             done = client(["cdo", "-s", "-f", "nc", *words], check=False)

@@ -73,6 +73,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .extent_names = sqlite__extent_names,
     .values = sqlite__values,
     .shared_of = sqlite__shared_of,
+    .why_read_only = sqlite__why_read_only,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

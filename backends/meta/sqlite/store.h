@@ -351,4 +351,8 @@ esdm_status sqlite__restore(const esdm_plugin_config *config, esdm_meta_bytes_so
 /** The columns of a record, in the order of the statements that give one. */
 void sqlite__read_record(sqlite3_stmt *statement, esdm_meta_container *ret_record);
 
+/* ---- rights.c ------------------------------------------------------------------------------ */
+
+void sqlite__why_read_only(void *store, char *text, size_t bytes);
+
 #endif

@@ -14,16 +14,11 @@
 static esdm_status
 need_writable(esdm_session *session, const char *name, esdm_error *err)
 {
-    if (!session->read_only && session->meta->is_writable(session->store)) {
-        esdm_status status = esdm__targets_need_one(session, err);
-        return status == ESDM_OK
-                   ? ESDM_OK
-                   : esdm__error_prefix(err, status, "container '%s' cannot be written", name);
-    }
-    return esdm__error_set(err, ESDM_EACCES,
-                           "container '%s' cannot be written: the metadata store of site '%s' is "
-                           "read-only for this process",
-                           name, session->site->name);
+    esdm_status status = esdm__session_writes(session) ? esdm__targets_need_one(session, err)
+                                                       : esdm__session_read_only(session, err);
+    return status == ESDM_OK
+               ? ESDM_OK
+               : esdm__error_prefix(err, status, "container '%s' cannot be written", name);
 }
 
 void

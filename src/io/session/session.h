@@ -113,6 +113,10 @@ void esdm__session_free(esdm_session *session); /* NULL is accepted */
 void esdm__session_settle_ahead(esdm_session *session);
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** Whether it may write, as far as permissions go. */
+bool esdm__session_writes(const esdm_session *session);
+/** ESDM_EACCES of one that may not: why, and what to do. */
+esdm_status esdm__session_read_only(const esdm_session *session, esdm_error *err);
 /** Whether some target is asked over a network: large requests, several at once, cost least. */
 bool esdm__session_is_far(const esdm_session *session);
 /** Whether calls of the target wait more than they work: the pool does something else meanwhile. */

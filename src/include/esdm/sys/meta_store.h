@@ -342,6 +342,13 @@ typedef struct esdm_meta_plugin {
     esdm_status (*container_move_seen)(void *store, const char *from, const char *to,
                                        const char *keep_as, const esdm_meta_seen *seen,
                                        uint64_t *ret_replaced, esdm_error *err);
+
+    /**
+     * Why is_writable() says no, and who can change that, in words that follow a colon: "'FILE'
+     * belongs to user 'ada' …: ask …". Since interface 8; optional.
+     * @param text of `bytes`; "" when the store does not know.
+     */
+    void (*why_read_only)(void *store, char *text, size_t bytes);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus
