@@ -180,6 +180,10 @@ def test_what_a_query_joins():
             client(["/usr/bin/python3", "-c", "import netCDF4\nwith netCDF4.Dataset('esdm://2.nc', 'a') as d:\n"
                     "    d['t'][1] = 3\n    d['v'][1] = 3"])
             expect("v = 1, 2, 3 ;" in told(port), "what was added is not seen")
+            for query, why in (("titel = = 3", "query, column 9: expected a value"),
+                               ("titel=3", "no container has an attribute 'titel'")):
+                reply, body = ask(port, "/files/" + urllib.parse.quote("?" + query))
+                expect(reply.status in (400, 404) and why in json.loads(body)["error"], f"{reply.status} {body}")
             time.sleep(1.1)
             expect(saved() == ([3], True, "1, 2, 3"), f"what was added is not seen by the name: {saved()}")
 
