@@ -144,12 +144,13 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
     const size_t count = sizeof tighter / sizeof tighter[0];
     const size_t former = former_tightness(job, tighter, count);
     const size_t first = former < count ? former : 0;
+    const double room = field__neutral_tightness(job);
     bool good = false;
     esdm_status st = ESDM_OK;
     for (size_t i = first; i < count && st == ESDM_OK && !good; i++) {
         if (i > first && (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)))
             break;
-        job->tighter = tighter[i];
+        job->tighter = tighter[i] * room;
         if (i > first)
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
@@ -160,6 +161,8 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
                                              : field__map_apply(job, map, volume, &good, err);
         if (good && st == ESDM_OK && i == former && map->kind != FIELD__MAP_ORDERED)
             field__sum_keep_again(job, map, volume);
+        if (good && st == ESDM_OK)
+            field__neutral_move(job, map, volume);
         good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
     }
     if (st == ESDM_OK && !good) {

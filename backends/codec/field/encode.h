@@ -120,6 +120,15 @@ double field__sum_of_errors(const field__job *job, const field__map *map,
 /** Of numbers that the map leaves as they are, but for a few that were kept exactly for their sum:
  * keeps these so once more. */
 void field__sum_keep_again(field__job *job, const field__map *map, const field__volume *volume);
+/** Moves the code of element i by `step` (1 or -1), where its bound allows that and the sum of
+ *  errors gets smaller: then *sum is what it becomes. */
+bool field__sum_move(const field__job *job, const field__map *map, const field__volume *volume,
+                     size_t i, int step, double *sum);
+/** Factor of bounds for the map, so that some codes have two neighbours within them (neutral.c);
+ *  1: none, where numbers lie on steps already or a sum is asked for. Sets job->tighter to 1. */
+double field__neutral_tightness(field__job *job);
+/** Moves such codes until the sum is about right, or there are none left. */
+void field__neutral_move(const field__job *job, const field__map *map, const field__volume *volume);
 /** Moves codes and masks a few points, until the sum is within its bound: false when it is not. */
 bool field__sum_keep(field__job *job, const field__map *map, const field__volume *volume);
 

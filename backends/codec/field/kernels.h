@@ -230,6 +230,9 @@ typedef struct field__kernels {
     /** How many that are not masked differ by more than `bound`. */
     size_t (*count_far)(const double *values, const double *again, const uint8_t *mask,
                         size_t count, double bound);
+    /** Adds again - values, and |values|, of what is not masked; in the same order everywhere. */
+    void (*sum_errors)(const double *values, const double *again, const uint8_t *mask, size_t count,
+                       double sums[2]);
     /** Widens the extremes by values that are not masked; returns how many are. */
     size_t (*survey)(const double *values, const uint8_t *mask, size_t count, field__extremes *ret);
     void (*mask_infinite)(const double *values, size_t count, uint8_t *mask);

@@ -79,6 +79,24 @@ field__sum_of_errors(const field__job *job, const field__map *map, const field__
     return t.sum + t.rest;
 }
 
+bool
+field__sum_move(const field__job *job, const field__map *map, const field__volume *volume, size_t i,
+                int step, double *sum)
+{
+    double value, both[2];
+    if (job->mask[i] || !can_move(volume, i, step))
+        return false;
+    field__load(job->kind, job->raw, i, 1, &value);
+    int64_t code = code_at(map, volume, i);
+    field__map_values(map, (const int64_t[]){code, code + step}, 2, both);
+    double change = both[1] - both[0];
+    if (!field__keeps_bound(job, value, both[1]) || !(fabs(*sum + change) < fabs(*sum)))
+        return false;
+    move_code(volume, i, step);
+    *sum += change;
+    return true;
+}
+
 /* Moves codes against `sum`; returns what it has become. */
 static double
 move_codes(const field__job *job, const field__map *map, const field__volume *volume, double sum)
@@ -89,17 +107,7 @@ move_codes(const field__job *job, const field__map *map, const field__volume *vo
     for (size_t k = 0; k < n && fabs(sum) > MARGIN * job->accuracy->sum_bound; k++) {
         place += STRIDE;
         size_t i = (size_t) (((__uint128_t) place * n) >> 64);
-        double value, both[2];
-        if (job->mask[i] || !can_move(volume, i, step))
-            continue;
-        field__load(job->kind, job->raw, i, 1, &value);
-        int64_t code = code_at(map, volume, i);
-        field__map_values(map, (const int64_t[]){code, code + step}, 2, both);
-        double change = both[1] - both[0];
-        if (!field__keeps_bound(job, value, both[1]) || !(fabs(sum + change) < fabs(sum)))
-            continue;
-        move_code(volume, i, step);
-        sum += change;
+        (void) field__sum_move(job, map, volume, i, step, &sum);
     }
     return sum;
 }

@@ -154,6 +154,37 @@ test_again__a_bound_of_decimals_costs_no_more(void **state)
     }
 }
 
+/* The sum stays though nobody asked for it: some numbers have two neighbours within their bounds.
+ */
+static void
+test_again__sums_stay(void **state)
+{
+    static const double ends[][2] = {{220, 310}, {0.9, 4.04}, {-70, 64.4}};
+    (void) state;
+    for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+        double span = ends[e][1] - ends[e][0];
+        const esdm_codec_accuracy all[] = {
+            bounds(INFINITY, 1e-3, INFINITY),
+            bounds(INFINITY, 1e-2, INFINITY),
+            bounds(1e-4 * span, INFINITY, INFINITY),
+        };
+        for (size_t a = 0; a < sizeof all / sizeof all[0]; a++) {
+            double change = 0;
+            double sizes = 0;
+            float before[ELEMENTS];
+            float *values = make_values(ends[e][0], ends[e][1]);
+            memcpy(before, values, sizeof before);
+            (void) store(&all[a], ESDM_EFFORT_BALANCED, values);
+            for (size_t i = 0; i < ELEMENTS; i++) {
+                change += (double) values[i] - (double) before[i];
+                sizes += fabs((double) before[i]);
+            }
+            assert_true(fabs(change) <= 1e-6 * sizes);
+            free(values);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -161,6 +192,7 @@ main(void)
         cmocka_unit_test(test_again__numbers_keep_their_bits),
         cmocka_unit_test(test_again__bounds_that_follow_from_values),
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
+        cmocka_unit_test(test_again__sums_stay),
     };
     return cmocka_run_group_tests_name("field.again", tests, NULL, NULL);
 }
