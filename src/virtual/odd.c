@@ -26,8 +26,10 @@ esdm__global_text(esdm_container *container, const char *name)
                              NULL) ||
         a.count == 0)
         return NULL;
-    if (a.type == ESDM_TYPE_CHAR)
-        return strndup(a.values, (size_t) a.count);
+    if (a.type == ESDM_TYPE_CHAR) { /* no NUL ends it */
+        char *copy = calloc((size_t) a.count + 1, 1);
+        return copy != NULL ? memcpy(copy, a.values, (size_t) a.count) : NULL;
+    }
     const char *text =
         a.type == ESDM_TYPE_STRING && a.count == 1 ? *(const char *const *) a.values : NULL;
     return text != NULL ? strdup(text) : NULL;
