@@ -25,7 +25,8 @@ def serving(site, *options):
         yield urllib.parse.urlparse(line).port, server
     finally:
         server.terminate()
-        expect(server.wait(60) == 0, f"ended badly: {site.file('serve.log').read_text()}")
+        status = server.wait(60)
+        expect(status == 0, f"ended with {status}: {site.file('serve.log').read_text()}")
         server.stdout.close()
 
 
