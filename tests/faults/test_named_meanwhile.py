@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 
-from esdmtest import BUILD, Site, client, environment, expect, is_pack, main, run, skip, tool
+from esdmtest import BUILD, Site, client, client_environment, environment, expect, is_pack, main, run, skip, tool
 
 GC = [tool("esdm-gc"), "--yes", "--age=0"]
 WRITE = """
@@ -147,7 +147,10 @@ def test_what_is_named_beside_both_looks_stays():
     with Site(**SITE) as site:
         script = site.file("put.py")
         script.write_text(PUT)
-        put = f"{tool('esdm-run')} /usr/bin/python3 {script}"
+        # Preloaded for Python alone: the programs around it are ours.
+        stock = client_environment()
+        some = " ".join(f"{key}={shlex.quote(stock[key])}" for key in ("LD_PRELOAD", "ASAN_OPTIONS") if key in stock)
+        put = f"env {some} {tool('esdm-run')} /usr/bin/python3 {script}"
         run(["sh", "-ec", f"{put} c wz:5 v:101; {put} a wz:5 v:102; {put} b w:5; {put} b v:1; {tool('esdm-dedup')} b a c"])
         run(["sh", "-ec", f"{put} a v:1; {put} c v:1"])  # equal ones, and rows that say who shares whose packs
         run(GC)
