@@ -104,6 +104,30 @@ def document_of(template, i):
     return template[:begin] + b'"attributes":' + own.encode() + template[end:]
 
 
+def check_view(part):
+    """@param part of the view's root."""
+    if part.split("\n")[1:] != list(FACETS):
+        sys.exit("fill_catalogue.py: the first view is to be {model}/{experiment}/{member}/{table}/{variable}")
+
+
+def add_to_view(nodes, part, numbers):
+    """Counts containers in the nodes of a view: {(parent, part): [node, containers]}, and makes those that lack.
+    @param part of the root. @return each container with its last node."""
+    following, members = max(node for node, _ in nodes.values()) + 1, []
+    for n in numbers:
+        at = nodes[0, part]
+        at[1] += 1
+        for _, value in attributes_of(n - 1)[:5]:
+            key = at[0], "=" + value
+            if key not in nodes:
+                nodes[key] = [following, 0]
+                following += 1
+            at = nodes[key]
+            at[1] += 1
+        members.append((n, at[0]))
+    return members
+
+
 class Filler:
     """The catalogue that is filled."""
 
@@ -151,21 +175,9 @@ class Filler:
     def fill_views(self, numbers):
         """The counts and last nodes of the first view."""
         root, part = self.one("SELECT node, part FROM view_node WHERE parent = 0 ORDER BY node LIMIT 1")
-        if part.split("\n")[1:] != list(FACETS):
-            sys.exit("fill_catalogue.py: the first view is to be {model}/{experiment}/{member}/{table}/{variable}")
+        check_view(part)
         nodes = {(parent, p): [node, n] for node, parent, p, n in self.db.execute("SELECT * FROM view_node")}
-        following, members = max(node for node, _ in nodes.values()) + 1, []
-        for n in numbers:
-            at = nodes[0, part]
-            at[1] += 1
-            for _, value in attributes_of(n - 1)[:5]:
-                key = at[0], "=" + value
-                if key not in nodes:
-                    nodes[key] = [following, 0]
-                    following += 1
-                at = nodes[key]
-                at[1] += 1
-            members.append((n, at[0]))
+        members = add_to_view(nodes, part, numbers)
         self.db.executemany("INSERT OR REPLACE INTO view_node VALUES(?, ?, ?, ?)",
                             ((node, parent, p, n) for (parent, p), (node, n) in nodes.items()))
         self.db.executemany("INSERT INTO view_member VALUES(?, ?)", members)
@@ -261,28 +273,16 @@ class PostgresFiller:
         """The counts and last nodes of the first view."""
         root, part = json.loads(self.ask("SELECT json_build_array(node, part) FROM esdm.view_node WHERE parent = 0 "
                                          "ORDER BY node LIMIT 1"))
-        if part.split("\n")[1:] != list(FACETS):
-            sys.exit("fill_catalogue.py: the first view is to be {model}/{experiment}/{member}/{table}/{variable}")
+        check_view(part)
         rows = json.loads(self.ask("SELECT json_agg(json_build_array(v.node, parent, part, v.n + coalesce((SELECT sum(d.n) "
                                    "FROM esdm.view_delta d WHERE d.node = v.node), 0))) FROM esdm.view_node v"))
         nodes = {(parent, p): [node, n] for node, parent, p, n in rows}
-        following, members = max(row[0] for row in rows) + 1, []
-        for n in numbers:
-            at = nodes[0, part]
-            at[1] += 1
-            for _, value in attributes_of(n - 1)[:5]:
-                key = at[0], "=" + value
-                if key not in nodes:
-                    nodes[key] = [following, 0]
-                    following += 1
-                at = nodes[key]
-                at[1] += 1
-            members.append((n, at[0]))
+        members = add_to_view(nodes, part, numbers)
         assert root == nodes[0, part][0]
         self.ask("TRUNCATE esdm.view_node, esdm.view_delta")
         self.load("view_node", ((node, parent, p, n) for (parent, p), (node, n) in nodes.items()))
         self.load("view_member", members)
-        self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {following})")
+        self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {max(node for node, _ in nodes.values()) + 1})")
 
     def copies(self, table, changes):
         """SQL that appends rows of the template for the numbers n of a series. changes: columns, as expressions."""

@@ -151,10 +151,40 @@ test_puts_return_before_the_target_has_their_data(void)
     esdm_session_close(session);
 }
 
+/* A thread that puts while its session's target takes nothing. */
 typedef struct putter {
+    esdm_session *session;
+    esdm_container *container;
     esdm_dataset *dataset;
+    pthread_t thread;
     atomic_int done;
 } putter;
+
+static void
+begin_putting(putter *p, const char *name, void *(*put_all)(void *putter))
+{
+    p->session = open_site_of(sites[0]);
+    p->container = make(p->session, name, &p->dataset);
+    hold();
+    check(pthread_create(&p->thread, NULL, put_all, p) == 0);
+}
+
+/* The next put waits for memory, with the dataset's locks. */
+static void
+wait_until_full(const putter *p)
+{
+    while (atomic_load(&p->done) < STEPS)
+        usleep(1000);
+    usleep(100000); /* it cannot get any further, however long */
+}
+
+static void
+end_putting(putter *p)
+{
+    let_go();
+    check(pthread_join(p->thread, NULL) == 0);
+    ok(esdm_container_close(p->container, ERR));
+}
 
 static void *
 put_many(void *argument)
@@ -170,21 +200,13 @@ put_many(void *argument)
 static void
 test_puts_wait_when_memory_is_full(void)
 {
-    esdm_session *session = open_site_of(sites[0]);
     putter p = {0};
-    esdm_container *container = make(session, "bound", &p.dataset);
-    pthread_t thread;
-    hold();
-    check(pthread_create(&thread, NULL, put_many, &p) == 0);
-    while (atomic_load(&p.done) < STEPS)
-        usleep(1000);
-    usleep(100000); /* it cannot get any further, however long */
+    begin_putting(&p, "bound", put_many);
+    wait_until_full(&p);
     check(atomic_load(&p.done) == STEPS);
-    let_go();
-    check(pthread_join(thread, NULL) == 0);
-    ok(esdm_container_close(container, ERR));
+    end_putting(&p);
     expect_of(sites[0], "bound", 0, 2 * STEPS, 0);
-    esdm_session_close(session);
+    esdm_session_close(p.session);
 }
 
 /* Large, small, strided and again large ones on the same elements: the later one wins, for this
@@ -363,37 +385,25 @@ put_many_small(void *argument)
 static void
 test_small_boxes_take_memory_too(void)
 {
-    esdm_session *session = open_site_of(sites[0]);
     putter p = {0};
-    esdm_container *container = make(session, "small", &p.dataset);
-    pthread_t thread;
-    hold();
-    check(pthread_create(&thread, NULL, put_many_small, &p) == 0);
+    begin_putting(&p, "small", put_many_small);
     int before = -1;
     for (int now = 0; now != before || now == 0; now = atomic_load(&p.done)) {
         before = now;
         usleep(300000);
     }
     check(atomic_load(&p.done) < SMALL_MOST);
-    let_go();
-    check(pthread_join(thread, NULL) == 0);
-    ok(esdm_container_close(container, ERR));
-    esdm_session_close(session);
+    end_putting(&p);
+    esdm_session_close(p.session);
 }
 
 /* A put that waits for memory has the dataset's locks, which nobody gives back in the child. */
 static void
 test_a_child_forked_beside_a_put_does_not_hang(void)
 {
-    esdm_session *session = open_site_of(sites[0]);
     putter p = {0};
-    esdm_container *container = make(session, "beside", &p.dataset);
-    pthread_t thread;
-    hold();
-    check(pthread_create(&thread, NULL, put_many, &p) == 0);
-    while (atomic_load(&p.done) < STEPS)
-        usleep(1000);
-    usleep(100000); /* the next one waits, with the locks */
+    begin_putting(&p, "beside", put_many);
+    wait_until_full(&p);
     pid_t child = fork();
     check(child >= 0);
     if (child == 0) {
@@ -403,19 +413,17 @@ test_a_child_forked_beside_a_put_does_not_hang(void)
         ok(esdm_dataspace_init(&space, 3, (uint64_t[]){0, 0, 0}, (uint64_t[]){1, 1, 1}, ERR));
         fails(esdm_read(p.dataset, &space, ESDM_TYPE_INT32, step_memory, NULL, ERR), ESDM_EINVAL,
               "before fork()");
-        check(esdm_container_give_up_failed(container) == 0);
-        fails(esdm_container_commit(container, NULL, ERR), ESDM_EINVAL, "before fork()");
-        fails(esdm_container_close(container, ERR), ESDM_EINVAL, "before fork()");
-        esdm_session_close(session);
+        check(esdm_container_give_up_failed(p.container) == 0);
+        fails(esdm_container_commit(p.container, NULL, ERR), ESDM_EINVAL, "before fork()");
+        fails(esdm_container_close(p.container, ERR), ESDM_EINVAL, "before fork()");
+        esdm_session_close(p.session);
         _exit(0);
     }
     int ended;
     check(waitpid(child, &ended, 0) == child && ended == 0);
-    let_go();
-    check(pthread_join(thread, NULL) == 0);
-    ok(esdm_container_close(container, ERR));
+    end_putting(&p);
     expect_of(sites[0], "beside", 0, 2 * STEPS, 0);
-    esdm_session_close(session);
+    esdm_session_close(p.session);
 }
 
 /* What was put with a strict accuracy, and could not be stored before that was taken back, is not
