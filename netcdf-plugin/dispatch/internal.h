@@ -236,8 +236,6 @@ bool esdmnc_seen_find(const char *name, char *uuid, uint64_t *ret_snapshot);
 void esdmnc_seen_hand_on(const esdmnc_file *file);
 /** In a forked child. */
 void esdmnc_seen_forked(void);
-/** Whether NCO will rename what has this name. */
-bool esdmnc_name_is_temporary(const char *container);
 
 /** Commits what was postponed under a key, all of it when that is negative, or drops it and says
  * why on stderr. */

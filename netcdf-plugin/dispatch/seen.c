@@ -143,7 +143,7 @@ esdmnc_seen_hand_on(const esdmnc_file *file)
     const char *part = last_part(file->name);
     const char *mark = strstr(part, ".pid");
     esdm_session *session = esdm_container_session(file->container);
-    if (mark == NULL || !esdmnc_name_is_temporary(file->name) ||
+    if (mark == NULL || !esdm_container_name_is_intermediate(file->name) ||
         esdm_container_snapshot(file->container) == 0)
         return;
     pthread_mutex_lock(&lock);

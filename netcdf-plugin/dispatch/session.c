@@ -179,16 +179,6 @@ normalise(const char *container, char *name)
     return NC_NOERR;
 }
 
-/* What NCO writes before it renames it, "out.nc.pid123.ncks.tmp": nobody will want it back. */
-bool
-esdmnc_name_is_temporary(const char *container)
-{
-    const char *pid = strstr(container, ".pid");
-    size_t bytes = strlen(container);
-    size_t digits = pid != NULL ? strspn(pid + 4, "0123456789") : 0;
-    return digits > 0 && pid[4 + digits] == '.' && strcmp(container + bytes - 4, ".tmp") == 0;
-}
-
 int
 esdmnc_delete(const char *container)
 {
@@ -205,7 +195,7 @@ esdmnc_delete(const char *container)
     bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
     if (normalise(container, name) == NC_NOERR)
         esdmnc_seen_forget(name);
-    esdm_status st = esdmnc_name_is_temporary(container)
+    esdm_status st = esdm_container_name_is_intermediate(container)
                          ? esdm_container_erase(session, container, &err)
                          : esdm_container_remove(session, container, &err);
     if (st == ESDM_OK || (dropped && st == ESDM_ENOENT))

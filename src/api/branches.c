@@ -64,7 +64,7 @@ esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *e
     if (branch == NULL)
         return ESDM_OK;
     esdm_status status = session->meta->container_find(session->store, normal, &record, &why);
-    if (status == ESDM_ENOENT && esdm__name_is_intermediate(branch))
+    if (status == ESDM_ENOENT && esdm_container_name_is_intermediate(branch))
         return refuse_nco(normal, ESDM_ENOENT, err);
     if (status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT,
@@ -83,7 +83,7 @@ esdm__branch_check_move(const char *from, const char *to, esdm_error *err)
     const char *new = esdm__name_branch(to, NULL);
     if (new == NULL || (old != NULL && strcmp(old, new) == 0))
         return ESDM_OK;
-    if (esdm__name_is_intermediate(new))
+    if (esdm_container_name_is_intermediate(new))
         return refuse_nco(to, ESDM_EINVAL, err);
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' is the name of a branch, which '%s' is not: esdm-branch makes one",

@@ -211,7 +211,7 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
                              expects ? &expected : NULL, &replaced, err);
     if (status == ESDM_ECONFLICT && expects) /* others came in between: it says what they did */
         (void) !esdm__seen_check(session, normal_from, normal_to, seen, &expected, &expects, err);
-    if (status == ESDM_OK && seen != NULL && esdm__name_is_intermediate(normal_from))
+    if (status == ESDM_OK && seen != NULL && esdm_container_name_is_intermediate(normal_from))
         esdm__seen_forget(session, normal_to);
     bool rejoined = false;
     esdm_error why = {0};

@@ -84,7 +84,7 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
                                      source_name, source->name);
         if (status == ESDM_OK)
             status = esdm__io_clone(source, target_name, replace, err);
-        if (status == ESDM_OK && esdm__name_is_intermediate(target_name))
+        if (status == ESDM_OK && esdm_container_name_is_intermediate(target_name))
             status = esdm__seen_note(session, target_name, source_name, esdm_container_uuid(source),
                                      source->snapshot, err);
         esdm_container_discard(source);

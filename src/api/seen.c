@@ -16,11 +16,13 @@ typedef struct fact_name {
 } fact_name;
 
 bool
-esdm__name_is_intermediate(const char *name)
+esdm_container_name_is_intermediate(const char *name)
 {
-    const char *at = strstr(name, ".pid");
+    const char *at = name != NULL ? strstr(name, ".pid") : NULL;
+    if (at == NULL)
+        return false;
     size_t bytes = strlen(name);
-    size_t digits = at != NULL ? strspn(at + 4, "0123456789") : 0;
+    size_t digits = strspn(at + 4, "0123456789");
     return digits > 0 && at[4 + digits] == '.' && strcmp(name + bytes - 4, ".tmp") == 0;
 }
 
@@ -50,7 +52,7 @@ esdm__seen_find(esdm_session *session, const char *from, const char *to, esdm__s
     fact_name fact;
     char *text = NULL;
     char *rest = NULL;
-    if (seen->uuid[0] != '\0' || !esdm__name_is_intermediate(from) ||
+    if (seen->uuid[0] != '\0' || !esdm_container_name_is_intermediate(from) ||
         !find_fact(session, from, &fact) ||
         session->meta->fact_get(session->store, fact.text, &text, NULL) != ESDM_OK)
         return;

@@ -17,10 +17,6 @@ typedef struct esdm__seen {
     uint64_t snapshot;
 } esdm__seen;
 
-/** Whether programs rename what has this name when it is whole: "NAME.pidNUMBER.PROGRAM.tmp" of
- *  NCO. */
-bool esdm__name_is_intermediate(const char *name);
-
 /** Fills what is not known from the fact of `from`, as far as that says something of `to`. */
 void esdm__seen_find(esdm_session *session, const char *from, const char *to, esdm__seen *seen);
 

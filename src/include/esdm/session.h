@@ -116,8 +116,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move(esdm_session *session, 
  * has changed or replaced `to` since it was read. Judged in the transaction that gives the name.
  * Nothing is in the way where there is no `to`, nor where the site says "overlap": "last".
  * @param uuid, snapshot of `to` as it was read (esdm_container_uuid(), esdm_container_snapshot());
- *        NULL: what esdm_container_note_seen() says of a container that has the name of a file of
- *        NCO ("NAME.pidNUMBER.PROGRAM.tmp"); where that says nothing, `to` is replaced.
+ *        NULL: what esdm_container_note_seen() says, if the name of `from` is such that
+ *        esdm_container_name_is_intermediate(); where that says nothing, `to` is replaced.
  * @return ESDM_ECONFLICT: it was changed or replaced; both stay as they are.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move_seen(esdm_session *session,
@@ -130,6 +130,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_check_seen(esdm_session *ses
                                                                const char *from, const char *to,
                                                                const char *uuid, uint64_t snapshot,
                                                                esdm_error *err);
+/** Whether programs give what has this name another one when it is whole, so that nobody wants it
+ * back: "NAME.pidNUMBER.PROGRAM.tmp" of NCO. NULL: false. Threads: any. */
+ESDM_API bool esdm_container_name_is_intermediate(const char *name);
 /** Notes for the process that will rename `name` to `of` that it was made of that snapshot of `of`.
  *  The note goes with the rename. ESDM_ENOENT: there is no container `name`. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_note_seen(esdm_session *session,
