@@ -77,17 +77,6 @@ code_of_data(esdm_status status)
     return status == ESDM_ENOENT ? NC_ETRUNC : code_of(status);
 }
 
-/* Whether the message itself names the container. */
-static bool
-is_named(const char *message, const char *name)
-{
-    size_t bytes = strlen(name);
-    for (const char *at = strchr(message, '\''); at != NULL; at = strchr(at + 1, '\''))
-        if (strncmp(at + 1, name, bytes) == 0 && at[1 + bytes] == '\'')
-            return true;
-    return false;
-}
-
 int
 esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 {
@@ -97,7 +86,7 @@ esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
         advice =
             "; what this program has not committed yet is not stored: run it again, which then "
             "starts from what the other one has written";
-    if (is_named(err->message, name))
+    if (what == NULL)
         esdmnc_say("%s%s", err->message, advice);
     else
         esdmnc_say("%s '%s': %s%s", what, name, err->message, advice);

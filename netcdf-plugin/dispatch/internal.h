@@ -343,7 +343,7 @@ void esdmnc_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * go there in every case.
  */
 int esdmnc_error(const esdm_error *err, const char *what, const char *name);
-/** The same, always printed: for a lost commit. */
+/** The same, always printed: for a lost commit. @param what NULL: the message says all of it. */
 int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name);
 
 /** esdmnc_error() for reading, writing and committing data: ENOENT, EACCES and ETIMEDOUT are a

@@ -263,6 +263,17 @@ is_asked(const char *name)
            esdmnc_exists(name, NULL) == NC_NOERR;
 }
 
+/* Whether the message itself has the query. */
+static bool
+tells_query(const char *message, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *at = strchr(message, '\''); at != NULL; at = strchr(at + 1, '\''))
+        if (strncmp(at + 1, name, bytes) == 0 && at[1 + bytes] == '\'')
+            return true;
+    return false;
+}
+
 int
 esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
 {
@@ -295,7 +306,8 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
         /* No code of NetCDF tells what does not fit. */
         bool asked = query || (st == ESDM_EINVAL && is_asked(file->name));
         if (asked && (ranks == NULL || ranks->rank == 0))
-            rc = esdmnc_error_loud(&err, "open", file->name);
+            rc = esdmnc_error_loud(&err, tells_query(err.message, file->name) ? NULL : "open",
+                                   file->name);
         else
             rc = writing && st == ESDM_EACCES ? esdmnc_error_data(&err, "open", file->name)
                                               : esdmnc_error(&err, "open", file->name);
