@@ -149,6 +149,7 @@ esdm__container_new(const char *name)
     container->next_dataset_id = 1;
     atomic_init(&container->lengths_dirty, false);
     atomic_init(&container->changes, 1);
+    atomic_init(&container->shape_notes, NULL);
     (void) pthread_mutex_init(&container->types_lock, NULL);
     container->name = strdup(name);
     if (container->name == NULL || new_root(container) == NULL) {
@@ -181,6 +182,11 @@ esdm__container_free(esdm_container *container)
     free(container->groups.items);
     esdm__words_clear(container);
     esdm__hints_clear(&container->hints);
+    for (esdm__shape_note *note = atomic_load(&container->shape_notes), *next; note != NULL;
+         note = next) {
+        next = note->next;
+        free(note);
+    }
     free(container->name);
     free(container->said);
     free(container);

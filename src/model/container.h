@@ -120,9 +120,6 @@ struct esdm_dataset {
     esdm_dimension **dimensions; /* borrowed pointers; owned array, unless it is the one below */
     const esdm__stated *stated;  /* never NULL; owned, unless nothing was stated so far */
     esdm_attributes attributes;
-    /* ESDM__HINT_SHAPE as a commit of this handle has noted it, while others may read; owned; NULL:
-     * what the hints say */
-    char *_Atomic shape_noted;
     atomic_bool has_data;      /* something was written through this handle or is committed */
     bool io_was_freed;         /* it had engine state before; under the lock of the container's */
     uint32_t kept;             /* as of attributes */
@@ -145,6 +142,14 @@ typedef struct esdm__provider {
     void (*free)(void *provided);
 } esdm__provider;
 
+/** ESDM__HINT_SHAPE of a dataset as a commit of this handle has noted it, while others may read.
+ * Few datasets have one. */
+typedef struct esdm__shape_note {
+    struct esdm__shape_note *next;
+    const esdm_dataset *_Atomic dataset; /* NULL: it was taken back */
+    char why[];
+} esdm__shape_note;
+
 struct esdm_container {
     esdm_session *session; /* borrowed */
     char *name;
@@ -166,6 +171,7 @@ struct esdm_container {
     esdm__names words_by_text;  /* to positions in words */
     pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
+    esdm__shape_note *_Atomic shape_notes; /* owned; only added to */
     esdm__undo undo;
     void (*settle)(esdm_container *container); /* NULL, or: waits for who reads structure */
     void *io;                                  /* engine state of this container; see io/ */
@@ -269,6 +275,11 @@ esdm__stated *esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err);
 /** As esdm__hints_set(), without asking for writability or marking anything. */
 esdm_status esdm__dataset_put_hint(esdm_dataset *dataset, const char *key, const char *value,
                                    bool *ret_changed, esdm_error *err);
+/** Notes ESDM__HINT_SHAPE beside the hints, which others may read. Caller holds the commit lock.
+ *  @return false: no memory. */
+bool esdm__dataset_note_shape(const esdm_dataset *dataset, const char *why);
+/** What was noted so; borrowed. NULL: nothing. */
+const char *esdm__dataset_shape_noted(const esdm_dataset *dataset);
 /** Frees the names of attributes, after all lists. */
 void esdm__words_clear(esdm_container *container);
 /** Gives a dataset other dimensions, and a chunk shape of as many; takes over both arrays. */

@@ -49,14 +49,47 @@ esdm__dataset_stated(esdm_dataset *dataset, esdm_error *err)
     return (esdm__stated *) (uintptr_t) dataset->stated;
 }
 
+static esdm__shape_note *
+find_note(const esdm_dataset *dataset)
+{
+    esdm__shape_note *note = atomic_load(&dataset->group->container->shape_notes);
+    while (note != NULL && atomic_load(&note->dataset) != dataset)
+        note = note->next;
+    return note;
+}
+
+const char *
+esdm__dataset_shape_noted(const esdm_dataset *dataset)
+{
+    const esdm__shape_note *note = find_note(dataset);
+    return note != NULL ? note->why : NULL;
+}
+
+bool
+esdm__dataset_note_shape(const esdm_dataset *dataset, const char *why)
+{
+    esdm_container *container = dataset->group->container;
+    size_t bytes = strlen(why) + 1;
+    esdm__shape_note *note = malloc(sizeof *note + bytes);
+    if (note == NULL)
+        return false;
+    atomic_init(&note->dataset, dataset);
+    note->next = atomic_load(&container->shape_notes);
+    memcpy(note->why, why, bytes);
+    atomic_store(&container->shape_notes, note);
+    return true;
+}
+
 void
 esdm__dataset_free(esdm_dataset *dataset)
 {
     if (dataset == NULL)
         return;
+    esdm__shape_note *note = dataset->group != NULL ? find_note(dataset) : NULL;
+    if (note != NULL) /* another dataset may get this address */
+        atomic_store(&note->dataset, NULL);
     esdm__attributes_clear(&dataset->attributes);
     free_stated(dataset);
-    free(dataset->shape_noted);
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
     free(dataset->name);
@@ -113,7 +146,6 @@ allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *con
     dataset->attributes.of_dataset = true;
     dataset->rank = rank;
     atomic_init(&dataset->has_data, false);
-    atomic_init(&dataset->shape_noted, NULL);
     return dataset;
 }
 
@@ -442,7 +474,7 @@ esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
         return NULL;
     const char *stated = esdm__hints_get(&dataset->stated->hints, key);
     bool shape = stated == NULL && key != NULL && strcmp(key, ESDM__HINT_SHAPE) == 0;
-    return shape ? atomic_load(&dataset->shape_noted) : stated;
+    return shape ? esdm__dataset_shape_noted(dataset) : stated;
 }
 
 const esdm_dataset *

@@ -293,7 +293,7 @@ put_dataset(esdm__buffer *out, const void *item)
     const esdm__hints *hints = &dataset->stated->hints;
     bool noted =
         hints->count + fast < ESDM__HINTS_MAX && esdm__hints_get(hints, ESDM__HINT_SHAPE) == NULL;
-    put_hints(out, hints, fast, noted ? atomic_load(&dataset->shape_noted) : NULL);
+    put_hints(out, hints, fast, noted ? esdm__dataset_shape_noted(dataset) : NULL);
     put_attributes(out, &dataset->attributes);
     esdm__buffer_put_u8(out, '}');
 }

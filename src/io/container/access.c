@@ -151,10 +151,7 @@ esdm__access_note(esdm_dataset *dataset, esdm__dataset_io *io)
         esdm_dataset_hint(dataset, ESDM__HINT_SHAPE) != NULL ||
         !esdm__readers_want(container->session->readers, dataset, &cut, why, sizeof why))
         return;
-    char *copy = strdup(why);
-    if (copy == NULL)
-        return;
     /* Hints are structure, which other threads may read now. */
-    atomic_store(&dataset->shape_noted, copy);
-    esdm__container_changed(container);
+    if (esdm__dataset_note_shape(dataset, why))
+        esdm__container_changed(container);
 }
