@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import time
 
-from esdmtest import Site, client, client_environment, expect, main, need_program, run, tool
+from esdmtest import SANITIZE, Site, client, client_environment, expect, main, need_program, run, tool
 
 # Opens the container, lets another program append to it (arguments), and then appends at the end that it
 # knows.
@@ -243,11 +243,14 @@ def test_programs_that_rename__over_what_they_have_read():
         expect(times("esdm://run.nc") == "[201.0, 202.0]", times("esdm://run.nc"))
 
 
+# Preloaded with a sanitizer's runtime NCO tells nothing of times that go back, so that it cannot be held.
+HELD = () if SANITIZE else (test_nco__copies_changes_and_renames,
+                            test_nco__over_what_it_has_read,
+                            test_nco__over_what_it_has_read_in_a_routed_folder,
+                            test_nco__the_last_rename_wins_where_the_site_says_so)
+
 if __name__ == "__main__":
-    main(test_nco__copies_changes_and_renames,
-         test_nco__over_what_it_has_read,
-         test_nco__over_what_it_has_read_in_a_routed_folder,
-         test_nco__the_last_rename_wins_where_the_site_says_so,
+    main(*HELD,
          test_programs_that_rename__over_what_they_have_read,
          test_netcdf4__second_appender_is_told,
          test_netcdf4__last_one_wins_where_the_site_says_so,
