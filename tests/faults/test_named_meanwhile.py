@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 
+import postgres
 from esdmtest import BUILD, Site, client, client_environment, environment, expect, is_pack, main, run, skip, tool
 
 GC = [tool("esdm-gc"), "--yes", "--age=0"]
@@ -24,6 +25,41 @@ for name in sys.argv[1:]:
     with netCDF4.Dataset(f"esdm://{name}") as d:
         assert (d["v"][:] == numpy.random.default_rng(1).integers(0, 1 << 60, 20000)).all(), name
 """
+
+
+class OrderedSite(Site):
+    """Whose catalogue lets programs wait for each other, in SQLite or, once there is a `server`, on PostgreSQL."""
+
+    server = None
+
+    def __init__(self, **changes):
+        where = {"directory": "metadata"} if self.server is None else {"connection": self.server.connection("site")}
+        super().__init__(**{"metadata": {"plugin": "faulty", **where}, "replaced": {"keep": 0}, "engine": {"inline": 0},
+                            "targets": [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "more")],
+                            **changes})
+
+    def __enter__(self):
+        if self.server is not None:
+            self.server.wait_until_gone(self.server.sessions())
+            self.server.sql("DROP DATABASE IF EXISTS site")
+            self.server.sql("CREATE DATABASE site")
+        return super().__enter__()
+
+
+def ordered(*tests):
+    if not (BUILD / "plugins/esdm-meta-faulty.so").exists():
+        skip("esdm-meta-faulty was not built")
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    main(*tests)
+
+
+def ordered_on_postgres(*tests):
+    postgres.skip_without_postgres()
+    if not (BUILD / "esdm/esdm-meta-postgres.so").exists():
+        skip("esdm-meta-postgres was not built")
+    os.environ["ESDM_FAULTY_META_STORE"] = "postgres"
+    with postgres.Server() as OrderedSite.server:
+        ordered(*tests)
 
 
 def python(code, *arguments):
@@ -78,7 +114,7 @@ def check(site, *containers):
 def test_what_was_given_up_since_it_was_listed_is_not_named():
     """Its pack may be removed by somebody who has looked for what names it, and saw nothing."""
     for position in "c3", "c4":  # before the second look, and before the pack is removed
-        with Site(**SITE) as site:
+        with OrderedSite() as site:
             source = make(site).relative_to(site.folder).parts[0]
             with subprocess.Popen(["sh", "-c", waiting_dedup(site, "begin:1+1")], env=environment()) as dedup:
                 run(["sh", "-c", wait_for(site.file("there"))])
@@ -91,7 +127,7 @@ def test_what_was_given_up_since_it_was_listed_is_not_named():
 
 def test_what_is_named_between_two_looks_stays():
     """It is named by a container that was looked at before, and the other one goes before that is looked at."""
-    with Site(**SITE) as site:
+    with OrderedSite() as site:
         known = make(site)
         uuid, _, number = known.name.split("-")
         shutil.copy(known, known.with_name(f"{uuid}-{'1' * 16}-{number}"))  # of a writer that was killed
@@ -117,8 +153,8 @@ for pair in sys.argv[1:]:
 def test_what_may_lie_at_few_places_stays_there():
     """Its container is replaced before its names are read, or before it names others: it is kept, under another name."""
     for position in "open:4+1", "begin:1+1":
-        with Site(**dict(SITE, replaced={"keep": 3600}, policies=[{"variable": "secret", "targets": ["more"]},
-                                                                  {"variable": "*", "targets": ["disk"]}])) as _:
+        with OrderedSite(replaced={"keep": 3600}, policies=[{"variable": "secret", "targets": ["more"]},
+                                                             {"variable": "*", "targets": ["disk"]}]) as _:
             python(PAIR, "a:plain:1", "b:plain:1", "other:plain:2", "z:secret:1")
             replace = f"{tool('esdm-mv')} --replace other z"
             told = json.loads(run([tool("esdm-dedup"), "--json"], env=environment(hook(position, replace))).stdout)
@@ -144,7 +180,7 @@ for pair in sys.argv[2:]:
 
 def test_what_is_named_beside_both_looks_stays():
     """A fragment is named anew and given up twice: each time by one that was looked at before, of one that will be looked at."""
-    with Site(**SITE) as site:
+    with OrderedSite() as site:
         script = site.file("put.py")
         script.write_text(PUT)
         # Preloaded for Python alone: the programs around it are ours.
@@ -164,12 +200,8 @@ def test_what_is_named_beside_both_looks_stays():
             run(GC)
 
 
-SITE = {"metadata": {"plugin": "faulty", "directory": "metadata"}, "replaced": {"keep": 0}, "engine": {"inline": 0},
-        "targets": [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "more")]}
+TESTS = (test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
+         test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
 
 if __name__ == "__main__":
-    if not (BUILD / "plugins/esdm-meta-faulty.so").exists():
-        skip("esdm-meta-faulty was not built")
-    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-    main(test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
-         test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
+    ordered(*TESTS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "faulty_meta.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "base/error.h"
 
 extern const esdm_meta_plugin esdm_meta_sqlite_plugin;
-#define inner esdm_meta_sqlite_plugin
+static const esdm_meta_plugin *store_plugin = &esdm_meta_sqlite_plugin;
+#define inner (*store_plugin)
 
 typedef struct fault {
     uint64_t calls;
@@ -249,13 +251,36 @@ faulty_container_move_seen(void *store, const char *from, const char *to, const 
 
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
+/* Of the plug-in of the build that $ESDM_FAULTY_META_STORE names. NULL: it cannot be loaded. */
+static const esdm_meta_plugin *
+other_plugin(const char *name)
+{
+    Dl_info own;
+    char path[4096];
+    if (dladdr((const void *) (uintptr_t) esdm_plugin_entry, &own) == 0)
+        return NULL;
+    const char *slash = strrchr(own.dli_fname, '/');
+    (void) snprintf(path, sizeof path, "%.*s../esdm/esdm-meta-%s.so",
+                    slash != NULL ? (int) (slash + 1 - own.dli_fname) : 0, own.dli_fname, name);
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const esdm_plugin *(*entry)(void);
+    void *symbol = object != NULL ? dlsym(object, "esdm_plugin_entry") : NULL;
+    memcpy(&entry, &symbol, sizeof entry);
+    return symbol != NULL ? (const esdm_meta_plugin *) (const void *) entry() : NULL;
+}
+
 const esdm_plugin *
 esdm_plugin_entry(void)
 {
     static esdm_meta_plugin plugin;
+    const char *store = getenv("ESDM_FAULTY_META_STORE");
+    if (store != NULL)
+        store_plugin = other_plugin(store);
+    if (store_plugin == NULL)
+        return NULL;
     plugin = inner;
     plugin.base.name = "faulty";
-    plugin.base.summary = "sqlite with faults (tests)";
+    plugin.base.summary = "another store with faults (tests)";
     plugin.open = faulty_open;
     plugin.commit = faulty_commit;
     plugin.snapshot_open = faulty_snapshot_open;
