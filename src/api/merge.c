@@ -20,8 +20,10 @@
 #include "merge/merge.h"
 #include "upkeep/upkeep.h"
 
-/* How often it is done again when others commit meanwhile. */
+/* How often it is done again when others commit meanwhile, and how often it begins anew when they
+ * have before it has compared anything. */
 #define ATTEMPTS 8
+#define LOOKS    32
 
 /* One attempt; handles are owned. */
 typedef struct merging {
@@ -30,9 +32,11 @@ typedef struct merging {
     const char *branch; /* checked; NULL: theirs is the container that ours is a branch of */
     char full[ESDM_CONTAINER_NAME_MAX + 1]; /* name of theirs */
     const esdm_merge_options *options;
-    uint64_t record;    /* of theirs */
-    uint64_t container; /* record of ours */
-    bool down;          /* ours began with theirs */
+    uint64_t record;     /* of theirs */
+    uint64_t container;  /* record of ours */
+    bool down;           /* ours began with theirs */
+    bool compared;       /* it was not overtaken before that */
+    esdm__common common; /* of both lines, as they were opened */
     esdm__merging m;
     esdm_merge_result result;
 } merging;
@@ -227,11 +231,53 @@ find_common(merging *all, esdm__common *ret, esdm_error *err)
                            all->full, all->name);
 }
 
+/* The newest snapshot of a line. ESDM_ECONFLICT: it is another record now. */
+static esdm_status
+look_at(const merging *all, const char *name, esdm_meta_seen *seen, esdm_error *err)
+{
+    esdm_meta_container record;
+    esdm_status status =
+        all->session->meta->container_find(all->session->store, name, &record, err);
+    if (status != ESDM_OK)
+        return status;
+    if (record.container != seen->container)
+        return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was replaced meanwhile", name);
+    seen->snapshot = record.snapshot;
+    return ESDM_OK;
+}
+
+/* What both have in common, once merges of others are noted that ended before both were opened. */
+static esdm_status
+find_noted(merging *all, esdm__common *ret, esdm_error *err)
+{
+    esdm_status status = esdm__line_settle(all->session, all->full, err);
+    if (status == ESDM_OK)
+        status = esdm__line_settle(all->session, all->name, err);
+    return status == ESDM_OK ? find_common(all, ret, err) : status;
+}
+
+/* The notes are of both as they were opened, as neither has a newer snapshot: else it is
+ * ESDM_ECONFLICT, and what was merged later could count as what both have. */
+static esdm_status
+find_common_of_opened(merging *all, esdm_error *err)
+{
+    esdm_meta_seen theirs = {.container = all->record}, ours = {.container = all->container};
+    esdm_status status = find_noted(all, &all->common, err);
+    if (status == ESDM_OK)
+        status = look_at(all, all->full, &theirs, err);
+    if (status == ESDM_OK)
+        status = look_at(all, all->name, &ours, err);
+    bool newest = all->options->pick != 0 || theirs.snapshot == all->result.theirs;
+    if (status != ESDM_OK || (newest && ours.snapshot == all->m.before->snapshot))
+        return status;
+    return esdm__error_set(err, ESDM_ECONFLICT, "'%s' and '%s' were written to meanwhile",
+                           all->full, all->name);
+}
+
 static esdm_status
 open_all(merging *all, esdm_error *err)
 {
     uint64_t snapshot;
-    esdm__common common;
     uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
     esdm_status status =
         esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
@@ -244,11 +290,11 @@ open_all(merging *all, esdm_error *err)
     esdm__container_position(all->m.ours, &all->container, &snapshot);
     status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
     if (status == ESDM_OK)
-        status = find_common(all, &common, err);
+        status = find_common_of_opened(all, err);
     if (status == ESDM_OK)
         status = check_line(all, err);
     if (status == ESDM_OK)
-        status = open_base(all, &common, err);
+        status = open_base(all, &all->common, err);
     if (status == ESDM_OK)
         all->result.base = all->m.base->snapshot;
     return status;
@@ -295,6 +341,50 @@ note_merged(const merging *all, uint64_t newest, esdm_error *err)
                              : esdm__error_prefix(err, status, "it was merged, which is not noted");
 }
 
+/* Theirs may have been written to since it was opened, but ours was not merged into it.
+ * ESDM_ECONFLICT: it may have been. @param seen the newest snapshot of theirs of which that was
+ * known. */
+static esdm_status
+follow(merging *all, esdm_meta_seen *seen, esdm_error *err)
+{
+    esdm__common again;
+    uint64_t before = seen->snapshot;
+    esdm_status status = look_at(all, all->full, seen, err);
+    if (status != ESDM_OK || seen->snapshot == before)
+        return status;
+    status = find_noted(all, &again, err);
+    const esdm__common *common = &all->common;
+    if (status != ESDM_OK ||
+        (again.snapshot == common->snapshot && strcmp(again.holder, common->holder) == 0 &&
+         again.is_given == common->is_given && again.is_late == common->is_late))
+        return status;
+    return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was merged into '%s' meanwhile", all->name,
+                           all->full);
+}
+
+/* Lines that are merged into each other at the same time come one after the other: each of both
+ * would have the other's changes else, but neither of the two snapshots that they have in common
+ * would have all. */
+static esdm_status
+commit(merging *all, const char *message, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(all->m.ours);
+    esdm_meta_seen seen = {.container = all->record, .snapshot = all->result.theirs};
+    if (all->options->pick != 0 || !all->session->meta->commit_follows)
+        return esdm__io_commit(all->m.ours, message, err);
+    for (int i = 0;; i++) {
+        uint64_t before = seen.snapshot;
+        esdm_status status = follow(all, &seen, err);
+        if (status != ESDM_OK || (i > 0 && seen.snapshot == before))
+            return status != ESDM_OK ? status : ESDM_ECONFLICT; /* for another reason */
+        io->commit_follows = &seen;
+        status = esdm__io_commit(all->m.ours, message, err);
+        io->commit_follows = NULL;
+        if (status != ESDM_ECONFLICT || i == LOOKS)
+            return status;
+    }
+}
+
 static esdm_status
 publish(merging *all, esdm_error *err)
 {
@@ -312,8 +402,7 @@ publish(merging *all, esdm_error *err)
                                         all->down, &noted, err);
     esdm__io_of(all->m.ours)->commit_tag = noted.tag.name != NULL ? &noted.tag : NULL;
     if (status == ESDM_OK)
-        status = esdm__io_commit(
-            all->m.ours, all->options->message != NULL ? all->options->message : message, err);
+        status = commit(all, all->options->message != NULL ? all->options->message : message, err);
     esdm__io_of(all->m.ours)->commit_tag = NULL;
     if (status != ESDM_OK) {
         /* What may have been committed all the same, as a connection was lost, is found by it. */
@@ -334,14 +423,16 @@ static esdm_status
 merge_once(merging *all, bool *ret_again, esdm_error *err)
 {
     all->result = (esdm_merge_result){0};
-    *ret_again = false;
+    all->compared = false;
     esdm_status status = open_all(all, err);
+    *ret_again = status == ESDM_ECONFLICT;
     if (status != ESDM_OK || (!all->m.apart && all->result.base == all->result.theirs))
         return status;
     all->m.writes = !all->options->dry_run;
     all->m.guard = all->m.writes ? esdm__pack_guard_new(all->session) : NULL;
     if (all->m.writes && all->m.guard == NULL)
         return esdm__error_nomem(err, 256, "a merge");
+    all->compared = true;
     status = esdm__merge_branch(&all->m, err);
     *ret_again = status == ESDM_ECONFLICT;
     if (status == ESDM_OK && all->result.open_conflicts > 0)
@@ -385,11 +476,7 @@ check(merging *all, esdm_error *err)
                                  "the metadata store of site '%s' cannot merge: its plug-in was "
                                  "built for an older ESDM",
                                  all->session->site->name);
-    if (status == ESDM_OK)
-        status = esdm__branch_check_name(all->session, all->full, err);
-    if (status == ESDM_OK)
-        status = esdm__line_settle(all->session, all->full, err);
-    return status == ESDM_OK ? esdm__line_settle(all->session, all->name, err) : status;
+    return status == ESDM_OK ? esdm__branch_check_name(all->session, all->full, err) : status;
 }
 
 esdm_status
@@ -408,7 +495,7 @@ esdm_merge(esdm_session *session, const char *name, const char *branch,
     if (status == ESDM_OK)
         status = check(&all, err);
     bool again = status == ESDM_OK;
-    for (int i = 0; i < ATTEMPTS && again; i++) {
+    for (int i = 0; i < ATTEMPTS * LOOKS && again; i += all.compared ? LOOKS : 1) {
         close_all(&all);
         status = merge_once(&all, &again, err);
     }

@@ -23,6 +23,8 @@ esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max, esdm_
     if (update && (commit->container == 0 || commit->container > container_max))
         return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
                                (unsigned long long) commit->container);
+    if (commit->follows != NULL && (!update || commit->follows->container == commit->container))
+        return esdm__error_set(err, ESDM_EINVAL, "commit: it follows from no other record");
     return esdm__check_extents(commit->extents, commit->nextents, err);
 }
 
@@ -45,6 +47,16 @@ esdm__newer_pages_meet(const esdm_meta_commit *commit, uint64_t newest, esdm_err
     return esdm__error_set(err, ESDM_ECONFLICT,
                            "record %llu: another writer published pages that may meet these",
                            (unsigned long long) commit->container);
+}
+
+esdm_status
+esdm__not_followed(const esdm_meta_commit *commit, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "record %llu: record %llu, from which this follows, was changed or "
+                           "removed by another writer",
+                           (unsigned long long) commit->container,
+                           (unsigned long long) commit->follows->container);
 }
 
 static esdm_status

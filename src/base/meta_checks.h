@@ -17,6 +17,9 @@ esdm_status esdm__check_commit(const esdm_meta_commit *commit, uint64_t containe
 esdm_status esdm__newer_pages_meet(const esdm_meta_commit *commit, uint64_t newest,
                                    esdm_error *err);
 
+/** ESDM_ECONFLICT of a commit: what it follows from is not what it was. */
+esdm_status esdm__not_followed(const esdm_meta_commit *commit, esdm_error *err);
+
 /** Whether two boxes as pages have them (corners, then sizes) have a point in common. */
 bool esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, const uint64_t *b);
 

@@ -208,7 +208,8 @@ static esdm_status
 publish(postgres__store *store, const esdm_meta_commit *commit, postgres__transaction *all,
         esdm_error *err)
 {
-    if (all->first < commit->npages || commit->nshares > 0 || commit->tag != NULL)
+    if (all->first < commit->npages || commit->nshares > 0 || commit->tag != NULL ||
+        commit->follows != NULL)
         return postgres__transact(store, all, err);
     esdm_error why = {0};
     bool apart = postgres__stands_apart(commit);

@@ -68,6 +68,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .share = postgres__share,
     .commit_shares = true,
     .commit_tags = true,
+    .commit_follows = true,
     .connects = true,
     .shared_of = postgres__shared_of,
     .tag_set = postgres__tag_set,

@@ -97,6 +97,10 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
                        "RETURNING c.container",
     [POSTGRES__SEEN] = "SELECT c.container, c.snapshot FROM {S}.container c WHERE c.name = $1 "
                        "FOR UPDATE",
+    /* In one order, or two that follow from each other's records would wait for each other. */
+    [POSTGRES__FOLLOWED] =
+        "SELECT c.container, c.snapshot FROM {S}.container c WHERE c.container IN ($1, $2) "
+        "ORDER BY c.container FOR UPDATE",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     [POSTGRES__HAPPENED] = "SELECT {S}.happened($1::uuid)",
     [POSTGRES__CONTAINER_FIND] = "SELECT " RECORD " FROM {S}.container c WHERE c.name = $1",

@@ -4,6 +4,7 @@
  *  name. */
 
 #include "base/error.h"
+#include "base/meta_checks.h"
 #include "postgres.h"
 
 void
@@ -171,6 +172,29 @@ check_replaced(const postgres__transaction *all, postgres__failure *ret_failure,
                                                              : overtaken(all, ret_failure, err);
 }
 
+/* That nobody has changed what the commit follows from, which nobody can from now on. */
+static esdm_status
+check_followed(postgres__store *store, const esdm_meta_commit *commit,
+               postgres__failure *ret_failure, esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    bool same = false;
+    postgres__put_int(&params, commit->container);
+    postgres__put_int(&params, commit->follows->container);
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__FOLLOWED, &params, &result, ret_failure, err);
+    for (int i = 0; status == ESDM_OK && i < PQntuples(result); i++)
+        same = same || (postgres__u64(result, i, 0) == commit->follows->container &&
+                        postgres__u64(result, i, 1) == commit->follows->snapshot);
+    PQclear(result);
+    postgres__params_clear(&params);
+    if (status != ESDM_OK || same)
+        return status;
+    *ret_failure = POSTGRES__REFUSED;
+    return esdm__not_followed(commit, err);
+}
+
 /* Within a transaction. */
 static esdm_status
 run_parts(postgres__store *store, postgres__transaction *all, postgres__failure *ret_failure,
@@ -182,6 +206,8 @@ run_parts(postgres__store *store, postgres__transaction *all, postgres__failure 
         status = postgres__happened(store, all->params, &done, ret_failure, err);
     if (status == ESDM_OK && !done && all->seen != NULL)
         status = check_seen(store, all, ret_failure, err);
+    if (status == ESDM_OK && !done && all->commit != NULL && all->commit->follows != NULL)
+        status = check_followed(store, all->commit, ret_failure, err);
     if (status == ESDM_OK && !done && all->keep_as != NULL)
         status = keep(store, all, ret_failure, err);
     if (status == ESDM_OK && !done && all->commit != NULL && postgres__stands_apart(all->commit))

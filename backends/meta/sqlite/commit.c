@@ -358,12 +358,33 @@ retire_page(sqlite__link *link, const esdm_meta_commit *commit, uint64_t page, n
     return ESDM_OK;
 }
 
+/* That nobody has changed what the commit follows from. */
+static esdm_status
+check_followed(sqlite__link *link, const esdm_meta_commit *commit, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    if (commit->follows == NULL)
+        return ESDM_OK;
+    esdm_status status = sqlite__prepare(link, SQLITE__CONTAINER_STATE, &statement, err, "i",
+                                         commit->follows->container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (status != ESDM_OK)
+        return status;
+    bool same = row && sqlite__u64(statement, 1) == commit->follows->snapshot;
+    (void) sqlite3_reset(statement);
+    return same ? ESDM_OK : esdm__not_followed(commit, err);
+}
+
 static esdm_status
 publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void *attributes,
                size_t attributes_bytes, next_state *next, esdm_error *err)
 {
     sqlite__link *link = &store->writer;
-    esdm_status status = load_head(link, commit, next, err);
+    esdm_status status = check_followed(link, commit, err);
+    if (status == ESDM_OK)
+        status = load_head(link, commit, next, err);
     if (status == ESDM_OK)
         status = check_seal(link, next->container, true, NULL, NULL, err);
     for (size_t i = 0; i < commit->nmerged && status == ESDM_OK; i++)

@@ -65,6 +65,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .share = sqlite__share,
     .commit_shares = true,
     .commit_tags = true,
+    .commit_follows = true,
     .tag_set = sqlite__tag_set,
     .tag_remove = sqlite__tag_remove,
     .tag_list = sqlite__tag_list,

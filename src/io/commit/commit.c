@@ -323,6 +323,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
         .history = keep.age_s > 0 ? UINT32_MAX : keep.count,
         .tag = w->io->commit_tag,
+        .follows = w->io->commit_follows,
     };
     esdm_status status = ESDM_OK;
     uint64_t *shares = NULL;

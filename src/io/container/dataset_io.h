@@ -74,13 +74,14 @@ typedef struct esdm__container_io {
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
     uint64_t parted_bytes;           /* of these, when packs were parted last (io/commit/adopt.c) */
     const esdm_meta_tag *commit_tag; /* of the next commit's snapshot; borrowed; NULL: none */
-    bool dedups;                     /* what is stored already is not stored once more */
-    bool by_content;                 /* and what has one dimension is cut where its values say so */
-    bool equals_sought;              /* under equals_lock, as the next one */
-    struct esdm__equals *equals;     /* owned; NULL: none are there */
-    pthread_mutex_t equals_lock;     /* held while they are looked for, under a write lock */
-    esdm__cf cf;                     /* which datasets are coordinates; under commit_lock */
-    uint64_t cf_at;    /* `changes` of the container when that was found; 0: not yet */
+    const esdm_meta_seen *commit_follows; /* the next commit's condition; borrowed; NULL: none */
+    bool dedups;                          /* what is stored already is not stored once more */
+    bool by_content;             /* and what has one dimension is cut where its values say so */
+    bool equals_sought;          /* under equals_lock, as the next one */
+    struct esdm__equals *equals; /* owned; NULL: none are there */
+    pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */
+    esdm__cf cf;                 /* which datasets are coordinates; under commit_lock */
+    uint64_t cf_at;              /* `changes` of the container when that was found; 0: not yet */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 

@@ -101,6 +101,51 @@ test_tag__comes_with_a_commit(void **state)
 }
 
 static void
+test_commit__follows_from_another_record(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    skip_if(!meta()->commit_follows);
+    uint64_t container = meta_create(f->store, "a").container;
+    const esdm_meta_tag tag = {.name = "followed"};
+    esdm_meta_seen seen = {.container = meta_create(f->store, "b").container, .snapshot = 1};
+    uint64_t other = seen.container, removed = 0;
+    esdm_meta_commit commit = meta_new_commit(ESDM_META_UPDATE);
+    commit.container = container;
+    commit.follows = &seen;
+    commit.tag = &tag;
+    assert_ok(meta()->commit(f->store, &commit, &made, &place_error));
+    assert_int_equal(made.snapshot, 2);
+    assert_ok(meta_append(f->store, other, 1, &made));
+    assert_status(meta()->commit(f->store, &commit, &made, &place_error), ESDM_ECONFLICT);
+    assert_non_null(strstr(place_error.message, "from which this follows"));
+    assert_string_equal(list(f->store, container).text, "followed=2;");
+    seen.snapshot = 2;
+    assert_ok(meta()->commit(f->store, &commit, &made, &place_error));
+    assert_int_equal(made.snapshot, 3);
+    /* neither of two that follow from each other's former snapshots */
+    esdm_meta_seen back = {.container = container, .snapshot = 2};
+    esdm_meta_commit backwards = meta_new_commit(ESDM_META_UPDATE);
+    backwards.container = other;
+    backwards.follows = &back;
+    assert_status(meta()->commit(f->store, &backwards, &made, &place_error), ESDM_ECONFLICT);
+    /* what is not there, itself, and something new */
+    seen.container = 4711;
+    assert_status(meta()->commit(f->store, &commit, &made, &place_error), ESDM_ECONFLICT);
+    seen = (esdm_meta_seen){.container = container, .snapshot = 3};
+    assert_status(meta()->commit(f->store, &commit, &made, &place_error), ESDM_EINVAL);
+    esdm_meta_commit created = meta_new_commit(ESDM_META_CREATE);
+    created.name = "c";
+    created.follows = &back;
+    assert_status(meta()->commit(f->store, &created, &made, &place_error), ESDM_EINVAL);
+    assert_ok(meta()->container_remove(f->store, "b", &removed, &place_error));
+    assert_ok(meta()->forget(f->store, other, &place_error));
+    seen = (esdm_meta_seen){.container = other, .snapshot = 2};
+    assert_status(meta()->commit(f->store, &commit, &made, &place_error), ESDM_ECONFLICT);
+    assert_int_equal(meta_record(f, "a").snapshot, 3);
+}
+
+static void
 test_tag__keeps_its_snapshot(void **state)
 {
     fixture *f = *state;
@@ -197,6 +242,7 @@ test_tag__that_is_damaged_stops_pruning(void **state)
 const struct CMUnitTest meta_tag_tests[] = {
     WITH_STORE(test_tag__is_set_moved_listed_and_removed),
     WITH_STORE(test_tag__comes_with_a_commit),
+    WITH_STORE(test_commit__follows_from_another_record),
     WITH_STORE(test_tag__keeps_its_snapshot),
     WITH_STORE(test_tag__goes_with_its_container),
     WITH_STORE(test_tag__that_seals_ends_all_changes),

@@ -328,6 +328,8 @@ typedef struct esdm_meta_plugin {
     bool commit_shares;
     /** commit() does what `tag` of esdm_meta_commit says. Since interface 8. */
     bool commit_tags;
+    /** commit() does what `follows` of esdm_meta_commit says. Since interface 8. */
+    bool commit_follows;
     /** Each process that asks holds a connection to a server, of which this has not many: ranks of
      * a node that read a snapshot together hand on what one of them has asked. Since interface 8.
      */

@@ -133,6 +133,13 @@ typedef enum esdm_meta_commit_kind {
     ESDM_META_UPDATE   /**< next snapshot of record `container` */
 } esdm_meta_commit_kind;
 
+/** What somebody has seen of a container that is to be replaced (container_move_seen()), or from
+ *  which a commit follows. */
+typedef struct esdm_meta_seen {
+    uint64_t container;
+    uint64_t snapshot; /**< the newest one then */
+} esdm_meta_seen;
+
 /** Everything one commit publishes, in one transaction. */
 typedef struct esdm_meta_commit {
     esdm_meta_commit_kind kind;
@@ -188,6 +195,13 @@ typedef struct esdm_meta_commit {
      * interface 8.
      */
     const struct esdm_meta_tag *tag;
+    /**
+     * UPDATE: another record from which this commit follows. Within the transaction that is still
+     * its newest snapshot, else nothing is published: ESDM_ECONFLICT. Of two commits at once that
+     * follow from each other's records one is refused therefore. NULL: none. Only where the plug-in
+     * says `commit_follows`. Since interface 8.
+     */
+    const esdm_meta_seen *follows;
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {
@@ -198,12 +212,6 @@ typedef struct esdm_meta_committed {
     uint64_t replaced;   /**< REPLACE: the record that lost the name, 0 if none */
     uint64_t first_page; /**< number of pages[0]; the others follow consecutively */
 } esdm_meta_committed;
-
-/** What somebody has seen of a container that is to be replaced: see container_move_seen(). */
-typedef struct esdm_meta_seen {
-    uint64_t container;
-    uint64_t snapshot; /**< the newest one then */
-} esdm_meta_seen;
 
 /** One comparison of a query; all must hold. */
 typedef enum esdm_meta_operator {
