@@ -5,8 +5,9 @@
 /**
  * @file
  * Metadata store "faulty": the store "sqlite", or the one of the plug-in that
- * $ESDM_FAULTY_META_STORE names, with faults at chosen operations, as servers have them. Loaded as `esdm-meta-faulty.so` ($ESDM_PLUGIN_PATH), armed by $ESDM_FAULTY_META, read when
- * a store is opened first:
+ * $ESDM_FAULTY_META_STORE names, with faults at chosen operations, as servers have them. Loaded as
+ * `esdm-meta-faulty.so` ($ESDM_PLUGIN_PATH), armed by $ESDM_FAULTY_META, read when a store is
+ * opened first:
  *
  *     OPERATION:NTH+COUNT:ACTION[,…]       commit:3+1:unknown,lives:1+0:lie
  *
