@@ -14,6 +14,7 @@ All that queries and views look at is what commits would write, which --check co
 pages of values and the checksum of a document are the template's: no query reads them, but do not open these containers.
 """
 
+import collections
 import datetime
 import json
 import pathlib
@@ -282,7 +283,21 @@ class PostgresFiller:
         self.ask("TRUNCATE esdm.view_node, esdm.view_delta")
         self.load("view_node", ((node, parent, p, n) for (parent, p), (node, n) in nodes.items()))
         self.load("view_member", members)
+        self.fill_facets(numbers)
         self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {max(node for node, _ in nodes.values()) + 1})")
+
+    def fill_facets(self, numbers):
+        """The counts of the values of each attribute that the view names."""
+        counts = collections.Counter({("", ""): len(numbers)})
+        for n in numbers:
+            for name, value in attributes_of(n - 1)[:5]:
+                counts[name, ""] += 1
+                counts[name, "=" + value] += 1
+        for name, part, n in json.loads(self.ask("SELECT facet_fold::text FROM esdm.facet_fold(); "
+                                                 "SELECT json_agg(json_build_array(name, part, n)) FROM esdm.facet")):
+            counts[name, part] += n
+        self.ask("TRUNCATE esdm.facet")
+        self.load("facet", ((name, part, n) for (name, part), n in counts.items()))
 
     def copies(self, table, changes):
         """SQL that appends rows of the template for the numbers n of a series. changes: columns, as expressions."""
@@ -321,6 +336,7 @@ class PostgresFiller:
             self.ask(sql)
         for table in tables:
             self.ask(f"ALTER TABLE esdm.{table} ENABLE TRIGGER ALL")
+        self.ask("SELECT esdm.reach_make()")
         self.ask(f"SELECT setval('esdm.container_number', {count})")
         self.ask("VACUUM")
 

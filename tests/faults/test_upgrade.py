@@ -169,7 +169,8 @@ DROP TRIGGER IF EXISTS view_object ON esdm.object;
 DROP TRIGGER IF EXISTS view_object_gone ON esdm.object;
 DROP TRIGGER IF EXISTS view_named ON esdm.container;
 DROP TABLE IF EXISTS esdm.view_node, esdm.view_delta, esdm.view_member CASCADE;
-DROP TABLE esdm.shared, esdm.tag, esdm.extent;
+DROP TABLE esdm.shared, esdm.tag, esdm.extent, esdm.reach;
+DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_follow, esdm.reach_make;
 DROP FUNCTION esdm.clone;
 DROP FUNCTION IF EXISTS esdm.guard;
 DROP INDEX esdm.object_global, esdm.object_dataset;
@@ -198,7 +199,7 @@ def count_messages(site, command):
 
 def expect_newest(store):
     found = store.server.sql("SELECT indexname FROM pg_indexes WHERE schemaname = 'esdm' ORDER BY 1", database="site")
-    expect({"object_global", "object_dataset", "extent_value", "shared_container", "tag_snapshot"} <= set(found) and
+    expect({"object_global", "object_dataset", "extent_value", "reach_both", "shared_container", "tag_snapshot"} <= set(found) and
            "object_attributes" not in found, f"indexes: {found}")
     told = run([FIND, "max(v) > 3500"], check=False).stdout
     expect(told.split() == ["c.nc"], f"by values: {told}")
@@ -208,7 +209,7 @@ def expect_newest(store):
 
 def check_upgraded(store, before, clone):
     """The same command once more has ended the work."""
-    expect(store.server.sql("SELECT value FROM esdm.store WHERE key = 'format'", database="site") == ["2"], "format")
+    expect(store.server.sql("SELECT value FROM esdm.store WHERE key = 'format'", database="site") == ["3"], "format")
     expect(digest("a.nc") == before, "the container has changed")
     if clone:
         expect(digest("b.nc") == before, "the clone differs")
@@ -281,7 +282,7 @@ def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
             expect(done.returncode != 0 and "owner" in done.stderr, shown(done))
             site.config.write_text(own)
             expect(copy("a.nc", "b.nc").returncode == 0, "the owner does not upgrade")
-            expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["2"], "format")
+            expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["3"], "format")
             site.config.write_text(guest)
             done = copy("b.nc", "c.nc")
             expect(done.returncode == 0, shown(done))

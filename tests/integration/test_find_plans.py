@@ -63,6 +63,12 @@ QUESTIONS = [
     ("time overlaps 1970-01-01 .. 1970-01-05 and model = model-0", 5, 700),
     (":time overlaps 1970-01-01 .. 1970-01-05 and units = K", 5, 900),
     ("box overlaps -180,45,-100,65 and model = model-77", 10, 700),
+    # both ends of ranges in the midst of all
+    ("time overlaps 1990-01-01 .. 1990-01-03", 13, 300),
+    ("time overlaps 1990-01-01 .. 1990-01-03 and box overlaps -180,-90,180,90", 13, 400),
+    ("box overlaps 10,10,10.5,10.5", None, 500),
+    ("time overlaps 1980 .. 2000 and box overlaps 10,10,10.5,10.5", None, 500),
+    ("(time overlaps 1990-01-01 .. 1990-01-03 or tracking = id-777) and box overlaps -180,-90,180,90", 14, 600),
     ("grid = regular and tracking = id-777", 1, 100),
     ("(time overlaps 1970-01-01 .. 1970-01-05 or tracking = id-777) and project = CMIP6", 6, 1500),
 ]

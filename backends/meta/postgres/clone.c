@@ -83,7 +83,7 @@ has_rows(postgres__store *store, bool *ret_has, esdm_error *err)
 {
     static const char question[] = "SELECT to_regclass('{S}.tag') IS NOT NULL";
     PGresult *result = NULL;
-    *ret_has = store->format >= POSTGRES__FORMAT;
+    *ret_has = store->format >= POSTGRES__FORMAT_SHARED;
     if (*ret_has)
         return ESDM_OK;
     esdm_status status = postgres__query(store, question, NULL, &result, err);

@@ -379,9 +379,9 @@ put_start_containers(query *q, bool containers)
             (containers && q->bound[start].variable != 0))
             continue;
         postgres__find_put(q, any ? " UNION " : "");
-        postgres__find_put(q, "SELECT DISTINCT x.container FROM {S}.extent x WHERE ");
-        postgres__find_put(q, containers ? "x.dataset = 0 AND " : "");
-        postgres__find_put_extent(q, start);
+        postgres__find_put(q, "SELECT DISTINCT x.container FROM ");
+        postgres__find_put_ranges(q, start);
+        postgres__find_put(q, containers ? " AND x.dataset = 0" : "");
         any = true;
     }
     if (!any)

@@ -16,6 +16,8 @@ typedef struct postgres__find_bound {
     int number;
     int text; /* or the regular expression of a pattern */
     int variable;
+    int span, lon; /* boxes that objects which can meet it reach into (find_reach.c) */
+    size_t alike;  /* the first condition with the same boxes; its own number: none */
 } postgres__find_bound;
 
 /* What is asked for. */
@@ -67,6 +69,8 @@ esdm_status postgres__find_ask(postgres__store *store, postgres__find_query *q,
                                PGresult **ret_result, esdm_error *err);
 /** Makes the parameters of condition i. */
 void postgres__find_bind(postgres__find_query *q, size_t i);
+/** Makes the boxes of all conditions that have some. @return ESDM_ENOMEM. */
+esdm_status postgres__find_bind_reach(postgres__find_query *q, esdm_error *err);
 /** Appends to the text. */
 void postgres__find_put(postgres__find_query *q, const char *text);
 /** The same; @ stands for the alias and # for the number of a parameter. */
@@ -78,9 +82,17 @@ void postgres__find_put_query(postgres__find_query *q);
  *  limit: what the index says; 0 for the others. The first of those that count together has their
  *  count of containers. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
-/** A sample of the table of objects, or of extents: how many pages there are for each one of it,
- * then how many containers and datasets in it meet each condition. */
-void postgres__find_put_sample(postgres__find_query *q, bool extents);
+/** Where conditions are looked for. */
+typedef enum postgres__find_table {
+    POSTGRES__FIND_OBJECT,
+    POSTGRES__FIND_EXTENT,
+    POSTGRES__FIND_REACH,
+    POSTGRES__FIND_TABLES /* as many as there are */
+} postgres__find_table;
+postgres__find_table postgres__find_table_of(const postgres__find_query *q, size_t i);
+/** A sample of a table: how many pages there are for each one of it, then how many containers and
+ *  datasets in it meet each condition that is looked for there. */
+void postgres__find_put_sample(postgres__find_query *q, postgres__find_table table);
 /** The object `alias` has a value that equals; by the index. */
 void postgres__find_put_equal(postgres__find_query *q, const postgres__find_bound *b,
                               const char *alias);
@@ -89,6 +101,10 @@ void postgres__find_put_together(postgres__find_query *q, const char *alias);
 bool postgres__find_is_together(const postgres__find_query *q, size_t i);
 /** The row x of `extent` meets condition i. */
 void postgres__find_put_extent(postgres__find_query *q, size_t i);
+/** The row x of `reach` can meet condition i, which has boxes. */
+void postgres__find_put_reach(postgres__find_query *q, size_t i);
+/** "table x WHERE …": rows of the table in which condition i is looked for that can meet it. */
+void postgres__find_put_ranges(postgres__find_query *q, size_t i);
 /** Ends the text. */
 void postgres__find_end_text(postgres__find_query *q);
 

@@ -35,16 +35,16 @@ postgres__find_put_counts(query *q, uint64_t limit)
         postgres__find_put(q, k == 0 ? "SELECT " : ", ");
         bool extent = postgres__find_is_extent(&q->conditions[i]); /* has one count */
         bool together = k % 2 == 0 && postgres__find_is_together(q, i);
-        if ((together && q->together[0] != i) || !q->holds[i] ||
+        if ((together && q->together[0] != i) || q->bound[i].alike != i || !q->holds[i] ||
             q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0)) {
             postgres__find_put(q, "0::bigint");
             continue;
         }
         if (extent) {
-            postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.extent x WHERE ");
-            postgres__find_put_extent(q, i);
-            (void) snprintf(end, sizeof end,
-                            " ORDER BY x.name, x.value LIMIT %llu) SELECT count(*) FROM n)",
+            postgres__find_put(q, "(WITH n AS MATERIALIZED (SELECT FROM ");
+            postgres__find_put_ranges(q, i);
+            (void) snprintf(end, sizeof end, "%s LIMIT %llu) SELECT count(*) FROM n)",
+                            q->bound[i].span != 0 ? "" : " ORDER BY x.name, x.value",
                             (unsigned long long) limit);
             postgres__find_put(q, end);
             continue;
@@ -86,19 +86,24 @@ end_sample(query *q, const char *table)
 }
 
 void
-postgres__find_put_sample(query *q, bool extents)
+postgres__find_put_sample(query *q, postgres__find_table table)
 {
+    static const char *const names[][2] = {
+        {"object", "object a"}, {"extent", "extent x"}, {"reach", "reach x"}};
+    bool extent = table != POSTGRES__FIND_OBJECT;
     q->sql.bytes = 0;
     postgres__find_put(q, "SELECT * FROM ");
-    begin_sample(q, extents ? "extent" : "object");
+    begin_sample(q, names[table][0]);
     for (size_t k = 0; k < 2 * q->nconditions; k++) {
         size_t i = k / 2;
-        bool extent = postgres__find_is_extent(&q->conditions[i]);
-        bool asked = q->holds[i] && extent == extents && (!extent || k % 2 == 0);
+        bool asked =
+            q->holds[i] && postgres__find_table_of(q, i) == table && (!extent || k % 2 == 0);
         postgres__find_put(q, asked ? ", count(*) FILTER (WHERE " : ", 0::bigint");
         if (!asked)
             continue;
-        if (extent) {
+        if (table == POSTGRES__FIND_REACH) {
+            postgres__find_put_reach(q, i);
+        } else if (extent) {
             postgres__find_put_extent(q, i);
         } else {
             postgres__find_put(q, of_objects[k % 2]);
@@ -106,7 +111,7 @@ postgres__find_put_sample(query *q, bool extents)
         }
         postgres__find_put(q, ")");
     }
-    end_sample(q, extents ? "extent x" : "object a");
+    end_sample(q, names[table][1]);
     postgres__find_put(q, " AS s");
     postgres__find_end_text(q);
 }

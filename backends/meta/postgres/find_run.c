@@ -37,10 +37,10 @@ postgres__find_ask(postgres__store *store, query *q, PGresult **ret_result, esdm
 
 /* What many objects meet is seen in a sample: the index would have to be read to the end for it. */
 static esdm_status
-look_at_sample(postgres__store *store, query *q, bool extents, esdm_error *err)
+look_at_sample(postgres__store *store, query *q, postgres__find_table table, esdm_error *err)
 {
     PGresult *result = NULL;
-    postgres__find_put_sample(q, extents);
+    postgres__find_put_sample(q, table);
     esdm_status status = postgres__find_ask(store, q, &result, err);
     for (size_t k = 0; k < 2 * q->nconditions && status == ESDM_OK; k++) {
         uint64_t seen = postgres__u64(result, 0, (int) k + 1);
@@ -56,15 +56,15 @@ look_at_sample(postgres__store *store, query *q, bool extents, esdm_error *err)
 static esdm_status
 look_at_samples(postgres__store *store, query *q, esdm_error *err)
 {
-    bool has[2] = {false, false};
+    bool has[POSTGRES__FIND_TABLES] = {false};
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < q->nconditions; i++) {
         q->counts[2 * i] = q->counts[2 * i + 1] = POSTGRES__COUNT_UNKNOWN;
-        has[postgres__find_is_extent(&q->conditions[i])] |= q->holds[i];
+        has[postgres__find_table_of(q, i)] |= q->holds[i];
     }
-    for (int extents = 0; extents < 2 && status == ESDM_OK; extents++) {
-        if (has[extents])
-            status = look_at_sample(store, q, extents != 0, err);
+    for (int table = 0; table < POSTGRES__FIND_TABLES && status == ESDM_OK; table++) {
+        if (has[table])
+            status = look_at_sample(store, q, (postgres__find_table) table, err);
     }
     return status;
 }
@@ -121,7 +121,8 @@ count_unknown(const query *q)
 {
     size_t unknown = 0;
     for (size_t i = 0; i < q->nconditions; i++) {
-        bool again = postgres__find_is_together(q, i) && q->together[0] != i;
+        bool again =
+            (postgres__find_is_together(q, i) && q->together[0] != i) || q->bound[i].alike != i;
         unknown += q->holds[i] && !again &&
                    (q->counts[2 * i] == POSTGRES__COUNT_UNKNOWN ||
                     q->counts[2 * i + 1] == POSTGRES__COUNT_UNKNOWN);
@@ -142,7 +143,7 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
         sums[i] = 0;
         for (size_t k = 2 * i; k < 2 * i + 2; k++) {
             bool together = k == 2 * i && postgres__find_is_together(q, i);
-            size_t column = together ? 2 * q->together[0] : k;
+            size_t column = together ? 2 * q->together[0] : 2 * q->bound[i].alike + k % 2;
             bool unknown = q->counts[k] == POSTGRES__COUNT_UNKNOWN;
             uint64_t count = unknown ? postgres__u64(result, 0, (int) column) : q->counts[k];
             if (unknown && count < limit)
@@ -225,8 +226,9 @@ bind_all(postgres__store *store, query *q, esdm_error *err)
         postgres__find_bind(q, i);
         if (postgres__find_is_extent(&q->conditions[i]))
             status = postgres__need_extents(store, err);
+        q->bound[i].alike = i;
     }
-    return status;
+    return status == ESDM_OK && store->has_reach ? postgres__find_bind_reach(q, err) : status;
 }
 
 void

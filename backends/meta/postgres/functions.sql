@@ -424,7 +424,7 @@ END $body$;
 -- move anything from the first such row on.
 CREATE OR REPLACE FUNCTION {S}.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
-    IF current_setting('esdm.format', true) IS DISTINCT FROM '{F}'
+    IF coalesce(nullif(current_setting('esdm.format', true), ''), '0')::bigint < 2
             AND (EXISTS(SELECT FROM {S}.shared) OR EXISTS(SELECT FROM {S}.tag)) THEN
         RAISE EXCEPTION USING ERRCODE = 'ESD05', MESSAGE = 'the metadata store was upgraded: '
             'start this program again, with a newer ESDM';

@@ -17,7 +17,9 @@
 #include "base/buffer.h"
 #include "esdm/sys/plugin.h"
 
-#define POSTGRES__FORMAT 2
+#define POSTGRES__FORMAT 3
+/* The first one that has the tables `shared`, `tag` and `extent`. */
+#define POSTGRES__FORMAT_SHARED 2
 
 /* ---- config.c ------------------------------------------------------------------------------- */
 

@@ -44,6 +44,7 @@ typedef struct postgres__store {
     uint64_t format;
     bool owned;       /* by this user, who may upgrade it */
     bool has_extents; /* this user may use the table `extent`; as of the last connection */
+    bool has_reach;   /* this user may read the table `reach`; as of the last connection */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
     bool unseen;           /* opened "later", and never connected: `writable` and the like are not
@@ -79,7 +80,7 @@ esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
 esdm_status postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err);
 /** Gives a store of an older format the current one (admin.c). ESDM_EEXIST: it has it already. */
 esdm_status postgres__upgrade(postgres__link *link, esdm_error *err);
-/** ESDM_ENOTSUP unless the store has the current format, which the first change gives it. */
+/** ESDM_ENOTSUP unless the store has clones and tags, which the first change gives it. */
 esdm_status postgres__check_format(const postgres__store *store, esdm_error *err);
 /** A commit took place. @param token of the change. */
 void postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BYTES]);

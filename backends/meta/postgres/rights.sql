@@ -11,7 +11,7 @@ BEGIN
         WHERE c.oid = '{S}.container'::regclass AND a.grantee <> c.relowner
             AND (a.grantee = 0 OR r.rolname IS NOT NULL)
     LOOP
-        EXECUTE format('GRANT %s ON {S}.shared, {S}.tag, {S}.extent TO %s%s', v_right.privilege,
+        EXECUTE format('GRANT %s ON {S}.shared, {S}.tag, {S}.extent, {S}.reach TO %s%s', v_right.privilege,
             v_right.grantee, CASE WHEN v_right.grantable THEN ' WITH GRANT OPTION' ELSE '' END);
     END LOOP;
     UPDATE {S}.store SET value = '{F}' WHERE key = 'format';

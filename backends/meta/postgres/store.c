@@ -89,7 +89,8 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "(SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, "
         "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass), "
         "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false) "
+        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false) "
         "FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
@@ -115,6 +116,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         store->link.replicated = postgres__bool(result, row, 4);
         store->owned = postgres__bool(result, row, 5);
         store->has_extents = postgres__bool(result, row, store->writable ? 6 : 7);
+        store->has_reach = postgres__bool(result, row, 8);
     }
     PQclear(result);
     if (status != ESDM_OK)
@@ -148,7 +150,7 @@ upgrade(postgres__store *store)
 esdm_status
 postgres__check_format(const postgres__store *store, esdm_error *err)
 {
-    if (store->format >= POSTGRES__FORMAT)
+    if (store->format >= POSTGRES__FORMAT_SHARED)
         return ESDM_OK;
     return esdm__error_set(err, ESDM_ENOTSUP,
                            "metadata store '%.200s' has format %llu, which has no clones and tags; "

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""PostgreSQL's index over both ends of times and boxes (reach.sql): questions find with it what they find without it,
+its rows follow every change, also of programs that know nothing of it, and stores of format 2 get it."""
+
+import json
+import random
+import subprocess
+
+from esdmtest import BUILD, SOURCE, Site, by_size, client_environment, expect, main, tool, run
+from postgres import Server, skip_without_postgres
+
+ENDS = ("@time_min", "@time_max", "@lat_min", "@lat_max", "@lon_min", "@lon_max")
+ROWS = "SELECT container, dataset, span::text, lon::text FROM esdm.reach ORDER BY 1, 2"
+# A store as format 2 was.
+OLDER = """
+DROP TRIGGER reach_insert ON esdm.extent; DROP TRIGGER reach_update ON esdm.extent;
+DROP TRIGGER reach_delete ON esdm.extent; DROP TABLE esdm.reach;
+DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_follow, esdm.reach_make;
+UPDATE esdm.store SET value = '2' WHERE key = 'format'
+"""
+ASK = """
+import json, sys
+import esdm
+for line in sys.stdin:
+    print(json.dumps(sorted(f"{m.container}:{m.variable or ''}" for m in esdm.find(line.strip()))), flush=True)
+"""
+CONTAINERS = by_size(150, 400, 2000)
+
+
+def number(r):
+    """A time, or degrees; many are alike, so that ranges touch."""
+    return r.choice([r.randrange(-20, 20) * 10, r.uniform(-300, 300), 5e9, -5e9, 0])
+
+
+def extents(r, dataset):
+    """Ends that an object has: all, some, none, or none whatever others have."""
+    for name in ENDS:
+        kind = r.random()
+        if kind < (0.15 if dataset == 0 else 0.6):
+            continue
+        if kind > 0.95:
+            yield name, "NULL", "''"
+            continue
+        low = name.endswith("min")
+        value = number(r)
+        if name.startswith("@time"):
+            value = 730000 + value
+        elif name.startswith("@lat"):
+            value = max(-90, min(90, value / 3))
+        else:
+            value = max(-180, min(350, value))
+        yield name, repr(float(value + (0 if low else r.choice([0, 1, 30])))), "NULL"
+
+
+def fill(r):
+    """SQL that makes containers with two datasets each."""
+    rows = []
+    for i in range(1, CONTAINERS + 1):
+        for dataset in range(3):
+            rows += [f"({i}, {dataset}, '{name}', {value}::float8, {text}::text, 0)"
+                     for name, value, text in extents(r, dataset)]
+    return f"""
+CREATE TEMP TABLE g AS SELECT i FROM generate_series(1, {CONTAINERS}) AS i;
+INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM g;
+INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('model'),
+    's', jsonb_build_object('model', jsonb_build_array('model-' || i % 7))) FROM g;
+INSERT INTO esdm.object SELECT i, d, '/v' || d, jsonb_build_object('n', jsonb_build_array('units', '@type'),
+    's', jsonb_build_object('units', jsonb_build_array('K' || i % 3), '@type', jsonb_build_array('float')))
+    FROM g CROSS JOIN generate_series(1, 2) AS d;
+SELECT setval('esdm.container_number', {CONTAINERS});
+INSERT INTO esdm.extent(container, dataset, name, value, text, how) VALUES {", ".join(rows)};
+"""
+
+
+def question(r):
+    """Times, boxes and attributes, joined."""
+    def date():
+        return f"{r.randrange(1940, 1985)}-{r.randrange(1, 13):02}"
+
+    def one():
+        scope = r.choice(["", "", ":", "v1:", "v2:"])
+        kind = r.randrange(4)
+        if kind == 0:
+            a, b = sorted([date(), date()])
+            return f"{scope}time overlaps {a} .. {b}"
+        if kind == 1:
+            south, north = sorted(r.randrange(-90, 91) for _ in range(2))
+            west = r.randrange(-180, 360)
+            return f"{scope}box overlaps {west},{south},{west + r.randrange(0, 90)},{north}"
+        if kind == 2:
+            return f"model = model-{r.randrange(8)}"
+        return f"units = K{r.randrange(3)}"
+
+    parts = [one() for _ in range(r.randrange(1, 5))]
+    if not any("overlaps" in p for p in parts):
+        parts.append("time overlaps 1960 .. 1965")
+    text = parts[0]
+    for part in parts[1:]:
+        text = r.choice([f"{text} and {part}", f"{text} and {part}", f"({text}) or {part}", f"({text}) and not ({part})"])
+    return text
+
+
+def answers(questions):
+    """What a program finds, for each question."""
+    env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
+                              "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+    done = subprocess.run(["/usr/bin/python3", "-c", ASK], env=env, input="\n".join(questions) + "\n",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    expect(done.returncode == 0, done.stderr[-2000:])
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def store(server):
+    return {"plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}
+
+
+def test_reach__finds_what_is_found_without_it():
+    skip_without_postgres()
+    r = random.Random(16)
+    with Server() as server, Site(metadata=store(server)):
+        server.sql(fill(r))
+        questions = [question(r) for _ in range(by_size(120, 300, 3000))]
+        with_it = answers(questions)
+        server.sql("ALTER TABLE esdm.reach RENAME TO away")
+        without = answers(questions)
+        for asked, one, other in zip(questions, with_it, without):
+            expect(one == other, f"{asked}: {set(one) ^ set(other)}")
+        counts = [len(found) for found in with_it]
+        expect(sum(c > 0 for c in counts) > len(counts) / 3, f"too few find anything: {counts}")
+
+
+def change(r):
+    """SQL that changes extents: as commits do, and as other programs may."""
+    container, dataset = r.randrange(1, 12), r.choice([0, 0, 1, 2])
+    kind = r.randrange(6)
+    if kind == 0:
+        return f"DELETE FROM esdm.extent WHERE container = {container} AND dataset = {dataset}"
+    if kind == 1:
+        return f"DELETE FROM esdm.extent WHERE container = {container} AND name = '{r.choice(ENDS)}'"
+    if kind == 2:
+        return f"UPDATE esdm.extent SET value = value + 1e-7 WHERE container = {container}"
+    if kind == 3:
+        return f"UPDATE esdm.extent SET value = NULL, text = '' WHERE container = {container} AND dataset = {dataset}"
+    rows = ", ".join(f"({c}, {dataset}, '{name}', {value}::float8, {text}::text, 0)"
+                     for c in (container, 12) for name, value, text in extents(r, dataset)) or "(1, 0, '@grid', NULL, 'point', 0)"
+    return (f"INSERT INTO esdm.extent VALUES {rows} ON CONFLICT (container, dataset, name) DO UPDATE SET "
+            "value = excluded.value, text = excluded.text")
+
+
+def test_reach__rows_follow_every_change():
+    skip_without_postgres()
+    r = random.Random(17)
+    with Server() as server, Site(metadata=store(server)):
+        server.sql("INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM generate_series(1, 12) i")
+        most = 0
+        for _ in range(by_size(60, 200, 2000)):
+            changes = [change(r) for _ in range(r.randrange(1, 4))]
+            server.sql("; ".join(changes))
+            kept = server.sql(ROWS)
+            made = server.sql("SELECT esdm.reach_make(); " + ROWS)[1:]
+            expect(kept == made, f"after {changes}: {sorted(set(kept) ^ set(made))}")
+            most = max(most, len(kept))
+        expect(most > 12, f"at most {most} rows")
+        server.sql("DELETE FROM esdm.container")
+        expect(server.sql(ROWS) == [], "containers are gone, their rows are not")
+
+
+def test_reach__stores_of_format_2_get_it():
+    skip_without_postgres()
+    r = random.Random(18)
+    with Server() as server, Site(metadata=store(server)) as site:
+        server.sql(fill(r))
+        questions = [question(r) for _ in range(20)]
+        before, rows = answers(questions), server.sql(ROWS)
+        expect(len(rows) > CONTAINERS, f"{len(rows)} rows")
+        server.sql(OLDER)
+        server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
+                   "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA esdm TO guest; "
+                   "GRANT USAGE ON ALL SEQUENCES IN SCHEMA esdm TO guest")
+        own = site.config.read_text()
+        guest = own.replace('"user": "esdm"', '"user": "guest"')
+        source = site.file("x.cdl")
+        source.write_text("netcdf x { dimensions: time = 2 ; variables: double time(time) ; "
+                          'time:units = "days since 1970-01-01" ; data: time = 1, 2 ; }')
+
+        def make(name):
+            run(["ncgen", "-4", "-o", site.file(f"{name}"), source])
+            run([tool("esdm-cp"), site.file(name), f"esdm://{name}"])
+
+        # Who does not own the tables goes on with the old format, with tags and copies that share.
+        site.config.write_text(guest)
+        expect(answers(questions) == before, "the old format finds something else")
+        make("guest.nc")
+        run([tool("esdm-cp"), "--reflink", "esdm://guest.nc", "esdm://guest2.nc"])
+        expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["2"], "it was upgraded by a guest")
+        site.config.write_text(own)
+        make("own.nc")
+        expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["3"], "it was not upgraded")
+        now = server.sql(ROWS)
+        expect([row for row in now if int(row.split("|")[0]) <= CONTAINERS] == rows, "rows of before")
+        expect(len(now) == len(rows) + 3, f"guest's two and the owner's: {now[-3:]}")
+        found = answers(["time overlaps 1970-01-02"])
+        expect({"guest.nc:", "guest2.nc:", "own.nc:"} <= set(found[0]), f"{found}")
+        # and who may write before may write now
+        site.config.write_text(guest)
+        make("later.nc")
+        expect(len(server.sql(ROWS)) == len(now) + 1, "a guest's commit has no row")
+        expect("later.nc:" in answers(["time overlaps 1970-01-02"])[0], "a guest does not find it")
+
+
+if __name__ == "__main__":
+    main(test_reach__finds_what_is_found_without_it, test_reach__rows_follow_every_change,
+         test_reach__stores_of_format_2_get_it)
