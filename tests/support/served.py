@@ -20,7 +20,7 @@ def serving(site, *options):
         server = subprocess.Popen([tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=log, text=True, env=env)
     line = server.stdout.readline().strip()
-    expect(line.startswith("http://"), f"not started: {line} {site.file('serve.log').read_text()}")
+    expect(line.startswith(("http://", "https://")), f"not started: {line} {site.file('serve.log').read_text()}")
     try:
         yield urllib.parse.urlparse(line).port, server
     finally:
@@ -30,8 +30,10 @@ def serving(site, *options):
         server.stdout.close()
 
 
-def ask(port, path, method="GET", headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def ask(port, path, method="GET", headers=None, tls=None):
+    """With TLS where a context of ssl is given."""
+    connection = (http.client.HTTPSConnection("localhost", port, timeout=60, context=tls) if tls else
+                  http.client.HTTPConnection("127.0.0.1", port, timeout=60))
     connection.request(method, path, headers=headers or {})
     reply = connection.getresponse()
     body = reply.read()

@@ -8,6 +8,7 @@ import http.client
 import json
 import pathlib
 import socket
+import ssl
 import struct
 import subprocess
 import time
@@ -283,6 +284,72 @@ def test_others__need_the_token():
                     expect(reply.status == status, f"{path} with {given}: {reply.status}")
 
 
+def make_certificate(folder):
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate])
+    key.chmod(0o600)
+    return key, certificate
+
+
+def test_others__get_what_is_encrypted():
+    with Site() as site:
+        fill(site)
+        token = site.file("token")
+        token.write_text("0123456789abcdefgh\n")
+        key, certificate = make_certificate(site.folder)
+        others = [tool("esdm-serve"), "--port", "0", "--address", "0.0.0.0", "--token-file", token]
+        expect_error(run(others, check=False), "--certificate", "--plain")
+        expect_error(run([*others, "--plain", "--certificate", certificate], check=False), "--plain")
+        expect_error(run([*others, "--key", key], check=False), "--certificate")
+        expect_error(run([*others, "--certificate", certificate], check=False), "private key", "certificate.pem")
+        expect_error(run([*others, "--certificate", site.file("none"), "--key", key], check=False), "none")
+        other = site.file("other")
+        other.mkdir()
+        strange, _ = make_certificate(other)
+        expect_error(run([*others, "--certificate", certificate, "--key", strange], check=False), "cannot listen")
+        bearer = {"Authorization": "Bearer 0123456789abcdefgh"}
+        with serving(site, "--address", "0.0.0.0", "--token-file", token, "--plain") as (port, _):
+            expect(ask(port, "/api/list")[0].status == 401 and ask(port, "/api/list", headers=bearer)[0].status == 200,
+                   "--plain")
+        with serving(site, "--address", "0.0.0.0", "--token-file", token, "--certificate", certificate, "--key", key) as (port, _):
+            trusted = ssl.create_default_context(cafile=certificate)
+            expect(ask(port, "/api/list", tls=trusted)[0].status == 401, "without the token")
+            reply, body = ask(port, "/files/exp/x.nc", headers=bearer, tls=trusted)
+            expect(reply.status == 200 and body[1:4] == b"HDF", f"{reply.status} {body[:10]}")
+            reply, part = ask(port, "/files/exp/x.nc", headers={**bearer, "Range": "bytes=100-199"}, tls=trusted)
+            expect(reply.status == 206 and part == body[100:200], f"{reply.status}")
+            try:
+                ask(port, "/api/list", headers=bearer, tls=ssl.create_default_context())
+                expect(False, "a certificate that nobody vouches for was taken")
+            except ssl.SSLCertVerificationError:
+                pass
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                expect(ask(port, "/api/list", headers=bearer)[0].status not in (200, 401), "answered without TLS")
+            with contextlib.ExitStack() as stack:  # who begins no TLS holds nobody up
+                for _ in range(50):
+                    stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)).sendall(b"x")
+                expect(ask(port, "/api/list", headers=bearer, tls=trusted)[0].status == 200, "beside silent clients")
+
+
+def test_end__comes_in_time_beside_slow_clients():
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, server), contextlib.ExitStack() as stack:
+            for i in range(60):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+                slow.sendall(b"GET /files/fields/real.nc HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if i % 2 else b""))
+            expect(ask(port, "/api/list")[0].status == 200, "no answer beside slow clients")
+            server.terminate()
+            expect(server.wait(60) == 0, f"ended with {server.returncode}: {site.file('serve.log').read_text()}")
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                expect(False, "the port is still open")
+            except ConnectionRefusedError:
+                pass
+
+
 main(test_listing_search_and_structure, test_facets, test_views_are_browsed, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
-     test_others__need_the_token, test_references__others_get_what_everybody_may_read)
+     test_others__need_the_token, test_others__get_what_is_encrypted, test_end__comes_in_time_beside_slow_clients,
+     test_references__others_get_what_everybody_may_read)
