@@ -12,10 +12,11 @@
 #include "encode.h"
 #include "exponent.h"
 
-#define CHUNK      512
-#define MARGIN     (1 - 0x1p-44)
-#define CODES_MOST 0x1p50
-#define MISSES     100 /* one in so many points may miss the map */
+#define CHUNK          512
+#define MARGIN         (1 - 0x1p-44)
+#define CODES_MOST     0x1p50
+#define MISSES         100 /* one in so many points may miss the map */
+#define MISSES_REFINED 8   /* of what levels left: as many as were kept exactly then */
 
 /* ---- choice ------------------------------------------------------------------------------- */
 
@@ -158,6 +159,13 @@ choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
         find_former_cap(job, a, map);
 }
 
+double
+field__linear_bound(const field__job *job)
+{
+    double tightest = field__bound(job->accuracy, 0);
+    return (tightest > 0 ? tightest : job->accuracy->absolute) * fmin(job->tighter, 1);
+}
+
 void
 field__map_choose(const field__job *job, field__map *map)
 {
@@ -166,6 +174,7 @@ field__map_choose(const field__job *job, field__map *map)
     bool absolute = a != NULL && a->absolute > 0 && a->absolute < INFINITY;
     double tightest = a == NULL ? 0 : field__bound(a, 0);
     esdm_codec_accuracy tightened;
+    set_ordered(job, map);
     if (a != NULL && job->tighter < 1) {
         tightened = *a;
         tightened.absolute *= job->tighter;
@@ -376,7 +385,7 @@ field__map_apply(field__job *job, field__map *map, field__volume *ret_volume, bo
         put_codes(ret_volume, codes, first, count, (uint64_t) map->origin);
     }
     job->masked += missed;
-    *ret_good = missed <= n / MISSES;
+    *ret_good = missed <= n / (job->refined ? MISSES_REFINED : MISSES);
     if (st != ESDM_OK || !*ret_good)
         field__volume_clear(ret_volume);
     return st;
@@ -402,13 +411,20 @@ field__palette_apply(const field__job *job, field__map *map, const uint32_t *ran
 /* ---- refined steps ------------------------------------------------------------------------ */
 
 bool
-field__map_refine(const field__job *job, const field__map *map, field__map *ret_map)
+field__map_refine(const field__job *job, const field__map *map, field__map *ret_map,
+                  uint32_t *ret_width)
 {
     if (job->accuracy == NULL || map->kind != FIELD__MAP_GRID || !field__is_float(job->kind) ||
         map->divisor != 1 || map->base != 0)
         return false;
+    double absolute = field__linear_bound(job);
+    double rounding = field__spacing(job->kind, field__largest(job)) / 2;
+    int parts = field__fineness(job, absolute);
+    if (parts == 0)
+        return false;
     *ret_map = *map;
-    ret_map->multiplier = map->multiplier / FIELD__REFINED;
+    ret_map->multiplier = field__step_of(absolute, rounding) / parts;
+    *ret_width = (uint32_t) parts - 1;
     double range = (job->most - job->least) / ret_map->multiplier;
     if (!(range < FIELD__LEVEL_CODE_MAX) ||
         !(field__largest(job) / ret_map->multiplier < CODES_MOST))

@@ -103,18 +103,64 @@ make_exact_codes(field__job *job, field__map *map, field__volume *volume, bool *
     return st;
 }
 
+/* By how much bounds are tightened: first as coarse as they allow; finer where the sum asks for it,
+ * of which mostly a little does: the errors of a few numbers that are nearly half-way are to be
+ * turned. */
+static const double tightnesses[] = {1, 1 - 0x1p-9, 1 - 0x1p-6, 0.9, 0.5};
+#define TIGHTNESSES (sizeof tightnesses / sizeof tightnesses[0])
+
+/* Whether levels left the numbers on fine steps before, and not on those of the bound: to round
+ * them once more would take them too far from what they were first. */
+static bool
+was_refined(field__job *job, field__map *ret_fine)
+{
+    bool sum = job->accuracy != NULL && job->accuracy->sum_bound < INFINITY;
+    bool found = false;
+    if (job->accuracy == NULL || job->effort != ESDM_EFFORT_ARCHIVE || !field__is_float(job->kind))
+        return false;
+    for (size_t i = 0; i < (sum ? TIGHTNESSES : 1) && !found; i++) {
+        field__map map;
+        job->tighter = tightnesses[i];
+        field__map_choose(job, &map);
+        found = map.kind == FIELD__MAP_GRID && !field__map_fits(job, &map) &&
+                field__find_fine_steps(job, field__linear_bound(job), ret_fine);
+        field__map_clear(&map);
+    }
+    job->tighter = 1;
+    return found;
+}
+
+/* The codes of those, exactly; *ret_good is false where they are not all there. */
+static esdm_status
+make_refined_codes(field__job *job, field__map *map, field__volume *volume, bool *ret_good,
+                   esdm_error *err)
+{
+    const esdm_codec_accuracy *accuracy = job->accuracy;
+    *ret_good = false;
+    if (!was_refined(job, map))
+        return ESDM_OK;
+    job->accuracy = NULL;
+    job->refined = true;
+    esdm_status st = field__map_apply(job, map, volume, ret_good, err);
+    if (st != ESDM_OK || *ret_good)
+        return st;
+    job->accuracy = accuracy;
+    job->refined = false;
+    return split_again(job, volume, err);
+}
+
 /* How much finer than the bounds to begin: numbers that were rounded with finer steps before, so
- * that they keep a sum, keep their bits. `count`: they were not rounded. */
+ * that they keep a sum, keep their bits. `TIGHTNESSES`: they were not rounded. */
 static size_t
-former_tightness(field__job *job, const double *tighter, size_t count)
+former_tightness(field__job *job)
 {
     field__probes p;
     if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY))
-        return count;
+        return TIGHTNESSES;
     field__take_probes(job, &p);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < TIGHTNESSES; i++) {
         field__map map;
-        job->tighter = tighter[i];
+        job->tighter = tightnesses[i];
         field__map_choose(job, &map);
         bool decimals = map.kind == FIELD__MAP_GRID && map.divisor > 1 && map.multiplier == 1;
         bool fits = !decimals &&
@@ -125,7 +171,7 @@ former_tightness(field__job *job, const double *tighter, size_t count)
         if (fits)
             return i;
     }
-    return count;
+    return TIGHTNESSES;
 }
 
 /* Codes and their map; *ret_coder is NONE when there is no point to code. */
@@ -138,19 +184,19 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
     *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
     if (job->masked == job->block->elements)
         return ESDM_OK;
-    /* First as coarse as the bounds allow; finer where the sum asks for it, of which mostly a
-     * little does: the errors of a few numbers that are nearly half-way are to be turned. */
-    static const double tighter[] = {1, 1 - 0x1p-9, 1 - 0x1p-6, 0.9, 0.5};
-    const size_t count = sizeof tighter / sizeof tighter[0];
-    const size_t former = former_tightness(job, tighter, count);
-    const size_t first = former < count ? former : 0;
-    const double room = field__neutral_tightness(job);
     bool good = false;
-    esdm_status st = ESDM_OK;
-    for (size_t i = first; i < count && st == ESDM_OK && !good; i++) {
+    esdm_status st = make_refined_codes(job, map, volume, &good, err);
+    if (st != ESDM_OK || good || job->masked == job->block->elements) {
+        *ret_coder = job->masked < job->block->elements ? FIELD__CODER_ROWS : FIELD__CODER_NONE;
+        return st;
+    }
+    const size_t former = former_tightness(job);
+    const size_t first = former < TIGHTNESSES ? former : 0;
+    const double room = field__neutral_tightness(job);
+    for (size_t i = first; i < TIGHTNESSES && st == ESDM_OK && !good; i++) {
         if (i > first && (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)))
             break;
-        job->tighter = tighter[i] * room;
+        job->tighter = tightnesses[i] * room;
         if (i > first)
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
@@ -297,15 +343,6 @@ encode_shorter(volume_encoder encode, field__job *job, const field__map *map, fi
     return st;
 }
 
-/* Whether the numbers lie on steps of this bound already, or on the fine ones that levels leave.
- * Rounded after another prediction they would be off by the bound once more, each time that they
- * are written. */
-static bool
-was_rounded(const field__job *job, const field__map *map)
-{
-    return field__map_fits(job, map) || field__has_fine_steps(job, map);
-}
-
 static bool
 suits_lorenzo(const field__volume *volume)
 {
@@ -317,15 +354,16 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
 {
     field__map map = {0};
     field__map refined;
+    uint32_t width;
     field__volume volume;
     field__coder coder;
     bool done = false;
     size_t start = out->bytes;
     esdm_status st = make_codes(job, &map, &volume, &coder, err);
     if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
-        field__map_refine(job, &map, &refined) && !was_rounded(job, &map)) {
+        !field__map_fits(job, &map) && field__map_refine(job, &map, &refined, &width)) {
         field__plan plan = {.coder = FIELD__CODER_ROWS};
-        st = field__plan_make(job, &map, &refined, &plan, err);
+        st = field__plan_make(job, &map, &refined, width, &plan, err);
         if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
             st = encode_levels(job, &refined, &plan.levels, out, &done, err);
         if (st == ESDM_OK && done && plan.close)

@@ -45,6 +45,7 @@ typedef struct field__job {
     double least, most; /**< of the points not masked; least > most: there are none */
     double smallest;    /**< the smallest size that is not 0; INFINITY: none */
     double tighter;     /**< factor of bounds for the map: room to move codes for the sum */
+    bool refined;       /**< the map has fine steps, on which levels left nearly all numbers */
 } field__job;
 
 /** Largest error allowed at a value. */
@@ -87,7 +88,8 @@ double field__largest(const field__job *job);
 void field__take_probes(const field__job *job, field__probes *p);
 /** Whether the map is exact at nearly all probes. */
 bool field__grid_fits(const field__probes *p, const field__map *map);
-/** Whether it is at all, which are not all 0: numbers were rounded by it before. */
+/** The same of a map with steps, and of numbers that are not all 0: they were rounded by it before.
+ */
 bool field__map_fits(const field__job *job, const field__map *map);
 /** Steps of an absolute bound, of which rounding to the type takes a part. */
 double field__step_of(double absolute, double rounding);
@@ -98,17 +100,24 @@ extern const double field__former_parts[FIELD__FORMER / 3];
 double field__former_rounding(const field__job *job, double most, double absolute, size_t which);
 /** The map of such steps; false where the numbers lie on none. */
 bool field__find_former_steps(const field__job *job, double absolute, field__map *map);
-/** Whether they lie on the fine steps that levels have for the steps of a map of kind GRID. */
-#define FIELD__REFINED 256
-bool field__has_fine_steps(const field__job *job, const field__map *map);
+/** In how many parts levels divide the steps of an absolute bound: as many as leave numbers on
+ * steps that are found again (field__find_fine_steps()); 0: there are none such. */
+int field__fineness(const field__job *job, double absolute);
+/** The map of the fine steps that levels have left numbers on, under the same bound; false where
+ * they lie on none. */
+bool field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine);
 /** Where logarithmic steps of that growth begin. */
 double field__edge_below(double smallest, double growth);
 
 /** The map for the accuracy asked for. */
 void field__map_choose(const field__job *job, field__map *map);
+/** The bound that maps of kind GRID have steps of, made tighter as the job says. */
+double field__linear_bound(const field__job *job);
 
-/** The same with steps of a 256th, for levels of that width: false when that does not suit. */
-bool field__map_refine(const field__job *job, const field__map *map, field__map *ret_map);
+/** Fine parts of the steps of the same bound, for levels of *ret_width of them: false when that
+ * does not suit. */
+bool field__map_refine(const field__job *job, const field__map *map, field__map *ret_map,
+                       uint32_t *ret_width);
 /** Codes in refined steps, not checked against the bound. */
 esdm_status field__map_refined_codes(const field__job *job, const field__map *map,
                                      field__volume *ret_volume, esdm_error *err);
@@ -147,9 +156,10 @@ typedef struct field__plan {
     field__levels levels;
 } field__plan;
 
-/** The best of some choices on a part of the block. The maps are those of rows and of levels. */
+/** The best of some choices on a part of the block. The maps are those of rows and of levels, whose
+ * steps are `width` of those of the latter. */
 esdm_status field__plan_make(const field__job *job, field__map *map, field__map *refined,
-                             field__plan *ret_plan, esdm_error *err);
+                             uint32_t width, field__plan *ret_plan, esdm_error *err);
 
 /**
  * Makes the codes of all points. Those that the map would miss by more than is allowed are masked;

@@ -14,6 +14,7 @@
 #define MARGIN      (1 - 0x1p-44)
 #define CODES_MOST  0x1p50
 #define MISSES      200 /* one probe in so many may lie elsewhere */
+#define MISSES_FINE 10  /* the same of fine steps: some were kept exactly by another map */
 
 /* ---- grids -------------------------------------------------------------------------------- */
 
@@ -67,6 +68,13 @@ count_misses(const field__probes *p, const field__map *map, size_t most)
     return missed;
 }
 
+static bool
+fits(const field__probes *p, const field__map *map, size_t misses)
+{
+    size_t most = p->count / misses;
+    return p->count > 0 && count_misses(p, map, most) <= most;
+}
+
 /* Whether there are others than 0, which lies on all steps. */
 static bool
 has_numbers(const field__job *job)
@@ -82,8 +90,7 @@ has_numbers(const field__job *job)
 bool
 field__grid_fits(const field__probes *p, const field__map *map)
 {
-    size_t most = p->count / MISSES;
-    return p->count > 0 && count_misses(p, map, most) <= most;
+    return fits(p, map, MISSES);
 }
 
 /* The coarsest power of two, or one at most `finest`, of which the probes are multiples. */
@@ -144,9 +151,11 @@ field__former_rounding(const field__job *job, double most, double absolute, size
     return field__spacing(job->kind, sizes[which]) / 2;
 }
 
-/* Steps of part `fine` of these. */
+/* Steps of part `fine` of these, which are more than `apart` times as far from each other as
+ * neighbouring numbers of the type. One probe in so many may miss them. */
 static bool
-find_steps(const field__job *job, double absolute, double fine, field__map *map)
+find_steps(const field__job *job, double absolute, double fine, double apart, size_t misses,
+           field__map *map)
 {
     double most = field__largest(job);
     double usual = field__former_rounding(job, most, absolute, 0);
@@ -156,8 +165,8 @@ find_steps(const field__job *job, double absolute, double fine, field__map *map)
     for (size_t i = 0; i < FIELD__FORMER; i++) {
         double rounding = field__former_rounding(job, most, absolute, i % 3);
         map->multiplier = fine * field__step_of(absolute * field__former_parts[i / 3], rounding);
-        if ((i % 3 == 0 || rounding != usual) && map->multiplier > 4 * usual &&
-            most / map->multiplier < CODES_MOST && field__grid_fits(&p, map))
+        if ((i % 3 == 0 || rounding != usual) && map->multiplier > apart * 2 * usual &&
+            most / map->multiplier < CODES_MOST && fits(&p, map, misses))
             return true;
     }
     return false;
@@ -166,16 +175,51 @@ find_steps(const field__job *job, double absolute, double fine, field__map *map)
 bool
 field__find_former_steps(const field__job *job, double absolute, field__map *map)
 {
-    return find_steps(job, absolute, 1, map);
+    return find_steps(job, absolute, 1, 2, MISSES, map);
+}
+
+/* ---- fine steps ---------------------------------------------------------------------------- */
+
+#define APART 1.25 /* of fine steps, so that what lies on them does not do so by chance */
+#define RARE  14.0 /* -log of a chance that counts as none */
+
+static const int finenesses[] = {256, 32};
+
+int
+field__fineness(const field__job *job, double absolute)
+{
+    double most = field__largest(job);
+    double step = field__step_of(absolute, field__spacing(job->kind, most) / 2);
+    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+        if (step / finenesses[i] > APART * field__spacing(job->kind, most + absolute))
+            return finenesses[i];
+    }
+    return 0;
+}
+
+/* Whether so many numbers lie on these steps that this is no chance. */
+static bool
+is_no_chance(const field__job *job, const field__map *fine)
+{
+    field__probes p;
+    double chance = 0;
+    field__take_probes(job, &p);
+    for (size_t i = 0; i < p.count; i++) {
+        if (p.values[i] != 0)
+            chance += log(fine->multiplier / field__spacing(job->kind, fabs(p.values[i])));
+    }
+    return chance > RARE;
 }
 
 bool
-field__has_fine_steps(const field__job *job, const field__map *map)
+field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine)
 {
-    field__map fine;
-    double rounding = field__spacing(job->kind, field__largest(job)) / 2;
-    double absolute = map->multiplier / (2 * MARGIN) + rounding;
-    return has_numbers(job) && find_steps(job, absolute, 1.0 / FIELD__REFINED, &fine);
+    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+        if (find_steps(job, absolute, 1.0 / finenesses[i], APART, MISSES_FINE, ret_fine) &&
+            is_no_chance(job, ret_fine))
+            return true;
+    }
+    return false;
 }
 
 /* The logarithmic steps of the type are the same for all numbers, wherever the smallest lies: those
@@ -193,5 +237,5 @@ field__map_fits(const field__job *job, const field__map *map)
     if (map->kind == FIELD__MAP_ORDERED || map->kind == FIELD__MAP_PALETTE || !has_numbers(job))
         return false;
     field__take_probes(job, &p);
-    return count_misses(&p, map, 0) == 0;
+    return field__grid_fits(&p, map);
 }

@@ -125,10 +125,10 @@ keep_better(const trial *t, const field__plan *plan, field__plan *best, double *
 }
 
 esdm_status
-field__plan_make(const field__job *job, field__map *map, field__map *refined, field__plan *ret_plan,
-                 esdm_error *err)
+field__plan_make(const field__job *job, field__map *map, field__map *refined, uint32_t width,
+                 field__plan *ret_plan, esdm_error *err)
 {
-    static const field__levels widths[] = {{255, 4, 4, 0}, {255, 6, 12, 0}, {255, 8, 16, 0}};
+    const field__levels widths[] = {{width, 4, 4, 0}, {width, 6, 12, 0}, {width, 8, 16, 0}};
     trial t = {.job = job,
                .box = choose_box(&job->axes, job->block->elements),
                .map = map,
@@ -141,7 +141,7 @@ field__plan_make(const field__job *job, field__map *map, field__map *refined, fi
     esdm_status st = keep_better(&t, &plan, ret_plan, &bytes, err);
     double rows_bytes = bytes;
     plan.coder = FIELD__CODER_LEVELS;
-    plan.levels = (field__levels){255, 5, 8, 0};
+    plan.levels = (field__levels){width, 5, 8, 0};
     double levels_bytes = INFINITY;
     field__plan levels = plan;
     if (st == ESDM_OK)
