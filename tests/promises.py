@@ -41,6 +41,17 @@ FAULTS = [
     ("futures-that-nobody-asks", "9361006", [
         ("netcdf-plugin/dispatch/watch.py", "        unasked[guard.key] = guard.text, files", "        pass")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
+    ("tasks-that-nobody-asks", "6ce7623", [
+        ("netcdf-plugin/dispatch/watch.py", "    if watch_tasks():\n        tasks.note(opened)\n", "")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
+    ("renamed-is-removed", "6ce7623", [
+        ("src/api/suggest.c", "    if (suggest_renamed(session, &all, text, bytes))",
+         "    if (all.name == NULL && suggest_renamed(session, &all, text, bytes))")],
+     LIBRARY, "integration.restore", ("test_names__what_was_renamed_is_told",), 1),
+    ("tools-take-the-newest", "6ce7623", [
+        ("tools/common/stub.c", "    if (found.container == NULL || means_newest(session, &found))",
+         "    if (found.container == NULL || found.container != former)")],
+     ("tools/all",), "netcdf.clients.copies", ("test_tools_take_what_a_copy_was_made_for",), 1),
     ("nothing-is-kept", "e2dbbfe", [
         ("src/io/session/former.c", "if (session->site->replaced.keep_s == 0 &&",
          "if (session->site->replaced.keep_s != UINT64_MAX &&")],
@@ -256,10 +267,13 @@ PROMISES = [
       "test_programs_that_fail__leave_what_was_there"], ["statements-that-fail"]),
     ("a failing Python program replaces nothing",
      ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container", "a-thread-that-failed",
+                                                                      "tasks-that-nobody-asks",
                                                                       "futures-that-nobody-asks"]),
     ("what replaces or removes a container keeps the former one",
      ["integration.restore", "netcdf.clients.operators: test_overwrite__asks_or_replaces_as_with_files"],
      ["nothing-is-kept"]),
+    ("what was renamed is told apart from what was removed",
+     ["integration.restore: test_names__what_was_renamed_is_told"], ["renamed-is-removed"]),
     ("two appenders lose no record",
      ["integration.appenders", "netcdf.clients.appending", "integration.postgres: "
       "test_postgres__appenders_of_the_same_records_are_told"], ["two-appenders"]),
@@ -277,6 +291,9 @@ PROMISES = [
     ("the copy of a stub says what it is",
      ["netcdf.clients.routes: test_copied_bytes_tell_what_they_are test_stubs_of_nothing_and_copies_are_explained",
       "netcdf.router.copies"], ["copies-without-a-notice"]),
+    ("the copy of a stub stays what it was copied for, for programs and tools",
+     ["netcdf.clients.copies", "netcdf.clients.routes: test_a_copy_of_a_stub_stays_what_it_was_copied_of"],
+     ["tools-take-the-newest"]),
     # space, safety, ranks
     ("overwriting in place keeps what the history wants", ["integration.space"], ["old-snapshots-stay"]),
     ("nobody else's configuration is obeyed", ["integration.trust"], ["configuration-of-anybody"]),

@@ -478,8 +478,6 @@ int esdmnc_name_free(const esdm_group *group, const char *name);
 /* ---- file.c: hints of a container (those of variables are in storage.h) -----------------------
  */
 
-#define ESDMNC_HINT_STUB                                                                           \
-    "netcdf.stub" /* number and version of its stub, 16 hexadecimal digits each */
 #define ESDMNC_HINT_FORMAT "netcdf.format" /* "netcdf4", "classic", … */
 
 /* ---- fill_records.c: netCDF-3 --------------------------------------------------------------- */

@@ -17,7 +17,7 @@ SEEN, GUARD, HALF = "_esdm_seen", "_esdm_guard", "_esdm_half"
 
 # They catch every exception and hand it to another process or to nobody.
 CARRIERS = ("multiprocessing.process", "multiprocessing.pool", "concurrent.futures.process",
-            "dask.local")
+            "dask.local", "joblib.externals.loky.process_executor", "loky.process_executor")
 
 # Of xarray: what they close while they fail is half written, whoever handles the exception.
 WRITERS = ("to_netcdf", "save_mfdataset")
@@ -182,6 +182,53 @@ def watch_futures():
     future._exception = Asked()
 
 
+class Tasks:
+    """Of asyncio. What a task raises stays with it; when nobody has asked for that, its loop is told when the
+    task goes."""
+
+    def __init__(self, loops, weakref):
+        self.opened, self.told = weakref.WeakSet(), loops.call_exception_handler
+        loops.call_exception_handler = lambda loop, context: self.on_loop(loop, context)
+
+    def current(self, asyncio):
+        loop = asyncio._get_running_loop()
+        return asyncio.current_task(loop) if loop is not None else None
+
+    def note(self, number):
+        task = self.current(sys.modules["asyncio"])
+        if task is not None:
+            self.opened.add(task)
+            task._esdm_opened = [*getattr(task, "_esdm_opened", ()), number]
+
+    def failed(self, exc, task=None):
+        """Its frames may hold files, which are closed when it goes."""
+        if ends_well(exc):
+            return
+        uncaught(exc)
+        for number in getattr(task, "_esdm_opened", ()):
+            abandon(number, describe(exc))
+
+    def on_loop(self, loop, context):
+        self.failed(context.get("exception"), context.get("task") or context.get("future"))
+        self.told(loop, context)
+
+    def at_end(self):
+        for task in list(self.opened):
+            if getattr(task, "_log_traceback", False):  # asked for by nobody
+                self.failed(task._exception, task)
+
+
+tasks = None
+
+
+def watch_tasks():
+    global tasks
+    loops = getattr(sys.modules.get("asyncio.base_events"), "BaseEventLoop", None)
+    if loops is not None and tasks is None:
+        tasks = Tasks(loops, sys.modules["weakref"])
+    return tasks
+
+
 def reading():
     """A file is opened for reading. dask takes blocks of equal names for equal data, and xarray calls them
     after a file's name and time of change. It asks for no time of esdm://NAME, so that what was read before
@@ -204,6 +251,8 @@ def opening():
     if once("end"):
         atexit.register(at_end)
     opened += 1
+    if watch_tasks():
+        tasks.note(opened)
     if watch_threads():
         threads.__dict__.setdefault("opened", []).append(opened)
     exc = sys.exc_info()[1]
@@ -298,6 +347,8 @@ def after_cell(result):
 
 def at_end():
     """Before modules are taken apart, which closes what is still open."""
+    if tasks is not None:
+        tasks.at_end()
     for key in list(unasked):
         nobody_asked(key)
     for key in list(halves):

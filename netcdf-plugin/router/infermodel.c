@@ -48,7 +48,7 @@ NC_infermodel(const char *path, int *omodep, int iscreate, int useparallel, void
         path = "memory";
     }
     bool parallel = esdmnc__pending_call.ranks != NULL; /* rank 0 has found out */
-    bool ours = parallel || (in_memory ? !iscreate && esdmnc__memory_container(params, NULL)
+    bool ours = parallel || (in_memory ? !iscreate && esdmnc__memory_stub(params, NULL)
                                        : path && esdmnc__path_is_ours(path, iscreate != 0));
     if (!ours) {
         infermodel real = (infermodel) esdmnc__real(library, ESDMNC_FN_NC_infermodel);

@@ -41,15 +41,15 @@ esdmnc__memory_forked(void)
 }
 
 bool
-esdmnc__memory_container(const NC_memio *memory, char *container)
+esdmnc__memory_stub(const NC_memio *memory, esdmnc__stub *ret_stub)
 {
     esdmnc__stub stub;
     if (!memory || !memory->memory ||
         esdmnc__stub_parse(memory->memory, memory->size, &stub) != NC_NOERR) {
         return false;
     }
-    if (container) {
-        esdmnc__text_copy(container, stub.container);
+    if (ret_stub) {
+        *ret_stub = stub;
     }
     return true;
 }

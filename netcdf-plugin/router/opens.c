@@ -162,7 +162,7 @@ nc__open_mp(const char *path, int mode, int basepe, size_t *chunksizehintp, int 
 static int
 memory_mode(esdmnc__library *library, const NC_memio *memory, int *mode)
 {
-    if (!library || !library->real[ESDMNC_FN_nc_open] || !esdmnc__memory_container(memory, NULL) ||
+    if (!library || !library->real[ESDMNC_FN_nc_open] || !esdmnc__memory_stub(memory, NULL) ||
         esdmnc__library_is_hooked(library)) {
         return NC_NOERR;
     }

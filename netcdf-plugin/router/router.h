@@ -223,8 +223,6 @@ int esdmnc__rc_types_check(const esdmnc__library *library, const char *path, int
 
 /* ---- stubs in memory (memory.c) ------------------------------------------------------------- */
 
-/** Whether the bytes are those of a stub. @param container NULL, or ESDMNC_NAME_MAX + 1 bytes. */
-bool esdmnc__memory_container(const NC_memio *memory, char *container);
 /** Keeps in mind whom the bytes belong to. NC_NOERR, NC_ENOMEM. */
 int esdmnc__memory_opened(int instance, int ncid, const NC_memio *memory);
 /** The ncid is closed: hands the bytes to `ret`, or frees them when they are ours. Nothing when the
@@ -333,6 +331,8 @@ typedef struct esdmnc__stub {
 int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
 /** The same for bytes in memory, which are nobody's original. */
 int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);
+/** Whether the bytes are those of a stub, which they are a copy of. @param ret_stub may be NULL. */
+bool esdmnc__memory_stub(const NC_memio *memory, esdmnc__stub *ret_stub);
 /** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
 int esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version);
 /** Gives the original stub at `path` the version of what stands there now, in place. NC_NOERR or an

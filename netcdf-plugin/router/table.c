@@ -282,8 +282,10 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
     int status = NC_NOERR;
     if (!memory) {
         status = find_name(ranks, path, mode, container, &stub);
-    } else if (!esdmnc__memory_container(memory, container)) {
+    } else if (!esdmnc__memory_stub(memory, &stub)) {
         status = NC_EINMEMORY;
+    } else { /* a copy, which may have been read long ago */
+        esdmnc__text_copy(container, stub.container);
     }
     if (status != NC_NOERR) {
         return status;

@@ -7,6 +7,7 @@
 #include "api/digest.h"
 #include "api/lines.h"
 #include "api/moment.h"
+#include "api/renamed.h"
 #include "api/seal.h"
 #include "api/seen.h"
 #include "base/arguments.h"
@@ -224,6 +225,8 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
     }
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);
+    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0 && seen == NULL)
+        esdm__renamed_note(session, normal_from, normal_to);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__branches_follow(session, normal_from, normal_to, err);
     return status;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/digest.h"
+#include "api/renamed.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -119,6 +120,7 @@ nearest_name(const esdm_session *session, const char *name, bool former, char *t
 typedef struct formers {
     const char *name;
     uint64_t count;
+    uint64_t last_ns; /* when the newest one lost the name */
 } formers;
 
 static bool
@@ -127,7 +129,26 @@ count_former(const char *stored, const esdm_meta_container *record, void *user)
     (void) record;
     formers *all = user;
     esdm__former former;
-    all->count += esdm__former_parse(stored, &former) && strcmp(former.name, all->name) == 0;
+    if (!esdm__former_parse(stored, &former) || strcmp(former.name, all->name) != 0)
+        return true;
+    all->count++;
+    if (former.time_ns > all->last_ns)
+        all->last_ns = former.time_ns;
+    return true;
+}
+
+/* The one that had the name last has another one now. */
+static bool
+suggest_renamed(esdm_session *session, const formers *all, char *text, size_t bytes)
+{
+    char now[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t time_ns = 0;
+    if (!esdm__renamed_find(session, all->name, now, &time_ns) || all->last_ns > time_ns)
+        return false;
+    int n = snprintf(text, bytes, "it was renamed: it is called '%s' now", now);
+    if (all->count > 0 && n > 0 && (size_t) n < bytes)
+        (void) snprintf(text + n, bytes - (size_t) n,
+                        " (an older one of this name is kept: esdm-restore --list)");
     return true;
 }
 
@@ -210,6 +231,8 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
     formers all = {.name = normal};
     (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
     (void) !session->meta->container_list(session->store, below, count_former, &all, NULL);
+    if (suggest_renamed(session, &all, text, bytes))
+        return;
     if (all.count > 0) {
         (void) snprintf(text, bytes,
                         "a container of this name was removed and is kept: esdm-restore '%s' "

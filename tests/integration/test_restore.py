@@ -289,6 +289,35 @@ def test_restore__of_a_folder_says_recursive_and_list_needs_no_name():
         expect(run([LS]).stdout.split() == ["experiment/run1.nc", "experiment/run2.nc"], "back")
 
 
+def test_names__what_was_renamed_is_told():
+    """Also where an older container of the name is kept, which is not what is missed."""
+    need_program("cdo", "ncdump")
+    mv = tool("esdm-mv")
+    with Site():
+        write("a.nc", 1)
+        write("a.nc", 2)
+        run([mv, "a.nc", "b.nc"])
+        for done in (client(["ncdump", "-h", "esdm://a.nc"], check=False), run([tool("esdm-stat"), "a.nc"], check=False)):
+            expect_error(done, "it is called 'b.nc' now", "older one")
+            expect("was removed" not in done.stderr, done.stderr)
+        told = run([RESTORE, "a.nc"]).stderr
+        expect("is 'b.nc' now" in told and "older one" in told, told)
+        expect((value("a.nc"), value("b.nc")) == (1, 2), "another one came back")
+        run([RM, "--for-good", "a.nc"])
+        run([mv, "b.nc", "c/c.nc"])  # and once more
+        expect_error(run([RESTORE, "a.nc"], check=False), "not removed", "'c/c.nc' now", "esdm-mv 'c/c.nc' 'a.nc'")
+        expect_error(run([RESTORE, "b.nc"], check=False), "'c/c.nc' now")
+        run([RM, "c/c.nc"])  # from here on it is no rename
+        done = client(["ncdump", "-h", "esdm://a.nc"], check=False)
+        expect_error(done, "No such file")
+        expect("called" not in done.stderr, done.stderr)
+        run([RESTORE, "c/c.nc"])
+        run([mv, "c/c.nc", "a.nc"])
+        write("c/c.nc", 3)  # another one has the name
+        run([RM, "c/c.nc"])
+        expect_error(run([tool("esdm-stat"), "c/c.nc"], check=False), "was removed and is kept")
+
+
 def test_names__behind_at_stands_a_branch_or_a_tag():
     need_program("cdo", "ncdump")
     with Site():

@@ -146,12 +146,21 @@ bool tool_wish_split(const char *option, char **ret_pattern, const char **ret_te
  *  @return how many. */
 size_t tool_stub_names(const unsigned char *bytes, size_t size,
                        void (*visit)(char *name, void *user), void *user);
-/** The container that a file stands for: owned; NULL when it is no such file. */
+/** The name that a file tells which stands for a container: owned; NULL when it is no such file.
+ *  Another container may have it now: tool_stub_container(). */
 char *tool_stub(const char *path);
-/** The container that an argument names, as the catalogue has it: a name, esdm:NAME, or a file that
- *  stands for one. */
-esdm_status tool_container_name(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
+/** The same of a copy of such a file alone: NULL for the original, too. */
+char *tool_stub_copy(const char *path);
+/** The container that a file stands for, as programs see it. Of a copy of a stub that is the one it
+ *  was copied for: a former one, with a line on standard error, where it was replaced since.
+ *  @param ret_name what opens it; owned; NULL, with ESDM_OK: it is no such file. ESDM_ENOENT: the
+ *  former one is not kept. */
+esdm_status tool_stub_container(esdm_session *session, const char *path, char **ret_name,
                                 esdm_error *err);
+/** The container that an argument names, as the catalogue has it: a name, esdm:NAME, or a file that
+ *  stands for one (tool_stub_container()). */
+esdm_status tool_container_name(esdm_session *session, const char *argument,
+                                char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err);
 /** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
  *  does not tell; `*ret_path` may be set then. Both owned. */
 bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,

@@ -3,6 +3,7 @@
 /* Small files that stand for containers in folders. */
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,32 +96,140 @@ tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container, 
     return *ret_container != NULL;
 }
 
-char *
-tool_stub(const char *path)
+/* What a stub tells. */
+typedef struct stub {
+    char *container; /* owned; NULL: there is no stub */
+    uint64_t number; /* 0: none, of an earlier ESDM */
+    uint64_t version;
+    bool is_original; /* else a copy */
+} stub;
+
+static uint64_t
+hexadecimal(const unsigned char *bytes, size_t size, const char *key, size_t key_size)
 {
+    g_autofree char *text = text_of(bytes, size, key, key_size);
+    return text != NULL ? g_ascii_strtoull(text, NULL, 16) : 0;
+}
+
+/* As netcdf-plugin/router/stub.c: where it was made it has the same inode. Network file systems
+ * number devices differently on each node. */
+static bool
+is_original(const unsigned char *bytes, size_t size, const char *path, const struct stat *is)
+{
+    static const char inode_key[16] = "\0\0\0\012esdm_inode";
+    static const char path_key[16] = "\0\0\0\011esdm_path";
+    g_autofree char *made = text_of(bytes, size, inode_key, sizeof inode_key);
+    g_autofree char *where = text_of(bytes, size, path_key, sizeof path_key);
+    g_autofree char *inode = g_strdup_printf("%llu:%llu", (unsigned long long) is->st_dev,
+                                             (unsigned long long) is->st_ino);
+    const char *theirs = made != NULL ? strchr(made, ':') : NULL;
+    if (theirs == NULL || strcmp(theirs, strchr(inode, ':')) != 0)
+        return false;
+    char *real = strcmp(made, inode) != 0 && where != NULL ? realpath(path, NULL) : NULL;
+    bool same = strcmp(made, inode) == 0 || (real != NULL && strcmp(real, where) == 0);
+    free(real);
+    return same;
+}
+
+static void
+read_stub(const char *path, stub *ret_stub)
+{
+    static const char number_key[16] = "\0\0\0\013esdm_number";
+    static const char version_key[16] = "\0\0\0\014esdm_version";
     unsigned char bytes[TOOL_STUB_BYTES];
-    char *name = NULL;
     struct stat is;
+    *ret_stub = (stub){.container = NULL};
     if (g_str_has_prefix(path, "esdm:"))
-        return NULL;
+        return;
     /* Trees of large files are gone through without opening any. */
     if (stat(path, &is) != 0 || S_ISDIR(is.st_mode) || is.st_size > TOOL_STUB_BYTES)
-        return NULL;
+        return;
     /* Not blocking: it may be a FIFO. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t size = fd < 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
     if (fd >= 0)
         (void) close(fd);
-    const unsigned char *stub = size > 0 ? find_stub(bytes, (size_t) size) : NULL;
-    if (stub != NULL)
-        (void) tool_stub_names(stub, (size_t) (bytes + size - stub), keep_first, &name);
-    return name;
+    const unsigned char *at = size > 0 ? find_stub(bytes, (size_t) size) : NULL;
+    if (at == NULL)
+        return;
+    size_t rest = (size_t) (bytes + size - at);
+    (void) tool_stub_names(at, rest, keep_first, &ret_stub->container);
+    ret_stub->is_original = is_original(at, rest, path, &is);
+    ret_stub->number = hexadecimal(at, rest, number_key, sizeof number_key);
+    ret_stub->version = hexadecimal(at, rest, version_key, sizeof version_key);
+    if (ret_stub->version == 0)
+        ret_stub->version = ret_stub->number;
+}
+
+char *
+tool_stub(const char *path)
+{
+    stub found;
+    read_stub(path, &found);
+    return found.container;
+}
+
+char *
+tool_stub_copy(const char *path)
+{
+    stub found;
+    read_stub(path, &found);
+    if (found.is_original)
+        g_clear_pointer(&found.container, g_free);
+    return found.container;
+}
+
+/* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place, a
+ * copy for what it was copied of. What has no number was made by the name. */
+static bool
+means_newest(esdm_session *session, const stub *found)
+{
+    esdm_container *container;
+    esdm_error ignored;
+    uint64_t version = 0;
+    if (found->number == 0 ||
+        esdm_container_open(session, found->container, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
+                            &container, &ignored) != ESDM_OK)
+        return true; /* who opens it is told what is wrong */
+    uint64_t number = esdm_container_stub(container, &version);
+    esdm_container_discard(container);
+    return number == 0 ||
+           (number == found->number && (found->is_original || version == found->version));
 }
 
 esdm_status
-tool_container_name(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
-                    esdm_error *err)
+tool_stub_container(esdm_session *session, const char *path, char **ret_name, esdm_error *err)
 {
-    g_autofree char *stub = tool_stub(argument);
-    return esdm_container_normalise(stub != NULL ? stub : tool_container(argument), ret_name, err);
+    stub found;
+    char former[ESDM_CONTAINER_NAME_MAX + 1];
+    read_stub(path, &found);
+    *ret_name = found.container;
+    if (found.container == NULL || means_newest(session, &found))
+        return ESDM_OK;
+    esdm_error why = {0};
+    esdm_status status =
+        esdm_container_of_stub(session, found.container, found.number, found.version, former, &why);
+    *ret_name = NULL;
+    if (status != ESDM_OK) {
+        status = tool_error_set(err, status, "'%s' stands for an earlier container: %s", path,
+                                why.message);
+    } else {
+        tool_error("'%s' stands for a container that was replaced since then; this is the former "
+                   "one, '%s', which is kept for a while only",
+                   path, former);
+        *ret_name = g_strdup(former);
+    }
+    g_free(found.container);
+    return status;
+}
+
+esdm_status
+tool_container_name(esdm_session *session, const char *argument,
+                    char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err)
+{
+    g_autofree char *name = NULL;
+    esdm_status status = tool_stub_container(session, argument, &name, err);
+    return status != ESDM_OK ? status
+                             : esdm_container_normalise(
+                                   name != NULL ? name : tool_container(argument), ret_name, err);
 }

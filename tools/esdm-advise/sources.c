@@ -72,6 +72,26 @@ add_file(advise_study *study, esdm_session **session, const char *path, uint64_t
         add(study, path, false, bytes);
         return TOOL_OK;
     }
+    g_autofree char *copied = tool_stub_copy(path);
+    if (copied != NULL) { /* it may mean a former one */
+        g_autofree char *meant = NULL;
+        esdm_error err = {0};
+        tool_exit opened = *session == NULL ? tool_session(true, session) : TOOL_OK;
+        esdm_status status =
+            opened == TOOL_OK ? tool_stub_container(*session, path, &meant, &err) : ESDM_OK;
+        if (status != ESDM_OK)
+            opened = tool_fail(status, &err);
+        if (opened != TOOL_OK) {
+            study->unreadable++;
+            return opened;
+        }
+        esdm_container_info info;
+        if (!g_str_equal(meant, copied)) {
+            if (esdm_container_stat(*session, meant, &info, &err) == ESDM_OK)
+                add(study, meant, true, info.stored_bytes);
+            return TOOL_OK;
+        }
+    }
     g_autofree char *container = g_strconcat("esdm://", stub, NULL);
     tool_exit result = add_containers(study, session, container);
     study->unreadable += result != TOOL_OK;

@@ -199,7 +199,7 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
         esdm_error err = {0};
-        esdm_status status = tool_container_name(argv[i], name, &err);
+        esdm_status status = tool_container_name(session, argv[i], name, &err);
         tool_exit one = status == ESDM_OK ? compact(session, name, list) : tool_fail(status, &err);
         result = result == TOOL_OK ? one : result;
     }

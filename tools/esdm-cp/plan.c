@@ -18,7 +18,7 @@ typedef struct plan {
     bool to_container;
     bool into_folder;      /* sources keep their names below the target */
     bool several;          /* more than one source */
-    esdm_session *session; /* opened when containers must be listed */
+    esdm_session *session; /* opened when containers must be looked at */
 } plan;
 
 void
@@ -119,6 +119,16 @@ static tool_exit
 add_file(plan *p, const char *path, const char *target)
 {
     g_autofree char *container = tool_stub(path);
+    esdm_error err = {0};
+    if (container != NULL) { /* a copy may mean a former one */
+        tool_exit result = p->session == NULL ? tool_session(true, &p->session) : TOOL_OK;
+        if (result != TOOL_OK)
+            return result;
+        g_clear_pointer(&container, g_free);
+        esdm_status status = tool_stub_container(p->session, path, &container, &err);
+        if (status != ESDM_OK)
+            return tool_fail(status, &err);
+    }
     return add_job(p, container != NULL, container != NULL ? container : path, target);
 }
 

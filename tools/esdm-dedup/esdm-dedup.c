@@ -105,8 +105,9 @@ main(int argc, char **argv)
     esdm_status status = ESDM_OK;
     for (int i = 1; i < argc && status == ESDM_OK; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
-        status = tool_container_name(argv[i], name, &err);
-        g_ptr_array_add(names, g_strdup(name));
+        status = tool_container_name(session, argv[i], name, &err);
+        if (status == ESDM_OK)
+            g_ptr_array_add(names, g_strdup(name));
     }
     const esdm_dedup_options options = {.containers =
                                             argc > 1 ? (const char *const *) names->pdata : NULL,

@@ -330,7 +330,10 @@ open_end(esdm_session *session, const char *argument, cp_end *end, cp_model **re
          esdm_error *err)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
-    g_autofree char *stub = tool_stub(argument);
+    g_autofree char *stub = NULL;
+    esdm_status status = tool_stub_container(session, argument, &stub, err);
+    if (status != ESDM_OK)
+        return status;
     *end = (cp_end){.ncid = -1, .session = session};
     end->is_container = stub != NULL || g_str_has_prefix(argument, "esdm:") ||
                         !g_file_test(argument, G_FILE_TEST_EXISTS);
@@ -338,8 +341,7 @@ open_end(esdm_session *session, const char *argument, cp_end *end, cp_model **re
         end->name = g_strdup(argument);
         return cp_netcdf_open(end, ret_model, err);
     }
-    esdm_status status =
-        esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, err);
+    status = esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, err);
     if (status != ESDM_OK)
         return status;
     end->name = g_strdup(name);

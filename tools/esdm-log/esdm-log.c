@@ -284,9 +284,10 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
     esdm_error err = {0};
     said s = {.name = name};
     g_autoptr(GPtrArray) steps = g_ptr_array_new_with_free_func(free_step);
-    esdm_status status = tool_container_name(argument, name, &err);
-    if (status == ESDM_OK)
-        status = esdm_container_snapshots(session, name, note, steps, &err);
+    esdm_status status = tool_container_name(session, argument, name, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    status = esdm_container_snapshots(session, name, note, steps, &err);
     s.in_time = status == ESDM_OK && is_in_time(session, name);
     if (s.in_time)
         status = cut(session, &s, steps, &err);
@@ -342,7 +343,8 @@ log_line(esdm_session *session, const char *argument, json_t *list)
     esdm_error err = {0};
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     tool_exit result = log_argument(session, argument, list);
-    if (!whole_line || result != TOOL_OK || tool_container_name(argument, name, &err) != ESDM_OK)
+    if (!whole_line || result != TOOL_OK ||
+        tool_container_name(session, argument, name, &err) != ESDM_OK)
         return result;
     g_autofree char *branch = branch_of(name);
     if (branch == NULL)

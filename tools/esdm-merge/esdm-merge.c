@@ -319,7 +319,7 @@ run_sides(esdm_session *session, char **arguments)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
-    esdm_status status = tool_container_name(arguments[0], name, &err);
+    esdm_status status = tool_container_name(session, arguments[0], name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     const char *mark = strstr(name, BRANCH_MARK);

@@ -109,10 +109,26 @@ stands(esdm_session *session, const char *name)
     return esdm_container_stat(session, name, &info, &ignored) == ESDM_OK;
 }
 
+/* Who renamed it and wants it back is told that this is another one. */
+static void
+tell_renamed(esdm_session *session, const former *one)
+{
+    char now[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t time_ns = 0;
+    esdm_error ignored;
+    if (new_name == NULL &&
+        esdm_container_renamed(session, one->name, now, &time_ns, &ignored) == ESDM_OK &&
+        time_ns > one->time_ns)
+        tool_error("note: the container that was called '%s' last is '%s' now (esdm-mv '%s' '%s' "
+                   "gives it the name back); what comes back is the older one that was %s before",
+                   one->name, now, now, one->name, one->removed ? "removed" : "replaced");
+}
+
 static tool_exit
 restore(esdm_session *session, const former *one)
 {
     const char *name = new_name != NULL ? tool_container(new_name) : one->name;
+    tell_renamed(session, one);
     esdm_error err = {0};
     bool replace = false;
     /* Who may not write is told so, and not asked. */
@@ -142,7 +158,7 @@ restore(esdm_session *session, const former *one)
 /* What an argument stands for: the newest of the name, the one with the id, or with --recursive the
  * newest of each name. */
 static bool
-is_wanted(const GPtrArray *all, guint i, const char *name)
+is_wanted(const GPtrArray *all, guint i, const char *name, const char *id)
 {
     const former *one = g_ptr_array_index(all, i);
     const former *next = i + 1 < all->len ? g_ptr_array_index(all, i + 1) : NULL;
@@ -150,8 +166,8 @@ is_wanted(const GPtrArray *all, guint i, const char *name)
         return false;
     if (list_only)
         return true;
-    if (wanted_id != NULL)
-        return strcmp(one->id, wanted_id) == 0;
+    if (id != NULL)
+        return strcmp(one->id, id) == 0;
     return next == NULL || strcmp(next->name, one->name) != 0;
 }
 
@@ -177,7 +193,16 @@ count_below(esdm_session *session, const char *name)
 static tool_exit
 nothing_kept(esdm_session *session, const char *name)
 {
-    char hint[ESDM_CONTAINER_NAME_MAX + 128] = "";
+    char hint[2 * ESDM_CONTAINER_NAME_MAX + 128] = "";
+    char now[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error ignored;
+    if (name != NULL && wanted_id == NULL &&
+        esdm_container_renamed(session, name, now, NULL, &ignored) == ESDM_OK) {
+        tool_error("'%s' was renamed, not removed: it is '%s' now; esdm-mv '%s' '%s' gives it the "
+                   "name back",
+                   name, now, now, name);
+        return TOOL_NOT_FOUND;
+    }
     guint below = name != NULL && !recursive ? count_below(session, name) : 0;
     esdm_former_suggest(session, name, hint, sizeof hint);
     if (below > 0) {
@@ -204,7 +229,13 @@ restore_argument(esdm_session *session, const char *argument)
     esdm_error err = {0};
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_former);
     bool whole = recursive && (g_str_equal(argument, "esdm:") || g_str_equal(argument, "esdm://"));
-    esdm_status status = whole ? ESDM_OK : tool_container_name(argument, name, &err);
+    esdm_status status = whole ? ESDM_OK : tool_container_name(session, argument, name, &err);
+    tool_former meant; /* a copied stub, or a name in time, says one of them */
+    const char *id = wanted_id;
+    if (status == ESDM_OK && !whole && tool_former_of(session, name, &meant)) {
+        (void) g_strlcpy(name, meant.base, sizeof name);
+        id = id == NULL ? meant.id : id;
+    }
     if (status == ESDM_OK)
         status = esdm_former_list(session, whole ? NULL : name, note, all, &err);
     if (status != ESDM_OK)
@@ -213,7 +244,7 @@ restore_argument(esdm_session *session, const char *argument)
     guint found = 0;
     for (guint i = 0; i < all->len; i++) {
         const former *one = g_ptr_array_index(all, i);
-        if (!is_wanted(all, i, name))
+        if (!is_wanted(all, i, name, id))
             continue;
         /* What was replaced has a living successor: with --recursive it stays. */
         if (recursive && !list_only && wanted_id == NULL && !yes && stands(session, one->name))

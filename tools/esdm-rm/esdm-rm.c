@@ -62,6 +62,14 @@ collect(const esdm_container_info *info, void *user)
 static tool_exit
 absent(esdm_session *session, const char *argument, const char *name)
 {
+    g_autofree char *copied = tool_stub_copy(argument);
+    if (copied != NULL) {
+        tool_error("'%s' is a copy of a file that stands for container '%s'; nothing was removed. "
+                   "To remove the copy alone: rm '%s'; the container, which others may use: "
+                   "esdm-rm 'esdm://%s'",
+                   argument, copied, argument, copied);
+        return TOOL_NOT_FOUND;
+    }
     g_autofree char *stub = tool_stub(argument);
     if (stub != NULL) {
         tool_error("'%s' is a file that stands for container '%s'; to remove both: esdm-rm '%s' "

@@ -267,7 +267,7 @@ names_of(esdm_session *session, int argc, char **argv, tool_exit *ret_result)
     esdm_status status = ESDM_OK;
     for (int i = 1; i < argc && status == ESDM_OK; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
-        status = tool_container_name(argv[i], name, &err);
+        status = tool_container_name(session, argv[i], name, &err);
         if (status == ESDM_OK)
             g_ptr_array_add(names, g_strdup(name));
     }

@@ -473,7 +473,12 @@ show(esdm_session *session, const char *argument, json_t *list)
     if (status == ESDM_OK)
         status = esdm_container_open(session, name, ESDM_OPEN_READ, (uint64_t) wanted_snapshot,
                                      &container, &err);
-    g_autofree char *stub = container == NULL ? tool_stub(argument) : NULL;
+    g_autofree char *stub = NULL;
+    esdm_error why = {0};
+    esdm_status means =
+        container == NULL ? tool_stub_container(session, argument, &stub, &why) : ESDM_OK;
+    if (means != ESDM_OK)
+        return tool_fail(means, &why);
     if (stub != NULL) {
         g_autofree char *target = g_strconcat("esdm://", stub, NULL); /* no path */
         return show(session, target, list);

@@ -464,11 +464,15 @@ static bool
 follow_stub(esdm_session *session, const char *argument, uint64_t snapshot, json_t *list,
             tool_exit *ret_result)
 {
-    g_autofree char *stub = tool_stub(argument);
-    if (stub == NULL)
+    g_autofree char *stub = NULL;
+    esdm_error err = {0};
+    esdm_status status = tool_stub_container(session, argument, &stub, &err);
+    if (status == ESDM_OK && stub == NULL)
         return false;
-    g_autofree char *target = g_strconcat("esdm://", stub, NULL); /* no path */
-    *ret_result = stat_explain(session, target, snapshot, list);
+    g_autofree char *target =
+        stub != NULL ? g_strconcat("esdm://", stub, NULL) : NULL; /* no path */
+    *ret_result =
+        status == ESDM_OK ? stat_explain(session, target, snapshot, list) : tool_fail(status, &err);
     return true;
 }
 

@@ -165,7 +165,7 @@ run(esdm_session *session, int argc, char **argv, json_t *list)
     tool_exit result = TOOL_OK;
     if (all)
         return list_all(session, argc > 1 ? tool_container(argv[1]) : NULL, list);
-    esdm_status status = tool_container_name(argv[1], name, &err);
+    esdm_status status = tool_container_name(session, argv[1], name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     if (argc == 2)

@@ -4,10 +4,11 @@
 
 /**
  * @file
- * Names for snapshots. A snapshot that has a name (a *tag*) is kept as long as it has one, whatever
- * the site's `history` says, and opens as `NAME@tag:TAG`.
+ * Names for snapshots, and what became of names. A snapshot that has a name (a *tag*) is kept as
+ * long as it has one, whatever the site's `history` says, and opens as `NAME@tag:TAG`.
  */
 
+#include "esdm/container.h"
 #include "esdm/session.h"
 
 #ifdef __cplusplus
@@ -52,6 +53,35 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_untag(esdm_session *session,
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tags(esdm_session *session, const char *name,
                                                          esdm_tag_visitor visit, void *user,
                                                          esdm_error *err);
+
+/**
+ * What the container is called now that had this name and was renamed by esdm_container_move().
+ * Known of the last renames of a site, as long as no other container has the name.
+ * @param ret_now its name; room for ESDM_CONTAINER_NAME_MAX + 1 bytes.
+ * @param ret_time_ns when it lost this one, since 1970; may be NULL.
+ * @return ESDM_ENOENT: none was renamed so, or it was removed or replaced since. Any thread.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_renamed(esdm_session *session, const char *name,
+                                                            char *ret_now, uint64_t *ret_time_ns,
+                                                            esdm_error *err);
+
+/** Hint of a container: number and version of the stub file that stands for it in a folder, 16
+ *  hexadecimal digits each. */
+#define ESDM_HINT_STUB "netcdf.stub"
+
+/** The number that the hint ESDM_HINT_STUB tells; 0: none. @param ret_version 0 then; it changes
+ *  each time that a program writes the file anew. */
+ESDM_API uint64_t esdm_container_stub(const esdm_container *container, uint64_t *ret_version);
+/**
+ * Which container a stub file means that tells a name, a number and a version: the one that has the
+ * name, or a former one.
+ * @param ret_name the name, or what says the former one in time (NAME\@TIME); room for
+ *        ESDM_CONTAINER_NAME_MAX + 1 bytes.
+ * @return ESDM_ENOENT: it is not kept, or a time does not tell it. Any thread.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_of_stub(esdm_session *session, const char *name,
+                                                            uint64_t number, uint64_t version,
+                                                            char *ret_name, esdm_error *err);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 """Writes half of a data set and fails, or seems to: failing.py PATH HOW. What is complete holds 1, what
 is half done 0."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import gc
@@ -180,6 +181,34 @@ def future_caught():
         assert isinstance(pool.submit(half).exception(), Stop)
 
 
+async def in_task(step):
+    await asyncio.sleep(0)
+    step()
+
+
+def task_unasked(step=half, keep=(), to_thread=False):
+    """A task of asyncio that nobody waits for."""
+
+    async def program():
+        task = asyncio.ensure_future(asyncio.to_thread(step) if to_thread else in_task(step))
+        while not task.done():
+            await asyncio.sleep(0.01)
+        keep and keep[0].append(task)
+
+    asyncio.run(program())
+
+
+def task_caught():
+    async def program():
+        with contextlib.suppress(Stop):
+            await in_task(half)
+        task = asyncio.ensure_future(in_task(half))
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), Stop)
+
+    asyncio.run(program())
+
+
 def child():
     worker = multiprocessing.get_context("fork").Process(target=half)
     worker.start()
@@ -300,6 +329,13 @@ ways = {
     "future-kept-frame": lambda: future_unasked(in_frame, (kept,)),
     "future-caught": future_caught,
     "future-reopened": future_reopened,
+    "task": lambda: asyncio.run(in_task(half)),
+    "task-unasked": task_unasked,
+    "task-frame": lambda: task_unasked(in_frame),
+    "task-kept": lambda: task_unasked(half, (kept,)),
+    "task-kept-frame": lambda: task_unasked(in_frame, (kept,)),
+    "task-thread": lambda: task_unasked(half, to_thread=True),
+    "task-caught": task_caught,
     "child": child,
     "pool": pool,
     "collected": collected,
