@@ -44,6 +44,9 @@ FAULTS = [
     ("tasks-that-nobody-asks", "6ce7623", [
         ("netcdf-plugin/dispatch/watch.py", "    if watch_tasks():\n        tasks.note(opened)\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
+    ("workers-that-hand-on", "6ce7623", [
+        ("netcdf-plugin/dispatch/watch.py", "    if tell is None or not once(\"workers\"):", "    if once(\"workers\"):")],
+     PLUGIN, "netcdf.clients.workers", ("test_tasks_of_dask_workers",), 1),
     ("renamed-is-removed", "6ce7623", [
         ("src/api/suggest.c", "    if (suggest_renamed(session, &all, text, bytes))",
          "    if (all.name == NULL && suggest_renamed(session, &all, text, bytes))")],
@@ -266,8 +269,9 @@ PROMISES = [
      ["netcdf.clients.derived: test_statements__are_judged_when_definitions_end "
       "test_programs_that_fail__leave_what_was_there"], ["statements-that-fail"]),
     ("a failing Python program replaces nothing",
-     ["netcdf.clients.python_failures", "netcdf.clients.unclosed"], ["half-of-a-container", "a-thread-that-failed",
+     ["netcdf.clients.python_failures", "netcdf.clients.unclosed", "netcdf.clients.workers"], ["half-of-a-container", "a-thread-that-failed",
                                                                       "tasks-that-nobody-asks",
+                                                                      "workers-that-hand-on",
                                                                       "futures-that-nobody-asks"]),
     ("what replaces or removes a container keeps the former one",
      ["integration.restore", "netcdf.clients.operators: test_overwrite__asks_or_replaces_as_with_files"],

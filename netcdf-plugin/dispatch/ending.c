@@ -172,7 +172,7 @@ esdmnc_postponed_settle(int key, bool complete, const char *reason)
 }
 
 void
-esdmnc_files_abandon(int opening, const char *reason)
+esdmnc_files_abandon(int opening, const char *reason, bool drops)
 {
     (void) esdmnc_files_lock(NULL);
     for (esdmnc_file *file = esdmnc_files_first(); file != NULL; file = file->next) {
@@ -180,8 +180,14 @@ esdmnc_files_abandon(int opening, const char *reason)
             esdmnc_comm(file) != NULL || file->generation != esdmnc_session_generation() ||
             !esdm_container_is_dirty(file->container))
             continue;
-        tell_failure(file, reason, 1);
-        file->transient = true;
+        if (drops)
+            tell_failure(file, reason, 1);
+        else
+            esdmnc_say("'%s' is still open for writing after a failure (%s): when it is closed, "
+                       "also by Python itself, what was written until then is committed. To begin "
+                       "again, create it anew",
+                       file->name, reason);
+        file->transient = file->transient || drops;
     }
     esdmnc_files_unlock();
 }

@@ -240,9 +240,9 @@ void esdmnc_seen_forked(void);
 /** Commits what was postponed under a key, all of it when that is negative, or drops it and says
  * why on stderr. */
 void esdmnc_postponed_settle(int key, bool complete, const char *reason);
-/** Nothing more of an open file is committed: the thread of a Python program that opened it, as its
- *  number `opening`, has failed. Says so. */
-void esdmnc_files_abandon(int opening, const char *reason);
+/** What opened a file of a Python program, as its number `opening`, has failed. Says so.
+ *  @param drops nothing more of it is committed; else only what its close will do is said. */
+void esdmnc_files_abandon(int opening, const char *reason, bool drops);
 /** Gives a file that is being opened for writing the container that was postponed under its name.
  */
 void esdmnc_postponed_resume(esdmnc_file *file);

@@ -108,7 +108,19 @@ abandon(object *self, object *arguments)
     (void) self;
     if (py.PyArg_ParseTuple(arguments, "is", &opening, &reason) == 0)
         return NULL;
-    esdmnc_files_abandon(opening, reason);
+    esdmnc_files_abandon(opening, reason, true);
+    return py.PyLong_FromLong(0);
+}
+
+static object *
+doubt(object *self, object *arguments)
+{
+    int opening;
+    const char *reason;
+    (void) self;
+    if (py.PyArg_ParseTuple(arguments, "is", &opening, &reason) == 0)
+        return NULL;
+    esdmnc_files_abandon(opening, reason, false);
     return py.PyLong_FromLong(0);
 }
 
@@ -139,12 +151,14 @@ start(void)
 {
     static method methods[] = {{"settle", settle, METH_VARARGS, NULL},
                                {"abandon", abandon, METH_VARARGS, NULL},
+                               {"doubt", doubt, METH_VARARGS, NULL},
                                {"ending", ending, METH_VARARGS, NULL}};
     object *globals = py.PyDict_New();
     object *code = py.Py_CompileString(esdmnc_watch_py, "<esdm>", PY_FILE_INPUT);
     object *result = NULL;
     if (globals != NULL && code != NULL && define(globals, &methods[0]) &&
         define(globals, &methods[1]) && define(globals, &methods[2]) &&
+        define(globals, &methods[3]) &&
         py.PyDict_SetItemString(globals, "__builtins__", py.PyEval_GetBuiltins()) == 0)
         result = py.PyEval_EvalCode(code, globals, globals);
     if (code != NULL)

@@ -3,8 +3,8 @@
 complete. Python closes files while an exception unwinds the stack, and a file that is closed so is
 half written. Whether the program handles the exception shows later: handled ones are freed.
 
-The C side (python.c) defines settle(key, complete, reason), abandon(number, reason) and ending(reason,
-by_signal). A *key* is the number of an exception; files that were closed while it was under way are kept
+The C side (python.c) defines settle(key, complete, reason), abandon(number, reason), which drops what an open
+file wrote, doubt(number, reason), which tells that it is half written, and ending(reason, by_signal). A *key* is the number of an exception; files that were closed while it was under way are kept
 under it.
 """
 
@@ -250,10 +250,11 @@ def opening():
     global opened
     if once("end"):
         atexit.register(at_end)
+    watch_cells()
     opened += 1
     if watch_tasks():
         tasks.note(opened)
-    if watch_threads():
+    if watch_threads() and not ("workers" in watched and is_shared(sys._getframe(1))):
         threads.__dict__.setdefault("opened", []).append(opened)
     exc = sys.exc_info()[1]
     if exc is not None:
@@ -293,21 +294,60 @@ def watch_threads():
     if getattr(threading, "excepthook", in_thread) is not in_thread:
         previous["thread"], threading.excepthook = threading.excepthook, in_thread
     watch_futures()
+    watch_workers()
     return True
+
+
+def watch_workers():
+    """Of dask.distributed: they send what a task raises to another process. Files that xarray keeps open for
+    tasks to come are not the task's."""
+    worker = sys.modules.get("distributed.worker")
+    tell = getattr(worker, "error_message", None)
+    if tell is None or not once("workers"):
+        return
+
+    def error_message(exc, *rest, **more):
+        uncaught(exc)
+        for number in threads.__dict__.pop("opened", ()):
+            if not ends_well(exc):
+                abandon(number, describe(exc))
+        return tell(exc, *rest, **more)
+
+    def begins_anew(apply):
+        def apply_(*arguments, **named):
+            threads.__dict__.pop("opened", None)
+            return apply(*arguments, **named)
+
+        return apply_
+
+    worker.error_message = error_message
+    for name in ("_run_task_simple", "apply_function_simple"):  # of versions since and before 2024.12
+        if hasattr(worker, name):
+            setattr(worker, name, begins_anew(getattr(worker, name)))
+
+
+def is_shared(frame):
+    """Whether xarray opens a file that it keeps for others."""
+    while frame is not None and frame.f_globals.get("__name__") != "xarray.backends.file_manager":
+        frame = frame.f_back
+    return frame is not None
 
 
 def watch():
     """Learns of exceptions that nobody handles, but for those that end the program."""
     watch_threads()
     processes = sys.modules.get("multiprocessing.util")
-    if hasattr(sys, "ps1") and sys.excepthook is not at_prompt:
-        previous["prompt"], sys.excepthook = sys.excepthook, at_prompt
     if processes and once(("process", processes.os.getpid())):
         processes.Finalize(None, in_process, exitpriority=-1000)
-    if "IPython" in sys.modules and once("cells"):
-        shell = sys.modules["IPython"].get_ipython()
-        if shell is not None:
-            shell.events.register("post_run_cell", after_cell)
+    watch_cells()
+
+
+def watch_cells():
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and once("cells"):
+        shell.events.register("post_run_cell", after_cell)
+    elif shell is None and hasattr(sys, "ps1") and sys.excepthook is not at_prompt:
+        previous["prompt"], sys.excepthook = sys.excepthook, at_prompt
 
 
 previous = {}
@@ -325,7 +365,7 @@ def in_thread(args):
 
 
 def at_prompt(kind, exc, trace):
-    uncaught(exc)
+    after_step(exc)
     previous["prompt"](kind, exc, trace)
 
 
@@ -342,7 +382,17 @@ def in_process():
 
 
 def after_cell(result):
-    uncaught(result.error_in_exec)
+    after_step(result.error_in_exec)
+
+
+def after_step(exc):
+    """What somebody typed has run. What it left open when it failed goes on when somebody wants it to; what its
+    frames alone hold is closed later, as if it were complete."""
+    uncaught(exc)
+    for number in range(previous.get("step", 0) + 1, opened + 1):
+        if not ends_well(exc):
+            doubt(number, describe(exc))
+    previous["step"] = opened
 
 
 def at_end():

@@ -19,6 +19,8 @@ WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
 # An installation of its own: zarr 3, and what reads over HTTP.
 ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp", "tensorstore", "h5py",
         "pydap"]
+# Who catches what functions raise: workers, notebooks.
+WORKERS = ["netCDF4>=1.7", "numpy", "distributed", "joblib", "ipython"]
 
 
 def cache_folder():
@@ -39,7 +41,7 @@ def python_of(kind):
                           check=False).returncode:
             skip("Debian's python3-netcdf4 and python3-xarray are not installed")
         return python
-    name, wheels = ("zarr", ZARR) if kind == "zarr" else ("wheels", WHEELS)
+    name, wheels = {"zarr": ("zarr", ZARR), "workers": ("workers", WORKERS)}.get(kind, ("wheels", WHEELS))
     # Other versions of these tests, which may run beside this one, want other wheels.
     told = hashlib.sha256(" ".join(wheels).encode()).hexdigest()[:8]
     folder = cache_folder() / f"{name}-{python_tag()}-{told}"
