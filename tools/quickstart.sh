@@ -172,7 +172,14 @@ show esdm-ls -l demo
 step "9. Found by what they are"
 show esdm-find 'standard_name = air_temperature and source_id = QUICK-1'
 
-step "10. A compressed file for somebody without ESDM"
+step "10. Several opened as one"
+for year in 2001 2002; do
+    show esdm-run cdo -s -O -setattribute,experiment_id=by-year -selyear,$year input.nc esdm://demo/$year.nc
+done
+show esdm-run cdo -s ntime 'esdm://?source_id=QUICK-1&experiment_id=by-year'
+show esdm-run cdo -s infon -timmean 'esdm://?source_id=QUICK-1&experiment_id=by-year'
+
+step "11. A compressed file for somebody without ESDM"
 show esdm-cp --deflate 4 esdm://demo/input.nc compressed.nc
 show ls -l input.nc compressed.nc
 rm -f reference.nc header.txt

@@ -23,6 +23,11 @@ grep -q "^python3 -c" said.sh || fail "no word of Python in the end"
 sed -i "s#^python3#/usr/bin/python3#" said.sh
 bash -e said.sh >said.txt 2>&1 || fail "$(cat said.sh said.txt)"
 grep -q "tas.*time, lat, lon" said.txt || fail "Python sees: $(cat said.txt)"
+# Both questions of README find something in it.
+{ grep "^export" said.sh; sed -n '/^## Find/,/^Details/{/^esdm-/p}' "$ESDM_SOURCE/README.md"; } >asked.sh
+[ "$(grep -c "^esdm-" asked.sh)" = 2 ] || fail "README asks otherwise: $(cat asked.sh)"
+bash -e asked.sh >found.txt 2>&1 || fail "$(cat asked.sh found.txt)"
+grep -q "demo/input.nc:/tas" found.txt && grep -q "2002-12-2" found.txt || fail "found: $(cat found.txt)"
 expect 0 "$ESDM_SOURCE/tools/install-deps.sh" --list mpi
 says libopenmpi-dev
 says libmpich-dev
