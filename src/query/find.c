@@ -141,67 +141,21 @@ drop_taken(found_list *list)
 
 /* ---- regular expressions -------------------------------------------------------------------- */
 
-typedef struct matching {
-    const found *object;
-    const esdm_meta_condition *condition;
-    const esdm__regex *regex;
-    bool own_seen, own, global;
-    esdm_status status;
-    esdm_error *err;
-} matching;
-
-static bool
-match_attribute(const esdm_meta_attribute *attribute, void *user)
-{
-    matching *m = user;
-    const char *path = attribute->dataset == 0 ? NULL : attribute->dataset_path;
-    bool of_object = path == NULL
-                         ? m->object->dataset == NULL
-                         : m->object->dataset != NULL && strcmp(path, m->object->dataset) == 0;
-    if ((path != NULL && !of_object) || strcmp(attribute->name, m->condition->attribute) != 0)
-        return true;
-    bool matches = false;
-    if (attribute->text != NULL)
-        m->status = esdm__regex_matches(m->regex, attribute->text, &matches, m->err);
-    m->own_seen |= of_object;
-    if (of_object)
-        m->own |= matches;
-    if (path == NULL)
-        m->global |= matches;
-    return m->status == ESDM_OK;
-}
-
-/* The object has the attribute: whether its value matches. */
-static esdm_status
-object_matches(const search *s, const found *object, size_t condition, bool *ret, esdm_error *err)
-{
-    esdm_meta_container record;
-    const esdm_meta_condition *c = &s->query->conditions[condition];
-    matching m = {
-        .object = object, .condition = c, .regex = s->query->regexes[condition], .err = err};
-    *ret = false;
-    esdm_status status = s->meta->container_find(s->store, object->container, &record, err);
-    if (status == ESDM_ENOENT)
-        return ESDM_OK; /* it was removed meanwhile */
-    if (status == ESDM_OK)
-        status = s->meta->attributes(s->store, record.container, match_attribute, &m, err);
-    if (status == ESDM_OK)
-        status = m.status;
-    bool of_container = c->variable != NULL && c->variable[0] == '\0';
-    *ret = of_container || !m.own_seen ? m.global : m.own;
-    return status;
-}
-
 /* Takes away what does not match. */
 static esdm_status
 match_list(const search *s, found_list *list, size_t condition)
 {
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < list->count && status == ESDM_OK; i++) {
-        bool matches = false;
-        status = object_matches(s, &list->items[i], condition, &matches, s->err);
-        list->items[i].taken_away = !matches;
-    }
+    esdm__query_object *objects = calloc(list->count + 1, sizeof *objects);
+    if (objects == NULL)
+        return esdm__error_nomem(s->err, list->count * sizeof *objects, "the answer to a query");
+    for (size_t i = 0; i < list->count; i++)
+        objects[i] = (esdm__query_object){list->items[i].container, list->items[i].dataset, false};
+    esdm_status status =
+        esdm__query_match(s->meta, s->store, &s->query->conditions[condition],
+                          s->query->regexes[condition], objects, list->count, s->err);
+    for (size_t i = 0; i < list->count; i++)
+        list->items[i].taken_away = !objects[i].matches;
+    free(objects);
     drop_taken(list);
     return status;
 }

@@ -180,7 +180,10 @@ read_value(esdm__query_parser *p, esdm__query_place where, esdm_meta_condition *
         whole_period(condition, text);
     if (!regex)
         return ESDM_OK;
-    condition->text = "*"; /* what has the attribute; its values are looked at later */
+    /* What may match; its values are looked at later. */
+    condition->text = p->out;
+    esdm__regex_glob(value.text, p->out);
+    p->out += strlen(p->out) + 1;
     status = esdm__regex_new(value.text, &p->query.regexes[p->query.nconditions - 1], p->err);
     if (status != ESDM_OK)
         status = esdm__error_prefix(p->err, status, "query, column %zu",

@@ -65,10 +65,11 @@ typedef struct esdm__query_open {
 
 typedef struct esdm__query {
     esdm_meta_condition *conditions; /**< owned, and their texts with them, in order of the text */
-    esdm__regex **regexes;   /**< of each condition; NULL: none. One that has some looks for "*" */
-    size_t *columns;         /**< of each condition: where its name begins, from 1; owned */
-    size_t nconditions;      /**< ≥ 1 */
-    esdm__query_node *nodes; /**< owned */
+    esdm__regex **regexes;           /**< of each condition; NULL: none. One that has some is a glob
+                                        that finds what may match (esdm__regex_glob()) */
+    size_t *columns;                 /**< of each condition: where its name begins, from 1; owned */
+    size_t nconditions;              /**< ≥ 1 */
+    esdm__query_node *nodes;         /**< owned */
     size_t nnodes;
     size_t root;
     char *texts;             /**< owned; what the conditions point into */
@@ -163,10 +164,29 @@ esdm_status esdm__query_explain(const esdm_meta_plugin *meta, void *store, const
                                 bool (*visit)(const char *text, void *user), void *user,
                                 esdm_error *err);
 
+/** What a store found, and whether its value matches. */
+typedef struct esdm__query_object {
+    const char *container, *dataset; /**< borrowed; NULL: the container itself */
+    bool matches;
+} esdm__query_object;
+/**
+ * Looks at the values that some objects have of the attribute of a condition:
+ * their own or, lacking it, their container's; those of a condition on
+ * containers alone are theirs. The store is asked for many containers at once.
+ * @param objects sorted by container; sets `matches`.
+ */
+esdm_status esdm__query_match(const esdm_meta_plugin *meta, void *store,
+                              const esdm_meta_condition *condition, const esdm__regex *regex,
+                              esdm__query_object *objects, size_t count, esdm_error *err);
+
 /** @return ESDM_EINVAL with the place in the pattern. @param ret_regex owned; esdm__regex_free().
  */
 esdm_status esdm__regex_new(const char *pattern, esdm__regex **ret_regex, esdm_error *err);
 void esdm__regex_free(esdm__regex *regex); /**< NULL is accepted */
+/** A glob that all texts meet which the pattern matches: "^CNRM-[0-9]" gives
+ * "CNRM-*", what says nothing for certain "*". @param ret_glob room for twice
+ * the pattern and 4 bytes. */
+void esdm__regex_glob(const char *pattern, char *ret_glob);
 /** Whether some part of the text matches. @return ESDM_EINVAL when that takes too long to tell. */
 esdm_status esdm__regex_matches(const esdm__regex *regex, const char *text, bool *ret_matches,
                                 esdm_error *err);

@@ -48,6 +48,41 @@ esdm__regex_new(const char *pattern, esdm__regex **ret_regex, esdm_error *err)
     return ESDM_OK;
 }
 
+/* Bytes that stand for themselves in a pattern, and in a glob. */
+static bool
+is_literal(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c != '\0' && strchr("_-/:,;=@%&~!\"'<> ", c) != NULL);
+}
+
+/* Literal bytes and escaped signs at the beginning are certain, but for the last one where it is
+ * optional or repeated. An alternative, or an option, anywhere makes all uncertain. */
+void
+esdm__regex_glob(const char *pattern, char *ret_glob)
+{
+    bool begins = pattern[0] == '^';
+    const char *at = pattern + begins;
+    char *out = ret_glob;
+    if (!begins)
+        *out++ = '*';
+    char *first = out;
+    bool certain = strchr(pattern, '|') == NULL && strstr(pattern, "(?") == NULL &&
+                   strstr(pattern, "(*") == NULL && strstr(pattern, "\\Q") == NULL;
+    while (certain && *at != '\0') {
+        bool sign = at[0] == '\\' && at[1] != '\0' && strchr("./-+()^$|{}", at[1]) != NULL;
+        if (!sign && !is_literal(*at))
+            break;
+        at += sign;
+        *out++ = *at++;
+    }
+    if (out > first && *at != '\0' && strchr("*?+{", *at) != NULL)
+        out--;
+    if (out > first || begins)
+        *out++ = '*';
+    *out = '\0';
+}
+
 void
 esdm__regex_free(esdm__regex *regex)
 {

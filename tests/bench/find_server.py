@@ -29,6 +29,8 @@ QUESTIONS = [
     "box overlaps 10,70,12,72",
     "time overlaps 1900-06",
     "experiment = experiment-3 and not (model = model-7 or table = table-1)",
+    "attribute_24 ~ \"value 77 of*\" and model = model-7",
+    "attribute_24 =~ \"^value 77 of 2[0-9]\" and model = model-7",
 ]
 
 

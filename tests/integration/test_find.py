@@ -308,5 +308,83 @@ def test_find__says_why_nothing_was_found():
         expect(not run([FIND, "model = EC-Earth3"]).stderr, "a word too many")
 
 
+# Containers, and attributes as CDL has them.
+NUMBERS = {"a": "0", "b": "0.", "c": "-0.", "d": "NaN", "e": "NaN", "f": "1.e10", "g": "10000000000LL", "h": "0.1f",
+           "i": "0.100000001490116119", "j": "5", "k": "5.", "l": "-3", "m": '"0"', "n": "NaN", "o": "0.5"}
+
+
+def make_numbers(site):
+    for name, value in NUMBERS.items():
+        text = site.file("a.cdl")
+        text.write_text(f'netcdf a {{ :all = "x" ; :number = {value} ; }}')
+        client(["ncgen", "-4", "-o", f"esdm://{name}.nc", text])
+
+
+def told_by_rows():
+    """Counts of the values that the rows show."""
+    lines = run([FIND, "-c", "--columns", "number", "exists :all"]).stdout.splitlines()
+    values = [line.split("\t")[1] for line in lines]
+    return {v: values.count(v) for v in values}
+
+
+def test_find__facets_tell_numbers_as_they_are_written():
+    """0 is not NaN, nor -0; a float and a double, or an integer, of the same number may have other texts."""
+    need_program("ncgen")
+    with Site() as site:
+        make_numbers(site)
+        want = told_by_rows()
+        expect(want["nan"] == 3 and want["-0"] == 1 and want["0"] == 3, f"rows: {want}")
+        for padding in (0, 128):  # those that wait to be entered are counted by themselves
+            for i in range(padding):
+                run([tool("esdm-cp"), "--reflink", "esdm://m.nc", f"esdm://more{i}.nc"])
+            for expression in ("exists :all", "exists :number", 'all = "x"'):
+                told = json.loads(run([FIND, "--facets", "number", "--json", expression]).stdout)["facets"]["number"]
+                expect(told == {**want, "0": 3 + padding}, f"{expression}, {padding} more: {told} in place of {want}")
+
+
+def test_find__leaves_containers_out():
+    need_program("ncgen")
+    with Site() as site:
+        for name, model in {"a/x.nc": "m1", "a/y.nc": "m2", "b/z.nc": "m2", "b/deep/z.nc": "m3"}.items():
+            text = site.file("a.cdl")
+            text.write_text(f'netcdf a {{ variables: int v ; v:units = "K" ; :model = "{model}" ; }}')
+            client(["ncgen", "-4", "-o", f"esdm://{name}", text])
+
+        def found(*options):
+            return run([FIND, *options, "exists model"], check=False).stdout.split()
+
+        expect(found() == ["a/x.nc", "a/y.nc", "b/deep/z.nc", "b/z.nc"], "all")
+        expect(found("--without", "a/y.nc") == ["a/x.nc", "b/deep/z.nc", "b/z.nc"], "a name")
+        got = found("--without", "esdm://a/y.nc", "--without", "b/*")
+        expect(got == ["a/x.nc"], f"a name and a pattern: {got}")
+        expect(found("--without=b/*", "--sort=-model") == ["a/y.nc", "a/x.nc"], "sorted")
+        expect(found("--without=*", "-n", "5") == [], "nothing is left")
+        expect(run([FIND, "--without=a/*", "units = K"]).stdout.split() == ["b/deep/z.nc:/v", "b/z.nc:/v"], "variables")
+        expect(run([FIND, "--without=*", "exists model"], check=False).returncode == 3, "status")
+        counts = json.loads(run([FIND, "--without=a/y.nc", "--facets", "model", "--json", "units = K or exists model"]).stdout)
+        expect(counts["facets"] == {"model": {"m1": 1, "m2": 1, "m3": 1}}, f"{counts}")
+        for wrong in (["--without=esdm://", "exists model"], ["--without=a", "--save", "x", "exists model"]):
+            expect(run([FIND, *wrong], check=False).returncode == 2, f"{wrong}")
+
+
+def test_find__regular_expressions_with_literal_parts():
+    """What a literal part leaves is looked at, of many containers at once; a part is no condition of its own."""
+    need_program("ncgen")
+    models = ["CNRM-CM6-1", "CNRM-ESM2-1", "cnrm-x", "EC-Earth3", "EC-Earth3-Veg", "x.y", "xzy", "CNRM"]
+    patterns = ["^CNRM-", "CNRM", "^CNRM-(CM|ESM)", "^EC-Earth3$", "Earth3?", "^x\\\\.y", "(?i)^cnrm", "^CNRM-*", "M6|Veg", "[0-9]$"]
+    with Site() as site:
+        for i, model in enumerate(models):
+            text = site.file("a.cdl")
+            text.write_text(f'netcdf a {{ variables: int v ; v:model = "{models[i - 1]}" ; int w ; w:units = "K" ; :model = "{model}" ; }}')
+            client(["ncgen", "-4", "-o", f"esdm://{i}.nc", text])
+        for pattern in patterns:
+            plain = pattern.replace("\\\\", "\\")
+            want = {f"{i}.nc" for i, m in enumerate(models) if re.search(plain, m)}
+            want |= {f"{i}.nc:/v" for i in range(len(models)) if re.search(plain, models[i - 1])}
+            got = set(run([FIND, f'model =~ "{pattern}"'], check=False).stdout.split())
+            expect(got == want, f"{pattern}: {got ^ want}")
+            got = set(run([FIND, f':model =~ "{pattern}" and units = K'], check=False).stdout.split())
+            expect(got == {f"{i}.nc:/w" for i, m in enumerate(models) if re.search(plain, m)}, f"{pattern} of containers: {got}")
+
 if __name__ == "__main__":
     main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

@@ -69,6 +69,7 @@ static const tool_help help = {
         "  esdm-find cmip6:/CMIP6/CMIP/ 'time overlaps 1990 and max(tas) > 320 K'\n"
         "  esdm-find --facets source_id,table_id 'mip_era = CMIP6'\n"
         "  esdm-find -c --columns source_id,nominal_resolution --sort source_id 'table_id = Amon'\n"
+        "  esdm-find --without 'work/*' 'table_id = Amon'\n"
         "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",
     .see_also = "esdm-ls, esdm-stat",
 };
@@ -88,6 +89,8 @@ static const GOptionEntry entries[] = {
     {"facets", 'f', 0, G_OPTION_ARG_STRING, &options.facets,
      "Print how many of the containers that -c prints have each value of these attributes",
      "NAME,…"},
+    {"without", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.without,
+     "Leave this container out, or those of a pattern (work/*); may be repeated", "NAME"},
     {"save", 0, 0, G_OPTION_ARG_STRING, &save,
      "Keep the expression in the site under this name; NAME: stands for it from then on", "NAME"},
     {"forget", 0, 0, G_OPTION_ARG_STRING, &forget, "Forget the expression of this name", "NAME"},
@@ -101,6 +104,7 @@ typedef struct results {
     json_t *matches;  /* with --json */
     GHashTable *seen; /* containers, with -c */
     uint64_t count;
+    bool left_out; /* something was found that --without names */
 } results;
 
 static void
@@ -117,6 +121,10 @@ visit(const esdm_match *match, void *user)
 {
     results *all = user;
     const char *dataset = options.containers_only ? NULL : match->dataset;
+    if (find_is_left_out(&options, match->container)) {
+        all->left_out = true;
+        return true;
+    }
     if (options.containers_only && !g_hash_table_add(all->seen, g_strdup(match->container)))
         return true;
     all->count++;
@@ -146,7 +154,7 @@ find(esdm_session *session, const char *expression, bool several)
         result = tool_fail(status, &err);
     else if (all.count == 0)
         result = TOOL_NOT_FOUND;
-    if (status == ESDM_OK && all.count == 0)
+    if (status == ESDM_OK && all.count == 0 && !all.left_out)
         find_tell_why(session, expression);
     g_hash_table_unref(all.seen);
     if (tool.json && (status == ESDM_OK)) {
@@ -158,6 +166,19 @@ find(esdm_session *session, const char *expression, bool several)
         json_decref(all.matches);
     }
     return result;
+}
+
+/* Of --without. */
+static tool_exit
+check_left_out(void)
+{
+    if (save != NULL && options.without != NULL)
+        return tool_usage("--without is of one question: --save does not keep it");
+    for (char **name = options.without; name != NULL && *name != NULL; name++) {
+        if (*find_name_of(*name) == '\0')
+            return tool_usage("--without: the name of a container, or a pattern");
+    }
+    return TOOL_OK;
 }
 
 int
@@ -180,6 +201,8 @@ main(int argc, char **argv)
         return tool_usage("--limit: a number of results, not %" G_GINT64_FORMAT, options.limit);
     if (options.facets != NULL && (options.columns != NULL || options.sort != NULL || options.zero))
         return tool_usage("--facets goes with --limit and --json alone");
+    if (check_left_out() != TOOL_OK)
+        return TOOL_USAGE;
     g_autofree char *expression = NULL;
     esdm_session *session = NULL;
     tool_exit result = tool_session(true, &session);

@@ -8,14 +8,24 @@
 
 typedef struct find_options {
     gboolean zero, containers_only;
-    char *columns; /* NAME,NAME…; NULL: names alone */
-    char *sort;    /* [-]NAME,[-]NAME… */
-    char *facets;  /* NAME,NAME… */
-    gint64 limit;  /* 0: none */
+    char *columns;  /* NAME,NAME…; NULL: names alone */
+    char *sort;     /* [-]NAME,[-]NAME… */
+    char *facets;   /* NAME,NAME… */
+    gint64 limit;   /* 0: none */
+    char **without; /* containers, or patterns, that are left out; NULL: none */
 } find_options;
 
 /** A table: --columns, --sort and --limit. */
 tool_exit find_table(esdm_session *session, const char *expression, const find_options *options);
+/** A name, or pattern, without "esdm://"; borrowed. */
+const char *find_name_of(const char *argument);
+/** Whether a container is one of --without. */
+bool find_is_left_out(const find_options *options, const char *container);
+typedef bool (*find_value_visitor)(size_t name, const char *value, uint64_t containers, void *user);
+/** esdm_find_facets() of the containers that are not left out. */
+esdm_status find_count_values(esdm_session *session, const char *expression,
+                              const find_options *options, const char *const *names, size_t nnames,
+                              find_value_visitor visit, void *user, esdm_error *err);
 /** How many containers have each value of some attributes: --facets. */
 tool_exit find_facets(esdm_session *session, const char *expression, const find_options *options);
 /** Keeps, or forgets (expression NULL), a query. */

@@ -25,6 +25,8 @@ typedef struct table {
     GHashTable *seen; /* containers, with -c */
     bool containers_only;
     const bool *descending; /* of each key; for the comparison */
+    const find_options *options;
+    bool left_out; /* something was found that --without names */
 } table;
 
 static table_row *
@@ -43,6 +45,10 @@ static bool
 visit_row(const esdm_match *match, const esdm_find_value *values, void *user)
 {
     table *t = user;
+    if (find_is_left_out(t->options, match->container)) {
+        t->left_out = true;
+        return true;
+    }
     if (t->containers_only && !g_hash_table_add(t->seen, g_strdup(match->container)))
         return true;
     table_row *row = g_new0(table_row, 1);
@@ -166,18 +172,19 @@ ask(esdm_session *session, const char *expression, table *t)
         return tool_usage("%s", err.message);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    if (t->rows->len == 0)
+    if (t->rows->len == 0 && !t->left_out)
         find_tell_why(session, expression);
     return t->rows->len > 0 ? TOOL_OK : TOOL_NOT_FOUND;
 }
 
 static void
-begin(table *t, bool containers_only)
+begin(table *t, const find_options *options)
 {
     *t = (table){.rows = g_ptr_array_new(),
                  .names = g_ptr_array_new(),
                  .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                 .containers_only = containers_only};
+                 .containers_only = options->containers_only,
+                 .options = options};
 }
 
 static void
@@ -197,7 +204,7 @@ find_table(esdm_session *session, const char *expression, const find_options *op
     g_auto(GStrv) columns = names_of(options->columns);
     g_auto(GStrv) keys = names_of(options->sort);
     g_autofree bool *descending = g_new0(bool, g_strv_length(keys) + 1);
-    begin(&t, options->containers_only);
+    begin(&t, options);
     t.descending = descending;
     t.ncolumns = g_strv_length(columns);
     for (guint i = 0; columns[i] != NULL; i++)
@@ -273,8 +280,8 @@ find_facets(esdm_session *session, const char *expression, const find_options *o
     esdm_error err = {0};
     facet_list list = {
         .facets = json_object(), .names = (const char **) names, .limit = (guint) options->limit};
-    esdm_status status = esdm_find_facets(session, expression, (const char *const *) names, nnames,
-                                          show_value, &list, &err);
+    esdm_status status = find_count_values(
+        session, expression, options, (const char *const *) names, nnames, show_value, &list, &err);
     if (status != ESDM_OK) {
         json_decref(list.facets);
         return status == ESDM_EINVAL ? tool_usage("%s", err.message) : tool_fail(status, &err);

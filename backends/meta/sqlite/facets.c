@@ -8,6 +8,7 @@
  * says who they are.
  */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,14 +88,13 @@ counts(counting *c, uint64_t container)
     return true;
 }
 
-/* The text of a number, which may be another one than SQLite's. @param at a row that has it. */
+/* What a container has, as text: of a number it may be another one than
+ * SQLite's. */
 static esdm_status
-tell_number(counting *c, const char *name, uint64_t container, double number, uint64_t count,
-            esdm_error *err)
+tell_value(counting *c, const char *name, uint64_t container, uint64_t count, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
-    (void) number;
     esdm_status status =
         sqlite__prepare(c->link, SQLITE__VALUES_GLOBAL, &statement, err, "it", container, name);
     if (status == ESDM_OK)
@@ -107,40 +107,58 @@ tell_number(counting *c, const char *name, uint64_t container, double number, ui
     return ESDM_OK;
 }
 
-/* Values that follow each other in the index. */
+/* Values that follow each other in the index, and have one text. */
 typedef struct group {
     esdm__buffer text; /* with its NUL */
     bool is_number;
     double number;
-    uint64_t container; /* one that has it */
+    uint64_t container; /* one that has it; 0: the group is empty */
     uint64_t count;
 } group;
+
+/* Numbers whose text says no type: 1e10 is "10000000000" of an integer and
+ * "1e+10" of a float. NaN is no number of SQLite's. 0 and -0 are equal, and
+ * have their own texts. */
+static bool
+has_one_text(sqlite3_stmt *row)
+{
+    double number = sqlite3_column_double(row, 0);
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL || !(number > -1e9 && number < 1e9))
+        return false;
+    return (double) (int64_t) number == number;
+}
 
 static bool
 is_in(const group *g, sqlite3_stmt *row)
 {
     if (g->container == 0)
         return false;
-    if (sqlite3_column_type(row, 0) != SQLITE_TEXT)
-        return g->is_number && sqlite3_column_double(row, 0) == g->number;
-    const void *text = sqlite3_column_text(row, 0);
+    if (sqlite3_column_type(row, 0) != SQLITE_TEXT) {
+        double number = sqlite3_column_double(row, 0);
+        return g->is_number && number == g->number && !signbit(number) == !signbit(g->number) &&
+               has_one_text(row);
+    }
+    /* Asking for a text would copy it, to put a NUL behind. */
+    const void *text = sqlite3_column_blob(row, 0);
     size_t bytes = (size_t) sqlite3_column_bytes(row, 0);
-    return !g->is_number && bytes + 1 == g->text.bytes && memcmp(text, g->text.data, bytes) == 0;
+    return !g->is_number && bytes + 1 == g->text.bytes &&
+           (bytes == 0 || memcmp(text, g->text.data, bytes) == 0);
 }
 
 static void
 begin_group(group *g, sqlite3_stmt *row)
 {
-    const char *text = sqlite__text(row, 0);
     g->is_number = sqlite3_column_type(row, 0) != SQLITE_TEXT;
     g->number = g->is_number ? sqlite3_column_double(row, 0) : 0;
     g->text.bytes = 0;
     g->count = 0;
     g->container = sqlite__u64(row, 1);
-    if (!g->is_number) {
-        esdm__buffer_put(&g->text, text, strlen(text));
-        esdm__buffer_put_u8(&g->text, 0);
-    }
+    if (g->is_number)
+        return;
+    size_t bytes = (size_t) sqlite3_column_bytes(row, 0);
+    if (bytes > 0) /* else the blob is NULL */
+        esdm__buffer_put(&g->text, sqlite3_column_blob(row, 0), bytes);
+    esdm__buffer_put_u8(&g->text, 0);
 }
 
 static esdm_status
@@ -151,9 +169,29 @@ tell_group(counting *c, const char *name, const group *g, esdm_error *err)
     if (g->text.failed)
         return esdm__error_nomem(err, g->text.bytes, "a value");
     if (g->is_number)
-        return tell_number(c, name, g->container, g->number, g->count, err);
+        return tell_value(c, name, g->container, g->count, err);
     c->more = c->visit(c->name, (const char *) g->text.data, g->count, c->user);
     return ESDM_OK;
+}
+
+/* An entry of the index. */
+static esdm_status
+count_entry(counting *c, const char *name, group *g, sqlite3_stmt *row, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    uint64_t container = sqlite__u64(row, 1);
+    if (!is_in(g, row)) {
+        status = tell_group(c, name, g, err);
+        begin_group(g, row);
+    }
+    if (status != ESDM_OK || !counts(c, container))
+        return status;
+    g->container = container;
+    if (!g->is_number || has_one_text(row))
+        g->count++;
+    else if (!c->several)
+        status = tell_value(c, name, container, 1, err);
+    return status;
 }
 
 static esdm_status
@@ -167,14 +205,7 @@ count_indexed(counting *c, const char *name, esdm_error *err)
     if (status == ESDM_OK)
         status = sqlite__step(c->link, statement, &row, err);
     while (status == ESDM_OK && row && c->more && !c->several && !c->nomem) {
-        if (!is_in(&g, statement)) {
-            status = tell_group(c, name, &g, err);
-            begin_group(&g, statement);
-        }
-        if (status == ESDM_OK && counts(c, sqlite__u64(statement, 1))) {
-            g.container = sqlite__u64(statement, 1);
-            g.count++;
-        }
+        status = count_entry(c, name, &g, statement, err);
         if (status == ESDM_OK)
             status = sqlite__step(c->link, statement, &row, err);
     }
