@@ -98,7 +98,7 @@ if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
     build=${build:-build-fuzz}
     configure "$build" -DCMAKE_C_COMPILER=clang-14 -DESDM_FUZZ=ON \
-        -DESDM_SANITIZE=fuzzer-no-link,address,undefined "${lines_alone[@]}"
+        -DESDM_SANITIZE=fuzzer-no-link,address,undefined -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG"
     ninja -C "$build" fuzz-targets
     tests/fuzz/run.sh "$build" "$fuzz"
     # NetCDF programs need GCC's runtime: they are of the build of --sanitize address,undefined.
