@@ -8,9 +8,9 @@
 
 #define BOUND 0.05
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BLOCKS     3u /* of 4 MiB: a fragment each */
-#define SIDE       1024u
-#define MEMORY_MIB 32
+#define BLOCKS     3u /* of 1 MiB: a fragment each */
+#define SIDE       512u
+#define MEMORY_MIB 8
 #else
 #define BLOCKS     10u /* of 16 MiB */
 #define SIDE       2048u

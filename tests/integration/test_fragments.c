@@ -167,7 +167,8 @@ test_open__cost_does_not_depend_on_fragments(void)
 static void
 test_read__pages_that_all_overlap_are_loaded_a_few_times(void)
 {
-    enum { ROUNDS = 32, PER_ROUND = 8192, OTHERS = 40 }; /* of full pages, which are not merged */
+    enum { PER_ROUND = 8192, OTHERS = 40 }; /* of full pages, which are not merged */
+    const uint64_t rounds = by_size(16, 32, 32);
     esdm_dataset *dataset;
     esdm_session *session = open_session();
     uint64_t before = io_bytes("wchar");
@@ -179,15 +180,15 @@ test_read__pages_that_all_overlap_are_loaded_a_few_times(void)
         snprintf(name, sizeof name, "other%d", i);
         ok(esdm_dataset_create(root, name, ESDM_TYPE_INT8, 0, NULL, &other, ERR));
     }
-    for (uint64_t round = 0; round < ROUNDS; round++) {
+    for (uint64_t round = 0; round < rounds; round++) {
         for (uint64_t i = 0; i < PER_ROUND; i++)
-            write_record(dataset, i * ROUNDS + round);
+            write_record(dataset, i * rounds + round);
         ok(esdm_container_commit(container, NULL, ERR));
     }
     ok(esdm_container_close(container, ERR));
     uint64_t written = io_bytes("wchar") - before;
     before = io_bytes("rchar");
-    check_series(session, "overlapping", (uint64_t) ROUNDS * PER_ROUND);
+    check_series(session, "overlapping", rounds * PER_ROUND);
     uint64_t read = io_bytes("rchar") - before;
     printf("overlapping pages: %" PRIu64 " bytes written, %" PRIu64 " read\n", written, read);
     check(read <= 8 * written);
