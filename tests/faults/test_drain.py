@@ -11,7 +11,7 @@ import time
 
 from esdmtest import (SEED, BUILD, Site, by_size, environment, expect, expect_error, is_pack, main, run,
                       some, tool)
-from faults import (LONG, PROGRAM, Writer, committed, must, need_strace, program, shown, strace)
+from faults import (KILLED, LONG, PROGRAM, Writer, committed, killing, must, need_strace, program, shown)
 
 NODES = ("alpha", "beta")
 
@@ -167,10 +167,8 @@ def kill_drain(site, name, after_s=None, call=None, number=0):
         time.sleep(after_s)
         child.kill()
         return child.wait() != 0
-    inject = f"inject={call}:signal=SIGKILL:when={number}"
-    done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), *command], check=False,
-                          env=on("alpha"), stderr=subprocess.DEVNULL)
-    return done.returncode != 0
+    done = subprocess.run([*killing(call, number), *command], check=False, env=on("alpha"), stderr=subprocess.DEVNULL)
+    return done.returncode == KILLED
 
 
 def check_killed(site, name, last):

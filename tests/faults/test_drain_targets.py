@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from esdmtest import Site, by_size, client, expect, expect_error, main, run, some, tool
-from faults import PROGRAM, Writer, committed, must, need_strace, shown, strace
+from faults import KILLED, PROGRAM, Writer, committed, killing, must, need_strace, shown
 
 NAMES = ("one", "two", "three")
 
@@ -120,10 +120,9 @@ def test_drain__while_programs_write_to_it():
 
 
 def kill_drain(call, number):
-    inject = f"inject={call}:signal=SIGKILL:when={number}"
-    done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), tool("esdm-drain"),
-                           "--quiet", "--from", "two"], check=False, stderr=subprocess.DEVNULL)
-    return done.returncode != 0
+    done = subprocess.run([*killing(call, number), tool("esdm-drain"), "--quiet", "--from", "two"], check=False,
+                          stderr=subprocess.DEVNULL)
+    return done.returncode == KILLED
 
 
 def test_drain__killed_at_system_calls():

@@ -23,7 +23,7 @@ def fail_from(name, call, number, code, forever):
     must("write", name, 1, 1)
     when = f"{number}+" if forever else f"{number}"
     inject = f"inject={call}:error={code}:when={when}"
-    done = program("write", name, 2, 4, prefix=strace("-e", f"trace={call}", "-e", inject))
+    done = program("write", name, 2, 4, prefix=strace("--seccomp-bpf", "-e", f"trace={call}", "-e", inject))
     expect(done.returncode in (0, 3), f"neither finished nor told:\n{shown(done)}")
     told = max(committed(done), 1)
     if done.returncode == 3:
@@ -61,7 +61,7 @@ def test_a_store_that_opens_for_reading_alone_tells_why():
             expect(database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "no checkpoint")
         for shared in catalogue.parent.glob("*-shm"):
             shared.unlink()
-        inject = strace("-e", "trace=pwrite64", "-e", "inject=pwrite64:error=EIO:when=1+")
+        inject = strace("--seccomp-bpf", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=EIO:when=1+")
         expect(program("check", "a", prefix=inject).returncode == 0, "it cannot be read")
         done = program("write", "a", 2, 2, prefix=inject)
         expect(done.returncode == 3 and "read-only" not in done.stderr, shown(done))

@@ -4,14 +4,13 @@
 readable as a whole, and the next writer works."""
 
 import random
-import signal
 import subprocess
 import time
 
 from esdmtest import (BUILD, SEED, Site, by_size, client, environment, expect, main, need_program, run,
                       tool)
-from faults import (Writer, check_goes_on, check_last_commit, committed, count_calls, must,
-                    need_strace, program, shown, strace, sweep)
+from faults import (KILLED, Writer, check_goes_on, check_last_commit, committed, count_calls, killing, must,
+                    need_strace, program, shown, sweep)
 
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
@@ -21,12 +20,10 @@ def kill_at(name, call, number, create):
     first = 1 if create else 2
     if not create:
         must("write", name, 1, 1)
-    inject = f"inject={call}:signal=SIGKILL:when={number}"
-    done = program("write", name, first, first + 2,
-                   prefix=strace("-e", f"trace={call}", "-e", inject))
+    done = program("write", name, first, first + 2, prefix=killing(call, number))
     if done.returncode == 0:
         return False
-    expect(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL),
+    expect(done.returncode == KILLED,
            f"neither killed nor finished:\n{shown(done)}")
     told = committed(done)
     if create and told == 0:
@@ -86,9 +83,7 @@ def test_kill__of_an_unmodified_program_leaves_the_old_or_the_new_container():
         for call in ("pwrite64", "pwritev", "openat", "close", "mmap"):
             for number in sweep(200, by_size(4, 6, 200)):
                 client(["nccopy", files[0], url])
-                kill = strace("-e", f"trace={call}", "-e",
-                              f"inject={call}:signal=SIGKILL:when={number}")
-                subprocess.run([*kill, tool("esdm-run"), "nccopy", files[1], url], check=False,
+                subprocess.run([*killing(call, number), tool("esdm-run"), "nccopy", files[1], url], check=False,
                                env=environment(), stderr=subprocess.DEVNULL)
                 client(["nccopy", url, out])
                 same = [run([COMPARE, file, out], check=False).returncode == 0 for file in files]

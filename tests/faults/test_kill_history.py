@@ -11,15 +11,14 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
 
 import postgres
 from esdmtest import SEED, Site, by_size, client, environment, expect, main, need_program, run, tool
-from faults import need_strace, shown, strace, sweep
-from templates import CALLS, Postgres, Sqlite
+from faults import KILLED, killing, need_strace, shown, sweep
+from templates import CALLS, Postgres, Sqlite, in_memory
 
 SETUP = """
 import netCDF4, numpy
@@ -82,7 +81,7 @@ def sealed():
 def count(command):
     """How often each call occurs in a run that is not disturbed."""
     log = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"strace.{os.getpid()}")
-    subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(STORE.calls), *command], check=True,
+    subprocess.run(["strace", "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=" + ",".join(STORE.calls), *command], check=True,
                    env=environment(), stdout=subprocess.DEVNULL)
     with open(log, encoding="utf-8", errors="replace") as lines:
         found = [re.match(r"\d+ +(\w+)\(", line) for line in lines]
@@ -100,11 +99,10 @@ SECONDS = by_size(60, 300, 3000)  # an operation that takes longer leaves the re
 
 def kill_at(command, call, number, alone):
     """@param alone no other program belongs to it, which may be the one that is killed."""
-    inject = f"inject={call}:signal=SIGKILL:when={number}"
-    done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), *command], check=False, env=environment(),
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run([*killing(call, number), *command], check=False, env=environment(), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
     STORE.settle()
-    return done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL) or (not alone and done.returncode != 0)
+    return done.returncode == KILLED or (not alone and done.returncode != 0)
 
 
 def same(now, wanted, renames=False):
@@ -142,7 +140,7 @@ def check_operation(prepare, command, more=None, renames=False, alone=True):
     need_strace()
     command = [tool(command[0]), *command[1:]]
     chance = random.Random(SEED)
-    with Site(history=9, engine={"pack": "32KiB"}, **STORE.site) as site:
+    with Site(parent=in_memory(), history=9, engine={"pack": "32KiB"}, **STORE.site) as site:
         own_key(site)
         script(MADE + prepare)
         template = STORE.template(site)

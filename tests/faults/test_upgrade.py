@@ -6,13 +6,12 @@ that: both containers are whole, the clone is there or not, and the next call wo
 import os
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import tarfile
 
 from esdmtest import SOURCE, Site, by_size, client, environment, expect, main, run, tool
-from faults import need_strace, shown, strace, sweep
+from faults import KILLED, killing, need_strace, shown, sweep
 from postgres import Server, skip_without_postgres
 from templates import Postgres
 
@@ -38,7 +37,7 @@ def copy(source, target, *options, prefix=()):
 
 def count_calls(site, *arguments):
     log = site.file("calls")
-    done = copy(*arguments, prefix=["strace", "-f", "-qq", "-o", log, "-e",
+    done = copy(*arguments, prefix=["strace", "-f", "--seccomp-bpf", "-qq", "-o", log, "-e",
                                     "trace=" + ",".join(CALLS)])
     expect(done.returncode == 0, shown(done))
     counts = {}
@@ -52,11 +51,10 @@ def count_calls(site, *arguments):
 
 def kill_at(call, number, *arguments):
     """Whether it was killed."""
-    done = copy(*arguments, prefix=strace("-e", f"trace={call}", "-e",
-                                          f"inject={call}:signal=SIGKILL:when={number}"))
+    done = copy(*arguments, prefix=killing(call, number))
     if done.returncode == 0:
         return False
-    expect(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), shown(done))
+    expect(done.returncode == KILLED, shown(done))
     return True
 
 
@@ -183,16 +181,15 @@ MKFS, FIND = tool("esdm-mkfs"), tool("esdm-find")
 
 def kill_command(command, call, number):
     """Whether it was killed."""
-    done = subprocess.run([*strace("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"),
-                           *command], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False)
-    expect(done.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), shown(done))
+    done = subprocess.run([*killing(call, number), *command], env=environment(), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    expect(done.returncode in (0, KILLED), shown(done))
     return done.returncode != 0
 
 
 def count_messages(site, command):
     log = site.file("calls")
-    run(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(MESSAGES), *command])
+    run(["strace", "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=" + ",".join(MESSAGES), *command])
     text = log.read_text(errors="replace")
     return {call: len(re.findall(rf"^\d+ +{call}\(", text, re.M)) for call in MESSAGES}
 

@@ -15,7 +15,7 @@ from lostsite import (MKFS, POSIX, age_backups, backups, check_sound, contents, 
                       facts, listed, lose, restore, sqlite_site, write)
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
-from faults import (check_last_commit, committed, count_calls, must, need_strace, program, strace,  # noqa: E402
+from faults import (check_last_commit, committed, count_calls, killing, must, need_strace, program, strace,  # noqa: E402
                     sweep)
 
 
@@ -55,7 +55,7 @@ def test_a_restoration_that_is_killed_loses_no_name():
 
         older_again()
         log = site.file("calls")
-        run(["strace", "-f", "-qq", "-o", log, "-e", f"trace={calls}", MKFS, "--restore"])
+        run(["strace", "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", f"trace={calls}", MKFS, "--restore"])
         total = len(log.read_text().splitlines())
         expect(facts(listed()) == before, f"{listed()}\nwas {before}")
         step = max(1, total // by_size(6, 10, 200))
@@ -85,8 +85,7 @@ def kill_writers(site, calls, last, most, aged):
             name = f"{call}-{number}-{aged}"
             if aged:
                 age_backups(site)
-            done = program("write", name, 1, last, prefix=strace(
-                "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"))
+            done = program("write", name, 1, last, prefix=killing(call, number))
             killed += done.returncode != 0
             told[name] = committed(done)
     return told, killed
@@ -227,7 +226,7 @@ def test_a_journal_that_cannot_be_written_is_told_until_a_backup_has_it():
     with sqlite_site() as site:
         client([*small, "esdm://first.nc"])
         expect("lacks changes" not in run([MKFS, "--check"]).stdout, "told too early")
-        full = strace("-e", "trace=pwritev", "-e", "inject=pwritev:error=ENOSPC")
+        full = strace("--seccomp-bpf", "-e", "trace=pwritev", "-e", "inject=pwritev:error=ENOSPC")
         client([*small, "esdm://second.nc"], prefix=full)  # the commit succeeds
         expect(set(listed()) == {"first.nc", "second.nc"}, f"{listed()}")
         expect("journal lacks changes" in run([MKFS, "--check"]).stdout, "it is not told")
