@@ -45,27 +45,18 @@ esdm__branch_full_name(const char *base, const char *branch, char full[ESDM_CONT
     return esdm__name_normalise(text, full, err);
 }
 
-static esdm_status
-refuse_nco(const char *normal, esdm_status status, esdm_error *err)
-{
-    return esdm__error_set(err, status,
-                           "'%s' is what NCO writes first and gives another name then, which no "
-                           "branch can get: with --no_tmp_fl it writes to the branch itself",
-                           normal);
-}
-
 esdm_status
-esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err)
+esdm__branch_check_name(esdm_session *session, const char *made, esdm_error *err)
 {
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
     size_t bytes;
+    esdm__name_to_be(made, normal); /* NCO is told before */
     const char *branch = esdm__name_branch(normal, &bytes);
     esdm_meta_container record;
     esdm_error why = {0};
     if (branch == NULL)
         return ESDM_OK;
     esdm_status status = session->meta->container_find(session->store, normal, &record, &why);
-    if (status == ESDM_ENOENT && esdm_container_name_is_intermediate(branch))
-        return refuse_nco(normal, ESDM_ENOENT, err);
     if (status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT,
                                "container '%.*s' has no branch '%s': esdm-branch '%.*s' '%s' makes "
@@ -83,8 +74,9 @@ esdm__branch_check_move(const char *from, const char *to, esdm_error *err)
     const char *new = esdm__name_branch(to, NULL);
     if (new == NULL || (old != NULL && strcmp(old, new) == 0))
         return ESDM_OK;
-    if (esdm_container_name_is_intermediate(new))
-        return refuse_nco(to, ESDM_EINVAL, err);
+    if (esdm_container_name_is_intermediate(new) ||
+        (old != NULL && esdm_container_name_is_intermediate(old)))
+        return ESDM_OK; /* esdm__branch_adopt() */
     return esdm__error_set(err, ESDM_EINVAL,
                            "'%s' is the name of a branch, which '%s' is not: esdm-branch makes one",
                            to, from);
@@ -247,8 +239,8 @@ note_branch(const char *stored, const esdm_meta_container *record, void *user)
 {
     branches *all = user;
     size_t bytes;
-    if (esdm__name_branch(stored, &bytes) == NULL || bytes != all->base_bytes ||
-        memcmp(stored, all->base, bytes) != 0)
+    if (esdm__name_branch(stored, &bytes) == NULL || esdm_container_name_is_intermediate(stored) ||
+        bytes != all->base_bytes || memcmp(stored, all->base, bytes) != 0)
         return true;
     char *copy = strdup(stored);
     if (copy == NULL || !esdm__array_grow(&all->items, all->count, sizeof *all->items)) {

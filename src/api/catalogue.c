@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/adopt.h"
 #include "api/branches.h"
 #include "api/catalogue.h"
 #include "api/digest.h"
@@ -195,6 +196,8 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
         status = esdm__nesting_check(session, normal_to, err);
     if (status == ESDM_OK)
         status = esdm__branch_check_move(normal_from, normal_to, err);
+    if (status == ESDM_OK && esdm_container_name_is_intermediate(normal_from))
+        status = esdm__branch_check_name(session, normal_to, err);
     if (status == ESDM_OK)
         status = esdm__moment_check_new(session, normal_to, err);
     esdm_meta_seen expected;
@@ -205,6 +208,16 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
     }
     if (dry)
         return status;
+    if (status == ESDM_OK && replace && esdm_container_name_is_intermediate(normal_from)) {
+        bool adopted = false;
+        status = esdm__branch_adopt(session, normal_from, normal_to, expects ? &expected : NULL,
+                                    &adopted, err);
+        if (status == ESDM_OK && adopted)
+            return esdm_container_erase(session, normal_from, err);
+        if (status == ESDM_ECONFLICT && expects) /* as below */
+            (void) !esdm__seen_check(session, normal_from, normal_to, seen, &expected, &expects,
+                                     err);
+    }
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status =
             esdm__named_move(session, normal_from, normal_to, replace,

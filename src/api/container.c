@@ -3,8 +3,10 @@
 /** @file Public functions on containers: open, create, commit, close. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/adopt.h"
 #include "api/branches.h"
 #include "api/digest.h"
 #include "api/moment.h"
@@ -57,7 +59,18 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
     if (status != ESDM_OK)
         return status;
     esdm_container *container = NULL;
-    status = esdm__io_create(session, normal, mode, &container, err);
+    char made[ESDM_CONTAINER_NAME_MAX + 1];
+    (void) snprintf(made, sizeof made, "%s", normal);
+    if (mode == ESDM_CREATE_REPLACE)
+        esdm__branch_over_name(session, normal, made);
+    status = esdm__io_create(session, made, mode, &container, err);
+    if (status == ESDM_OK && strcmp(made, normal) != 0) {
+        esdm__io_of(container)->over = strdup(normal);
+        if (esdm__io_of(container)->over == NULL)
+            status = esdm__error_nomem(err, strlen(normal), "a name");
+        if (status == ESDM_OK)
+            status = esdm__sealed_check(session, normal, err);
+    }
     if (status == ESDM_OK)
         status = esdm__sealed_at_create(container, err);
     if (status == ESDM_OK)
@@ -271,6 +284,8 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
     esdm__regions_look_all(container);
     esdm_status status = esdm__io_commit(container, message, err);
     if (status == ESDM_OK)
+        status = esdm__branch_over_publish(container, err);
+    if (status == ESDM_OK)
         esdm__undo_forget(container);
     if (status == ESDM_OK && container->writable)
         esdm__drain_later(container->session, container->name);
@@ -300,6 +315,8 @@ esdm_container_close(esdm_container *container, esdm_error *err)
         return ESDM_OK;
     esdm__io_of(container)->leaves = true;
     esdm_status status = esdm__io_commit(container, NULL, err);
+    if (status == ESDM_OK)
+        status = esdm__branch_over_publish(container, err);
     if (status == ESDM_OK && container->writable)
         esdm__drain_later(container->session, container->name);
     esdm_container_discard(container);
@@ -320,10 +337,13 @@ esdm_container_discard(esdm_container *container)
     esdm__span_begin(&span, session->monitor);
     const esdm__span_facts facts = esdm__closing_facts(container, &span);
     prune_old(container);
+    bool over = esdm__branch_over_is_made(container);
     bool trims = esdm__io_has_dropped(container, &record, uuid);
     (void) snprintf(name, sizeof name, "%s", container->name);
     esdm__container_io_free(container);
     esdm__container_free(container);
+    if (over)
+        esdm__branch_over_end(session, name);
     if (trims) /* what it was writing has an end now */
         esdm__upkeep_trim(session, record, uuid, name);
     if (esdm__span_is_observed(&span))

@@ -66,10 +66,12 @@ check_line(const merging *all, esdm_error *err)
         esdm__io_of(all->down ? all->m.theirs : all->m.ours)->uuid, &shares, err);
     if (status != ESDM_OK || shares)
         return status;
-    return esdm__error_set(err, ESDM_ENOTSUP,
-                           "'%s' and its branch '%s' have no snapshot in common any more: one of "
-                           "them was written anew as a whole since; esdm-diff compares them",
-                           above(all), esdm__name_branch(below(all), NULL));
+    return esdm__error_set(
+        err, ESDM_ENOTSUP,
+        "'%s' and its branch '%s' have no snapshot in common any more: one of "
+        "them was written anew as a whole since (esdm-restore brings back what it was); "
+        "esdm-diff compares them",
+        above(all), esdm__name_branch(below(all), NULL));
 }
 
 typedef struct parent_search {

@@ -10,6 +10,7 @@
 
 #include "api/digest.h"
 #include "api/formers.h"
+#include "api/seen.h"
 #include "api/tags.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -386,8 +387,10 @@ check_not_asked(esdm_session *session, const char *name, esdm_error *err)
 }
 
 esdm_status
-esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err)
+esdm__moment_check_new(esdm_session *session, const char *made, esdm_error *err)
 {
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm__name_to_be(made, name); /* NCO is told before */
     esdm_status status = check_not_asked(session, name, err);
     if (status != ESDM_OK)
         return status;

@@ -26,6 +26,14 @@ esdm_container_name_is_intermediate(const char *name)
     return digits > 0 && at[4 + digits] == '.' && strcmp(name + bytes - 4, ".tmp") == 0;
 }
 
+void
+esdm__name_to_be(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
+{
+    const char *end = esdm_container_name_is_intermediate(name) ? strstr(name, ".pid") : NULL;
+    (void) snprintf(ret, ESDM_CONTAINER_NAME_MAX + 1, "%.*s",
+                    end != NULL ? (int) (end - name) : ESDM_CONTAINER_NAME_MAX, name);
+}
+
 /* @return false: there is no such container, or the store keeps no facts. */
 static bool
 find_fact(esdm_session *session, const char *name, fact_name *ret)

@@ -17,6 +17,10 @@ typedef struct esdm__seen {
     uint64_t snapshot;
 } esdm__seen;
 
+/** The name that a container gets when it is whole: `name` without what makes it intermediate
+ *  (esdm_container_name_is_intermediate()), or `name`. */
+void esdm__name_to_be(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1]);
+
 /** Fills what is not known from the fact of `from`, as far as that says something of `to`. */
 void esdm__seen_find(esdm_session *session, const char *from, const char *to, esdm__seen *seen);
 

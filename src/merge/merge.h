@@ -33,6 +33,7 @@ typedef struct esdm__merging {
     esdm_container *ours;   /* for writing; nobody else writes over this handle */
     const esdm_merge_options *options;
     esdm_merge_result *result;
+    bool whole;              /* theirs has all of ours: nothing is compared */
     bool apart;              /* the base is of another line than `theirs` */
     uint64_t after;          /* fragments of theirs up to this snapshot are in the base */
     bool writes;             /* else conflicts are only looked for */
@@ -57,6 +58,10 @@ esdm_dataset *esdm__merge_before(const esdm__merging *m, const esdm_dataset *the
 /** The dataset of `in` that is the same as one of theirs; NULL: there is none. */
 esdm_dataset *esdm__merge_same(const esdm__merging *m, esdm_container *in,
                                const esdm_dataset *theirs);
+
+/** The dimension of `in` that is the same. */
+esdm_dimension *esdm__merge_dimension_in(const esdm__merging *m, esdm_container *in,
+                                         const esdm_dimension *theirs);
 
 /** Whether two datasets can hold each other's fragments. */
 bool esdm__merge_fits(const esdm_dataset *theirs, const esdm_dataset *ours);

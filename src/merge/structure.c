@@ -28,8 +28,8 @@ same_group(const esdm__merging *m, esdm_container *in, const esdm_group *theirs)
     return parent != NULL ? esdm_group_find(parent, theirs->name) : NULL;
 }
 
-static esdm_dimension *
-same_dimension(const esdm__merging *m, esdm_container *in, const esdm_dimension *theirs)
+esdm_dimension *
+esdm__merge_dimension_in(const esdm__merging *m, esdm_container *in, const esdm_dimension *theirs)
 {
     if (m->fork != NULL && theirs->id < esdm_container_dimension_count(m->fork))
         return esdm_container_dimension(in, theirs->id);
@@ -61,7 +61,7 @@ static esdm_dimension *
 dimension_before(const esdm__merging *m, const esdm_dimension *theirs)
 {
     if (m->apart)
-        return same_dimension(m, m->base, theirs);
+        return esdm__merge_dimension_in(m, m->base, theirs);
     return theirs->id < esdm_container_dimension_count(m->base)
                ? esdm_container_dimension(m->base, theirs->id)
                : NULL;
@@ -288,7 +288,7 @@ static esdm_status
 merge_dimension(esdm__merging *m, esdm_dimension *theirs, esdm_error *err)
 {
     esdm_dimension *base = dimension_before(m, theirs);
-    esdm_dimension *ours = same_dimension(m, m->ours, theirs);
+    esdm_dimension *ours = esdm__merge_dimension_in(m, m->ours, theirs);
     uint64_t length = esdm_dimension_length(theirs);
     esdm_status status = ESDM_OK;
     if (ours == NULL)
@@ -351,7 +351,7 @@ make_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_dataset **ret, esdm_er
                                "merged by this version",
                                theirs->name);
     for (uint32_t d = 0; d < theirs->rank && whole; d++) {
-        dimensions[d] = same_dimension(m, m->ours, theirs->dimensions[d]);
+        dimensions[d] = esdm__merge_dimension_in(m, m->ours, theirs->dimensions[d]);
         whole = dimensions[d] != NULL;
     }
     if (!whole) { /* what it needs is in conflict */

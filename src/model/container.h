@@ -244,6 +244,9 @@ esdm_status esdm__container_check_writable(esdm_container *container, esdm_error
 /** ESDM_EACCES on a read-only handle; else marks the structure dirty. */
 esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
 
+/** Of a dataset that may have data, none of which is to be seen any more. NULL: the type's default.
+ */
+esdm_status esdm__dataset_put_fill(esdm_dataset *dataset, const void *value, esdm_error *err);
 /** States the codec chain without asking whether its codecs exist; NULL: the site decides. */
 esdm_status esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err);
 /** Gives a dataset that was just made what another one has beside attributes and data: fill value,

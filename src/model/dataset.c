@@ -307,17 +307,23 @@ esdm_status
 esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
 {
     ESDM__NEED(err, dataset);
-    void *copy = NULL;
-    esdm__typeref of;
-    esdm_container *container = dataset->group->container;
-    esdm_status st = esdm__container_check_writable(container, err);
+    esdm_status st = esdm__container_check_writable(dataset->group->container, err);
     if (st != ESDM_OK)
         return st;
     if (esdm_dataset_has_data(dataset))
         return esdm__error_set(err, ESDM_EINVAL,
                                "dataset '%s' has data: its fill value cannot change any more",
                                dataset->name);
-    st = esdm__type_resolve(container, dataset->type, &of, err);
+    return esdm__dataset_put_fill(dataset, value, err);
+}
+
+esdm_status
+esdm__dataset_put_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
+{
+    void *copy = NULL;
+    esdm__typeref of;
+    esdm_container *container = dataset->group->container;
+    esdm_status st = esdm__type_resolve(container, dataset->type, &of, err);
     if (st == ESDM_OK && value != NULL)
         st = esdm__value_new(of, value, &copy, err);
     if (st != ESDM_OK)

@@ -11,7 +11,7 @@ from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, client_env
                       main, run, tool)
 from postgres import Server, skip_without_postgres
 
-BRANCH, RM, GC, FSCK = (tool(name) for name in ("esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck"))
+BRANCH, RM, GC, FSCK, MERGE = (tool(f"esdm-{name}") for name in ("branch", "rm", "gc", "fsck", "merge"))
 
 WRITE = """
 import netCDF4, numpy, sys
@@ -254,27 +254,123 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
 """
 
 
+XARRAY = """
+import sys, xarray
+name, mode, factor = sys.argv[1:]
+old = xarray.open_dataset("esdm://" + name, engine="netcdf4").load()
+old.close()
+old["tas"] = old["tas"] * float(factor)
+old.to_netcdf("esdm://" + name, mode=mode, engine="netcdf4")
+"""
+# One value of three is not written.
+HALF = NCO.replace('("time", "lat", "lon"))[:] = 1', '("time", "lat", "lon"))[1:] = 1')
+VALUE = "import netCDF4, sys; print(*netCDF4.Dataset(sys.argv[1])[sys.argv[2]][:].ravel()[:2])"
+
+
+def line_of(name):
+    """What is told of a branch."""
+    return {b["branch"]: b for b in json.loads(branch("--json", name.split("@")[0]).stdout)["branches"]}[name.split(":")[1]]
+
+
+def expect_tas(name, value, variable="tas"):
+    text = client(["/usr/bin/python3", "-c", VALUE, name, variable]).stdout
+    expect(text.split() == [f"{value:.1f}"] * 2, f"{name}: {text}")
+
+
 def test_nco_and_cdo():
-    """What they overwrite and append to on branches, as on files; of what NCO renames it is said what to do."""
+    """What writes a branch anew makes a commit on it: it can be merged, and the container stays as it is."""
     if shutil.which("ncks") is None or shutil.which("cdo") is None:
         print("skipped: NCO and cdo are not installed")
         return
-    with Site() as site:
-        to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
+    with Site(history=30) as site:
+        to, from_ = "esdm://a.nc@branch:fix/x", "esdm://a.nc"
         client(["/usr/bin/python3", "-c", NCO, from_])
         run(["/usr/bin/python3", "-c", NCO, site.file("f.nc")])
+        branch("a.nc", "fix/x")
+        newest = 1
+        commands = [(["ncatted", "-a", "hello,global,o,c,world", to], 1), (["ncatted", "-O", "-a", "hello,global,o,c,you", to, to], 1),
+                    (["ncap2", "-O", "-s", "tas=tas+1", to, to], 2), (["ncap2", "-A", "-s", "b=tas*2", from_, to], 2),
+                    (["ncks", "-A", "-C", "-v", "lat", site.file("f.nc"), to], 2), (["ncks", "-O", to, to], 2),
+                    (["ncks", "-O", "--no_tmp_fl", to, to], 2), (["cdo", "-s", "-O", "-b", "F32", "addc,1", to, to], 3),
+                    (["cdo", "-s", "-O", "-setattribute,tas@units=K", "-mulc,2", to, to], 6)]
+        for command, value in commands:
+            client(command)
+            told = line_of("a.nc@branch:fix/x")
+            expect(told["from"] == 1 and told["snapshot"] > newest, f"{command}: {told} after {newest}")
+            newest = told["snapshot"]
+            expect_tas(to, value)
+            expect_tas(from_, 1)
+            expect(names() == ["a.nc", "a.nc@branch:fix/x"], f"{command}: {names()}")
+        client(["ncrcat", "-O", "-v", "tas", to, from_, "esdm://r.nc"])
+        client(["cdo", "-s", "-O", "copy", to, "esdm://c.nc"])
+        expect_tas("esdm://c.nc", 6)
+        done = run([MERGE, "--json", "a.nc", "fix/x"])
+        expect(json.loads(done.stdout)["conflicts"] == [], done.stdout)
+        expect_tas(from_, 6)
+        expect_tas(from_, 10, "b")
+        run([FSCK, "--data"])
+
+
+def test_what_takes_the_place_of_a_branch():
+    """It has other lengths, or not all variables: the branch comes back, and the container stays as it is."""
+    if shutil.which("ncks") is None or shutil.which("cdo") is None:
+        print("skipped: NCO and cdo are not installed")
+        return
+    with Site() as _:
+        to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
+        client(["/usr/bin/python3", "-c", NCO, from_])
         branch("a.nc", "fix")
-        commands = [["ncks", "-A", "-v", "tas", site.file("f.nc"), to], ["ncap2", "-A", "-s", "b=tas*2", from_, to],
-                    ["ncks", "-O", from_, to], ["ncap2", "-O", "-s", "b=tas*2", from_, to],
-                    ["ncrcat", "-O", from_, from_, to]]
-        for command in commands:
-            expect_error(client(command, check=False), "--no_tmp_fl")
-            client([command[0], "--no_tmp_fl", *command[1:]])
-        client(["ncatted", "-O", "-a", "hello,global,o,c,world", to])
-        client(["cdo", "-s", "-O", "addc,1", from_, to])
-        text = client(["ncdump", "-v", "tas", to]).stdout
-        expect("tas =\n  2, 2,\n" in text, text)
-        expect(names() == ["a.nc", "a.nc@branch:fix"], f"{names()}")
+        client(["ncap2", "-O", "-s", "tas=tas+1", to, to])
+        for command in (["ncks", "-O", "-d", "time,0,1", to, to], ["ncks", "-O", "-x", "-v", "lat", "-C", to, to],
+                        ["cdo", "-s", "-O", "seltimestep,1", to, to], ["/usr/bin/python3", "-c", HALF, to]):
+            client(command)
+            expect_error(run([MERGE, "a.nc", "fix"], check=False), "esdm-restore")
+            run([tool("esdm-restore"), "--yes", "a.nc@branch:fix"])
+            expect_tas(to, 2)
+            expect_tas(from_, 1)
+            expect(names() == ["a.nc", "a.nc@branch:fix"], f"{command}: {names()}")
+        run([MERGE, "a.nc", "fix"])
+        expect_tas(from_, 2)
+        branch("--remove", "a.nc", "fix")
+        expect_error(client(["ncks", "-O", from_, to], check=False), "")
+        expect(names() == ["a.nc"], f"{names()}")
+
+
+def test_xarray_and_esdm_cp():
+    with Site() as _:
+        to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
+        client(["/usr/bin/python3", "-c", NCO, from_])
+        branch("a.nc", "fix")
+        client(["/usr/bin/python3", "-c", XARRAY, "a.nc@branch:fix", "w", "3"])
+        expect(line_of("a.nc@branch:fix")["from"] == 1 and line_of("a.nc@branch:fix")["snapshot"] > 1, "a new container")
+        expect_tas(to, 3)
+        expect_tas(from_, 1)
+        run([tool("esdm-cp"), "--force", to, "esdm://b.nc"])
+        client(["ncap2", "-O", "-s", "tas=tas*2", "esdm://b.nc", "esdm://b.nc"])
+        run([tool("esdm-cp"), "--force", "esdm://b.nc", to])
+        expect_tas(to, 6)
+        run([MERGE, "a.nc", "fix"])
+        expect_tas(from_, 6)
+        run([FSCK, "--data"])
+
+
+def test_what_is_read_is_not_written():
+    """Names in time are read by every program, and a program that overwrites one leaves nothing behind."""
+    if shutil.which("ncks") is None or shutil.which("cdo") is None:
+        print("skipped: NCO and cdo are not installed")
+        return
+    with Site(history=9) as _:
+        client(["/usr/bin/python3", "-c", NCO, "esdm://a.nc"])
+        run([tool("esdm-tag"), "a.nc", "draft"])
+        client(["ncap2", "-A", "-s", "tas=tas+1", "esdm://a.nc", "esdm://a.nc"])
+        client(["ncatted", "-a", "hello,global,o,c,world", "esdm://a.nc"])
+        for name in "a.nc@tag:draft", "a.nc@1":
+            expect_tas("esdm://" + name, 1)
+            for command in (["ncks", "-O", "esdm://a.nc", "esdm://" + name], ["ncap2", "-A", "-s", "c=1", "esdm://" + name],
+                            ["ncatted", "-a", "a,global,o,c,b", "esdm://" + name],
+                            ["cdo", "-s", "-O", "copy", "esdm://a.nc", "esdm://" + name]):
+                expect(client(command, check=False).returncode != 0, f"{command}")
+                expect(names() == ["a.nc"], f"{command}: {names()}")
 
 
 def test_catalogue_that_is_lost_and_moved():
@@ -294,4 +390,5 @@ if __name__ == "__main__":
     main(test_a_branch_is_written_by_programs, test_python, test_each_side_may_go, test_removing_and_restoring,
          test_beginning_with_older_snapshots, test_several_make_one_at_once,
          test_several_make_one_at_once_on_postgresql, test_queries_pass_them_by, test_what_is_refused,
-         test_nco_and_cdo, test_catalogue_that_is_lost_and_moved)
+         test_nco_and_cdo, test_what_takes_the_place_of_a_branch, test_xarray_and_esdm_cp, test_what_is_read_is_not_written,
+         test_catalogue_that_is_lost_and_moved)

@@ -273,11 +273,14 @@ verify_all(copy *c)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* A name beside `name` that nobody else uses. */
+/* A name beside `name` that nobody else uses. Of a branch it begins with its whole name: nothing
+ * else has a name of a branch that nobody made. */
 static char *
 temporary_name(const char *name)
 {
     g_autofree char *uuid = g_uuid_string_random();
+    if (strstr(name, "@branch:") != NULL)
+        return g_strdup_printf("%s.pid%ld.%.8s.esdm-cp.tmp", name, (long) getpid(), uuid);
     const char *slash = strrchr(name, '/');
     int folder = slash != NULL ? (int) (slash - name) + 1 : 0;
     return g_strdup_printf("%.*s" CP_TEMPORARY "%s", folder, name, uuid);

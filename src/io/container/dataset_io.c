@@ -60,6 +60,7 @@ esdm__container_io_free(esdm_container *container)
     esdm__equals_free(io->equals);
     free(io->dirty);
     free(io->published);
+    free(io->over);
     esdm__cf_clear(&io->cf);
     esdm__opened_clear(&io->opened);
     (void) pthread_mutex_destroy(&io->equals_lock);

@@ -47,6 +47,8 @@ typedef struct esdm__container_io {
     atomic_bool shared_stale; /* pages were replaced since: the store is asked */
     bool historic;            /* opened at an old snapshot */
     bool replace;             /* first commit may replace */
+    char *over;               /* branch that each commit is to become a snapshot of
+                                 (api/adopt.h); owned; NULL: none */
     bool leaves;              /* it is being closed: what its last commit has is not kept here */
     bool untagged;            /* opened, and the record had no tags then, seals among them */
     uint64_t former;          /* record that had the name when this was created; 0: none */
