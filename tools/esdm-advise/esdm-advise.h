@@ -85,6 +85,9 @@ tool_exit advise_add_source(advise_study *study, esdm_session **session, const c
 guint advise_sample_count(const advise_study *study);
 /** Opens every source and counts its blocks. Prints, counts and drops what cannot be opened. */
 void advise_survey(advise_study *study, esdm_session *session, bool progress);
+/** Opens one of them. @param ret_end cp_close(), also after a failure. @param ret_model owned. */
+esdm_status advise_open_source(const advise_source *source, esdm_session *session, cp_end *ret_end,
+                               cp_model **ret_model, esdm_error *err);
 /** Draws and measures `count` samples. Prints what cannot be read. */
 tool_exit advise_draw(advise_study *study, esdm_session *session, guint count, bool progress);
 /** Measures every block once, where there are few. Counts them as advise_draw() does. */
@@ -105,6 +108,16 @@ bool advise_spares(const advise_candidate *candidate);
 esdm_status advise_measure(advise_lab *lab, const GArray *candidates, const cp_end *end,
                            const cp_dataset *dataset, const cp_slab *first, const cp_slab *slab,
                            advise_sample *sample, esdm_error *err);
+/** Numbers as double; owned. */
+double *advise_doubles(esdm_type type, const void *values, uint64_t count);
+/** 1 for each that is finite and stands for no missing one; owned. @param numbers the values. */
+uint8_t *advise_is_data(const cp_dataset *dataset, const void *values, const double *numbers,
+                        uint64_t count);
+/** Stores a block under an accuracy, by itself, and reads it. @param after as many values.
+ *  @return ESDM_EINVAL: the accuracy means nothing for this variable. */
+esdm_status advise_store_block(advise_lab *lab, const char *text, const cp_dataset *from,
+                               const cp_slab *slab, const void *values, void *after,
+                               uint64_t *ret_stored, esdm_error *err);
 /** Forgets the datasets of a source: before its model goes. */
 void advise_lab_leave(advise_lab *lab);
 

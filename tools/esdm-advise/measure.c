@@ -11,6 +11,7 @@
 /* What a site has where nothing is stated, of which each thread has a part. */
 #define MEMORY_BYTES (UINT64_C(256) << 20)
 #define THREADS_MOST 32u
+#define DEFAULT_FILL 9.9692099683868690e+36 /* NC_FILL_FLOAT, NC_FILL_DOUBLE */
 
 struct advise_lab {
     char *folder; /* owned; of the catalogue */
@@ -219,15 +220,31 @@ add_stored(const esdm_fragment_info *info, void *user)
 
 /* ---- comparing ---------------------------------------------------------------------------- */
 
-/* Numbers as double; owned. */
-static double *
-doubles_of(esdm_type type, const void *values, uint64_t count)
+double *
+advise_doubles(esdm_type type, const void *values, uint64_t count)
 {
     esdm_error ignored;
     double *numbers = g_new(double, count);
     if (esdm_convert(type, values, ESDM_TYPE_FLOAT64, numbers, count, NULL, &ignored) != ESDM_OK)
         memset(numbers, 0, count * sizeof *numbers);
     return numbers;
+}
+
+uint8_t *
+advise_is_data(const cp_dataset *dataset, const void *values, const double *numbers, uint64_t count)
+{
+    const cp_attribute *missing = cp_attribute_find(dataset->attributes, "missing_value");
+    size_t bytes = dataset->type->bytes;
+    uint8_t *is_data = g_new(uint8_t, count);
+    if (missing != NULL && (missing->type != dataset->type || missing->count != 1))
+        missing = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        const char *element = (const char *) values + i * bytes;
+        is_data[i] = fabs(numbers[i]) < DEFAULT_FILL &&
+                     (dataset->fill == NULL || memcmp(element, dataset->fill, bytes) != 0) &&
+                     (missing == NULL || memcmp(element, missing->values, bytes) != 0);
+    }
+    return is_data;
 }
 
 static void
@@ -238,8 +255,8 @@ compare(esdm_type type, const void *before, const void *after, uint64_t count,
     result->largest_error = 0;
     if (result->exact)
         return;
-    g_autofree double *a = doubles_of(type, before, count);
-    g_autofree double *b = doubles_of(type, after, count);
+    g_autofree double *a = advise_doubles(type, before, count);
+    g_autofree double *b = advise_doubles(type, after, count);
     for (uint64_t i = 0; i < count; i++) {
         double error = fabs(a[i] - b[i]);
         if (isfinite(a[i]) && error > result->largest_error)
@@ -252,7 +269,7 @@ range_of(esdm_type type, const void *values, uint64_t count, const void *fill)
 {
     double lowest = INFINITY, highest = -INFINITY;
     size_t bytes = esdm_type_size(type);
-    g_autofree double *numbers = doubles_of(type, values, count);
+    g_autofree double *numbers = advise_doubles(type, values, count);
     for (uint64_t i = 0; i < count; i++) {
         if (!isfinite(numbers[i]) ||
             (fill != NULL && memcmp((const char *) values + i * bytes, fill, bytes) == 0))
@@ -304,6 +321,33 @@ store_and_read(stand *s, guint i, const cp_dataset *from, const cp_slab *slab, c
     result->read_s = seconds_since(start_us);
     if (status == ESDM_OK)
         compare(from->type->atomic, values, after, count, result);
+    return status;
+}
+
+esdm_status
+advise_store_block(advise_lab *lab, const char *text, const cp_dataset *from, const cp_slab *slab,
+                   const void *values, void *after, uint64_t *ret_stored, esdm_error *err)
+{
+    char name[64];
+    stand s = {0};
+    esdm_dataspace space;
+    esdm_error ignored;
+    stored sum = {.slab = slab};
+    esdm_status status = define(lab, 0, from, &s.containers[0], &s.datasets[0], err);
+    if (status == ESDM_OK)
+        status = state_accuracy(from, s.datasets[0], text, err);
+    if (status == ESDM_OK)
+        status = store(s.containers[0], s.datasets[0], from, slab, values, &space, err);
+    if (status == ESDM_OK)
+        status = esdm_dataset_fragments(s.datasets[0], add_stored, &sum, err);
+    if (status == ESDM_OK)
+        status = esdm_read(s.datasets[0], &space, from->type->atomic, after, NULL, err);
+    *ret_stored = sum.bytes;
+    if (s.containers[0] != NULL) {
+        name_of(0, from, name);
+        esdm_container_discard(s.containers[0]);
+        (void) !esdm_container_erase(lab->session, name, &ignored);
+    }
     return status;
 }
 

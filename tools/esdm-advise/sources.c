@@ -312,10 +312,9 @@ sample_block(drawing *d, const cp_end *end, const cp_dataset *dataset, const cp_
     return ESDM_OK;
 }
 
-/* @param ret_end cp_close(), also after a failure. */
-static esdm_status
-open_source(const advise_source *source, esdm_session *session, cp_end *ret_end,
-            cp_model **ret_model, esdm_error *err)
+esdm_status
+advise_open_source(const advise_source *source, esdm_session *session, cp_end *ret_end,
+                   cp_model **ret_model, esdm_error *err)
 {
     *ret_end = (cp_end){
         .is_container = source->is_container, .name = source->name, .ncid = -1, .session = session};
@@ -334,7 +333,7 @@ advise_survey(advise_study *study, esdm_session *session, bool show)
         cp_end end;
         g_autoptr(cp_model) model = NULL;
         esdm_error err = {0};
-        esdm_status status = open_source(source, session, &end, &model, &err);
+        esdm_status status = advise_open_source(source, session, &end, &model, &err);
         for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++)
             count_blocks(study, g_ptr_array_index(model->datasets, k));
         cp_close(&end);
@@ -358,7 +357,7 @@ sample_source(drawing *d, const advise_source *source, guint draws)
     cp_end end;
     g_autoptr(cp_model) model = NULL;
     esdm_error err = {0};
-    esdm_status status = open_source(source, d->session, &end, &model, &err);
+    esdm_status status = advise_open_source(source, d->session, &end, &model, &err);
     if (status == ESDM_OK)
         status = advise_find_auxiliary(d->lab, model, &err);
     for (guint i = 0; i < draws && status == ESDM_OK; i++) {
@@ -390,7 +389,7 @@ measure_source(drawing *d, const advise_source *source)
     g_autoptr(cp_model) model = NULL;
     esdm_error err = {0};
     double raw_bytes = 0;
-    esdm_status status = open_source(source, d->session, &end, &model, &err);
+    esdm_status status = advise_open_source(source, d->session, &end, &model, &err);
     if (status == ESDM_OK)
         status = advise_find_auxiliary(d->lab, model, &err);
     for (guint i = 0; status == ESDM_OK && i < model->datasets->len; i++)
