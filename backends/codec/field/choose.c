@@ -410,12 +410,18 @@ field__palette_apply(const field__job *job, field__map *map, const uint32_t *ran
 
 /* ---- refined steps ------------------------------------------------------------------------ */
 
-bool
-field__map_refine(const field__job *job, const field__map *map, field__map *ret_map,
-                  uint32_t *ret_width)
+static bool
+refine_log(const field__job *job, field__map *ret_map, uint32_t *ret_width)
 {
-    if (job->accuracy == NULL || map->kind != FIELD__MAP_GRID || !field__is_float(job->kind) ||
-        map->divisor != 1 || map->base != 0)
+    return field__fine_log(job, ret_map, ret_width) &&
+           field__log2(field__largest(job) / job->smallest) / ret_map->growth <
+               FIELD__LEVEL_CODE_MAX;
+}
+
+static bool
+refine_grid(const field__job *job, const field__map *map, field__map *ret_map, uint32_t *ret_width)
+{
+    if (map->kind != FIELD__MAP_GRID || map->divisor != 1 || map->base != 0)
         return false;
     double absolute = field__linear_bound(job);
     double rounding = field__spacing(job->kind, field__largest(job)) / 2;
@@ -426,8 +432,16 @@ field__map_refine(const field__job *job, const field__map *map, field__map *ret_
     ret_map->multiplier = field__step_of(absolute, rounding) / parts;
     *ret_width = (uint32_t) parts - 1;
     double range = (job->most - job->least) / ret_map->multiplier;
-    if (!(range < FIELD__LEVEL_CODE_MAX) ||
-        !(field__largest(job) / ret_map->multiplier < CODES_MOST))
+    return range < FIELD__LEVEL_CODE_MAX && field__largest(job) / ret_map->multiplier < CODES_MOST;
+}
+
+bool
+field__map_refine(const field__job *job, const field__map *map, field__map *ret_map,
+                  uint32_t *ret_width)
+{
+    if (job->accuracy == NULL || !field__is_float(job->kind) ||
+        !(field__is_log_alone(map) ? refine_log(job, ret_map, ret_width)
+                                   : refine_grid(job, map, ret_map, ret_width)))
         return false;
     int64_t least, most;
     code_range(job, ret_map, &least, &most);

@@ -122,8 +122,11 @@ was_refined(field__job *job, field__map *ret_fine)
         field__map map;
         job->tighter = tightnesses[i];
         field__map_choose(job, &map);
-        found = map.kind == FIELD__MAP_GRID && !field__map_fits(job, &map) &&
-                field__find_fine_steps(job, field__linear_bound(job), ret_fine);
+        found = !field__map_fits(job, &map) &&
+                (field__is_log_alone(&map)
+                     ? field__find_fine_log_steps(job, ret_fine)
+                     : map.kind == FIELD__MAP_GRID &&
+                           field__find_fine_steps(job, field__linear_bound(job), ret_fine));
         field__map_clear(&map);
     }
     job->tighter = 1;

@@ -106,6 +106,10 @@ int field__fineness(const field__job *job, double absolute);
 /** The map of the fine steps that levels have left numbers on, under the same bound; false where
  * they lie on none. */
 bool field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine);
+/** The same of the steps of a relative bound alone, for numbers of one sign. */
+bool field__is_log_alone(const field__map *map);
+bool field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_width);
+bool field__find_fine_log_steps(const field__job *job, field__map *ret_fine);
 /** Where logarithmic steps of that growth begin. */
 double field__edge_below(double smallest, double growth);
 

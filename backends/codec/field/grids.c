@@ -180,8 +180,10 @@ field__find_former_steps(const field__job *job, double absolute, field__map *map
 
 /* ---- fine steps ---------------------------------------------------------------------------- */
 
-#define APART 1.25 /* of fine steps, so that what lies on them does not do so by chance */
-#define RARE  14.0 /* -log of a chance that counts as none */
+#define APART    1.25 /* of fine steps, so that what lies on them does not do so by chance */
+#define LN2      0.6931471805599453
+#define LOG_EDGE 0x1p-100 /* the same for all numbers: their steps stay */
+#define RARE     14.0     /* -log of a chance that counts as none */
 
 static const int finenesses[] = {256, 32};
 
@@ -197,6 +199,13 @@ field__fineness(const field__job *job, double absolute)
     return 0;
 }
 
+/* Distance of neighbouring steps at a size. */
+static double
+step_at(const field__map *fine, double size)
+{
+    return fine->kind == FIELD__MAP_LOG ? size * fine->growth * LN2 : fine->multiplier;
+}
+
 /* Whether so many numbers lie on these steps that this is no chance. */
 static bool
 is_no_chance(const field__job *job, const field__map *fine)
@@ -205,10 +214,51 @@ is_no_chance(const field__job *job, const field__map *fine)
     double chance = 0;
     field__take_probes(job, &p);
     for (size_t i = 0; i < p.count; i++) {
-        if (p.values[i] != 0)
-            chance += log(fine->multiplier / field__spacing(job->kind, fabs(p.values[i])));
+        double size = fabs(p.values[i]);
+        if (size != 0)
+            chance += log(step_at(fine, size) / field__spacing(job->kind, size));
     }
     return chance > RARE;
+}
+
+bool
+field__is_log_alone(const field__map *map)
+{
+    return map->kind == FIELD__MAP_LOG && map->finest == 0 && !(map->cap < INFINITY);
+}
+
+bool
+field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_width)
+{
+    bool single = job->kind == FIELD__FLOAT32;
+    double epsilon = single ? FLT_EPSILON : DBL_EPSILON;
+    double relative = fmin(job->accuracy->relative * fmin(job->tighter, 1) - epsilon, 0.9);
+    double growth = 2 * field__log2(1 + relative) * MARGIN;
+    if (!(job->least > 0 || job->most < 0) || !(job->smallest > LOG_EDGE) ||
+        !(field__largest(job) < 1 / LOG_EDGE))
+        return false;
+    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+        *ret_fine = (field__map){.kind = FIELD__MAP_LOG,
+                                 .type = job->kind,
+                                 .edge = LOG_EDGE,
+                                 .growth = growth / finenesses[i],
+                                 .centre = 1,
+                                 .cap = INFINITY};
+        *ret_width = (uint32_t) finenesses[i] - 1;
+        if (ret_fine->growth * LN2 > APART * epsilon)
+            return true;
+    }
+    return false;
+}
+
+bool
+field__find_fine_log_steps(const field__job *job, field__map *ret_fine)
+{
+    field__probes p;
+    uint32_t width;
+    field__take_probes(job, &p);
+    return field__fine_log(job, ret_fine, &width) && fits(&p, ret_fine, MISSES_FINE) &&
+           is_no_chance(job, ret_fine);
 }
 
 bool

@@ -168,6 +168,28 @@ test_again__a_bound_of_decimals_costs_no_more(void **state)
     }
 }
 
+/* With relative bounds, too, archive predicts from coarse to fine where that is shorter: numbers of
+ * one sign, whose logarithms have steps like those of absolute bounds. */
+static void
+test_again__relative_bounds_have_levels(void **state)
+{
+    const esdm_codec_accuracy accuracy = bounds(INFINITY, 1e-2, INFINITY);
+    size_t bytes[2];
+    (void) state;
+    for (int k = 0; k < 2; k++) {
+        float *values = make_values(220, 310);
+        for (size_t i = 0; i < ELEMENTS; i++)
+            values[i] =
+                (float) (265 + 30 * sin((double) (i % 96) / 9) * cos((double) (i / 96) / 14));
+        bytes[k] = store(&accuracy, k == 0 ? ESDM_EFFORT_BALANCED : ESDM_EFFORT_ARCHIVE, values);
+        if (k == 1)
+            expect_same(&accuracy, ESDM_EFFORT_ARCHIVE, values);
+        free(values);
+    }
+    if (bytes[1] * 5 > bytes[0] * 2)
+        fail_msg("archive takes %zu bytes, balanced %zu", bytes[1], bytes[0]);
+}
+
 /* The sum stays though nobody asked for it: some numbers have two neighbours within their bounds.
  */
 static void
@@ -207,6 +229,7 @@ main(void)
         cmocka_unit_test(test_again__whole_numbers_keep_their_bits),
         cmocka_unit_test(test_again__bounds_that_follow_from_values),
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
+        cmocka_unit_test(test_again__relative_bounds_have_levels),
         cmocka_unit_test(test_again__sums_stay),
     };
     return cmocka_run_group_tests_name("field.again", tests, NULL, NULL);
