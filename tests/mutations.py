@@ -109,7 +109,7 @@ MUTATIONS = [
         ("src/api/lines.c", "return status == ESDM_OK && own.snapshot <= snapshot",
          "return status == ESDM_OK && own.snapshot < UINT64_MAX")],
         LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
-    Mutation("merges-past-each-other", "6ce76230", [
+    Mutation("merges-past-each-other", "e35cc6be", [
         ("src/api/merge.c", "pick != 0 || !all->session->meta->commit_follows)", "pick != 0 || all->session->meta != NULL)")],
         LIBRARY, "faults.merged_meanwhile", ("test_merges_in_both_directions_at_once",), 1),
 ]

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/program.h"
+
 void
 esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES])
 {
@@ -35,17 +37,33 @@ esdm__now_ns(void)
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
+/* One line, short, and without what stands between the other parts. */
+static void
+clean(char *program)
+{
+    if (program == NULL)
+        return;
+    program[strnlen(program, 64)] = '\0';
+    for (char *at = program; *at != '\0'; at++) {
+        if ((unsigned char) *at < ' ' || (unsigned char) *at >= 0x7f || *at == '@' || *at == ':')
+            *at = '?';
+    }
+}
+
 void
 esdm__writer_name(char *ret_name, size_t bytes)
 {
     char host[128] = "?";
     char memory[1024];
+    char number[24];
     struct passwd entry;
     struct passwd *user = NULL;
+    char *program = esdm__program_name(false);
+    clean(program);
     (void) gethostname(host, sizeof host - 1);
     (void) getpwuid_r(getuid(), &entry, memory, sizeof memory, &user);
-    if (user != NULL)
-        (void) snprintf(ret_name, bytes, "%s@%s:%ld", user->pw_name, host, (long) getpid());
-    else
-        (void) snprintf(ret_name, bytes, "%ld@%s:%ld", (long) getuid(), host, (long) getpid());
+    (void) snprintf(number, sizeof number, "%ld", (long) getuid());
+    (void) snprintf(ret_name, bytes, "%s@%s:%ld%s%s", user != NULL ? user->pw_name : number, host,
+                    (long) getpid(), program != NULL ? " " : "", program != NULL ? program : "");
+    free(program);
 }

@@ -16,7 +16,7 @@ void esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES]);
 /** Nanoseconds since 1970-01-01 UTC. */
 uint64_t esdm__now_ns(void);
 
-/** "user@host:pid", cut to `bytes`. */
+/** "user@host:pid program", cut to `bytes`; esdm__program_name(). */
 void esdm__writer_name(char *ret_name, size_t bytes);
 
 #endif

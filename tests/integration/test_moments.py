@@ -258,6 +258,22 @@ def test_the_log_tells_what_changed():
         expect_error(run([tool("esdm-log"), "none.nc"], check=False), "none.nc")
 
 
+def test_the_log_tells_the_program():
+    """Of an interpreter what it runs, not what stands in an argument; what others read of a writer stays what it was."""
+    with Site(history=10) as site:
+        make("run.nc", 1)
+        script = site.file("a@b:c.py")
+        script.write_text(MAKE.replace('"w")', '"a")').replace('d.createDimension("t", None); d.createDimension("x", 2000)', "")
+                          .replace('d.createVariable("v", "f8", ("t", "x"))', 'd["v"]'))
+        client(["/usr/bin/python3", str(script), "run.nc", "1"])
+        writers = [s["writer"] for s in log("run.nc")]
+        expect(re.fullmatch(r"[^@]+@[^:]+:\d+ python3(\.\d+)? a\?b\?c.py", writers[0]), f"{writers}")
+        expect(re.fullmatch(r"[^@]+@[^:]+:\d+ python3(\.\d+)?", writers[-1]), f"{writers}")
+        run([tool("esdm-cp"), "esdm://run.nc", "esdm://b.nc"])
+        expect(log("b.nc")[0]["writer"].endswith(" esdm-cp"), f"{log('b.nc')}")
+        expect(log("b.nc")[0]["writer"].split()[0] in run([tool("esdm-log"), "-b", "b.nc"]).stdout, "esdm-log -b")
+
+
 main(
     test_snapshots_open_by_number_and_from_the_newest,
     test_what_is_not_there_is_told,
@@ -267,4 +283,5 @@ main(
     test_times_reach_former_containers,
     test_what_was_removed_or_replaced_is_found_through_every_door,
     test_the_log_tells_what_changed,
+    test_the_log_tells_the_program,
 )

@@ -97,7 +97,7 @@ tool_absent(esdm_session *session, const char *name)
     return TOOL_NOT_FOUND;
 }
 
-/* "user@host:pid" of the newest one. */
+/* "user@host:pid program" of the newest one. */
 static bool
 note_writer(const esdm_snapshot_info *info, void *user)
 {

@@ -97,7 +97,7 @@ note_unfinished(const esdm_container_info *info, void *user)
     return true;
 }
 
-/* "user@host:pid" of the newest commit. */
+/* "user@host:pid program" of the newest commit. */
 static bool
 note_writer(const esdm_snapshot_info *info, void *user)
 {

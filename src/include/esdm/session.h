@@ -220,7 +220,7 @@ typedef struct esdm_snapshot_info {
     uint64_t snapshot;
     uint64_t parent;
     uint64_t time_ns;
-    const char *writer;  /**< "user@host:pid" */
+    const char *writer;  /**< "user@host:pid program" */
     const char *message; /**< "" for none */
 } esdm_snapshot_info;
 typedef bool (*esdm_snapshot_visitor)(const esdm_snapshot_info *info, void *user);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/program.h"
 #include "esdm/text.h"
 #include "io/session/cache.h"
 #include "io/session/earlier_parts.h"
@@ -29,58 +30,7 @@
 #define LOCK_TRIES   20
 #define LOCK_WAIT_NS 5000000
 
-/* ---- which program ------------------------------------------------------------------------- */
-
-/* Programs that run what their first argument names. */
-static bool
-is_interpreter(const char *name)
-{
-    static const char *const names[] = {"python", "julia",   "Rscript", "perl", "ncl",
-                                        "octave", "ipython", "idl",     "gdl",  NULL};
-    for (const char *const *one = names; *one != NULL; one++) {
-        if (strncmp(name, *one, strlen(*one)) == 0)
-            return true;
-    }
-    return false;
-}
-
-static const char *
-base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-/* The first argument that is no option. @param text room. NULL: there is none. */
-static const char *
-script_of(char *text, size_t room)
-{
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, room - 1) : 0;
-    if (fd >= 0)
-        (void) close(fd);
-    if (n <= 0)
-        return NULL;
-    text[n] = '\0';
-    for (const char *at = text + strlen(text) + 1; at < text + n; at += strlen(at) + 1) {
-        if (at[0] != '-' && at[0] != '\0')
-            return base_name(at);
-    }
-    return NULL;
-}
-
-/* Owned. */
-static char *
-program_name(void)
-{
-    char arguments[4096];
-    char *text = NULL;
-    const char *name = program_invocation_short_name;
-    const char *script = is_interpreter(name) ? script_of(arguments, sizeof arguments) : NULL;
-    if (script == NULL)
-        return strdup(name);
-    return asprintf(&text, "%s %s", name, script) >= 0 ? text : NULL;
-}
+/* ---- which ranks ---------------------------------------------------------------------------- */
 
 /* Of a job the first rank alone: others read other parts. */
 static bool
@@ -130,7 +80,7 @@ bool
 esdm__earlier_place(esdm__earlier *earlier, const char *site_id)
 {
     char *records = is_other_rank() ? NULL : records_folder();
-    earlier->program = records != NULL ? program_name() : NULL;
+    earlier->program = records != NULL ? esdm__program_name(true) : NULL;
     if (earlier->program != NULL && asprintf(&earlier->folder, "%s/%s", records, site_id) < 0)
         earlier->folder = NULL;
     free(records);

@@ -124,7 +124,8 @@ bool esdm__target_waits(const esdm__target *target);
 /** pack_read() of the target; while a slow one answers, the pool does something else. */
 esdm_status esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
                                const esdm_range *ranges, size_t nranges, esdm_error *err);
-/** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit.
+/** "user@host:pid program" for snapshots. Asking for the user's name takes time: done at the first
+ * commit.
  */
 const char *esdm__session_writer(esdm_session *session);
 /** Frees garbage containers that nobody has open: records first, then packs. Best effort. */
