@@ -67,6 +67,9 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 races=$source/tests/support/races.txt
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$races}
 
+# numpy's OpenBLAS starts a thread for each processor in each program that imports it; no test has it compute.
+export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+
 # A compiler's cache finds what a clone in another folder compiled: paths count from the project.
 export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
 

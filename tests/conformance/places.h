@@ -89,6 +89,14 @@ extern const place_kind *place_current_kind;
         }                                                                                          \
     } while (0)
 
+/** How often something is repeated: a sanitizer, which sees each step, needs fewer repetitions and
+ * is slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define place_by_build(sanitized, plain) (sanitized)
+#else
+#define place_by_build(sanitized, plain) (plain)
+#endif
+
 /** A forked child of these plug-ins has threads of its own, which ThreadSanitizer cannot follow. */
 #ifdef __SANITIZE_THREAD__
 #define skip_if_forks_have_threads() skip_if(place_current_kind->bucket)

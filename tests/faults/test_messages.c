@@ -475,6 +475,18 @@ fail_refusal(esdm_session *session, esdm_comm *comm, int who)
     thread_comm_meet(inner_of(comm));
 }
 
+/* Of the three batches a sanitizer, which is slow, sees one, another one with each commit. */
+static bool
+is_drawn(uint64_t nth)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const char *seed = getenv("ESDM_TEST_SEED");
+    return strtoull(seed != NULL ? seed : "1", NULL, 10) % 3 == nth - 1;
+#else
+    return nth > 0;
+#endif
+}
+
 static void *
 rank_main(void *user)
 {
@@ -494,7 +506,8 @@ rank_main(void *user)
         fail_again(session, comm, who);
     }
     for (uint64_t nth = 1; nth <= 3; nth++)
-        fail_batch(session, comm, SEND, nth);
+        if (is_drawn(nth))
+            fail_batch(session, comm, SEND, nth);
     fail_batch(session, comm, RECEIVE, 2);
     esdm_session_close(session);
     esdm_comm_unref(comm);

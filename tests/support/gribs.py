@@ -4,12 +4,14 @@ not write."""
 
 import ctypes
 import ctypes.util
+import functools
 import pathlib
 import struct
 
 SAMPLES = pathlib.Path("/usr/share/eccodes/samples")
 
 
+@functools.lru_cache(maxsize=None)  # to find it a program is started
 def library():
     lib = ctypes.CDLL(ctypes.util.find_library("eccodes"))
     lib.codes_handle_new_from_message_copy.restype = ctypes.c_void_p

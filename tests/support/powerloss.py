@@ -57,7 +57,7 @@ class Change:
 
 def record(command, env, log, first=0):
     """Runs it; returns its changes, and [(number, line it printed)]. @param first less than all numbers."""
-    done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-y", "-xx", "-s", str(1 << 26), "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log,
+    done = subprocess.run(["strace", "-f", "-y", "-xx", "-s", str(1 << 26), "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log,
                            *map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", check=False, timeout=600)
     changes, said, waiting = [], [], {}

@@ -345,7 +345,7 @@ test_pack__unsealed_pack_is_readable(void **state)
 static void
 test_pack__large_append_in_one_piece(void **state)
 {
-    enum { BYTES = 70 << 20 };
+    enum { BYTES = place_by_build(20, 70) << 20 };
     fixture *f = *state;
     uint8_t *data = malloc(BYTES);
     assert_non_null(data);

@@ -13,7 +13,7 @@
 
 #include "data.h"
 
-enum { THREADS = 8, PACKS = 200, PACK_BYTES = 3000 };
+enum { THREADS = 8, PACKS = place_by_build(60, 200), PACK_BYTES = 3000 };
 
 static void
 pack_name(char name[80], unsigned writer, unsigned n)

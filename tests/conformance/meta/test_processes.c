@@ -16,7 +16,7 @@
 
 #include "meta.h"
 
-enum { THREADS = 8, PROCESSES = 16, COMMITS = 60 };
+enum { THREADS = 8, PROCESSES = place_by_build(8, 16), COMMITS = place_by_build(20, 60) };
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
