@@ -5,6 +5,7 @@ find as much as before after they were made smaller. Needs git, and the time of 
 
     mutations.py                 all of them
     mutations.py NAME…           these alone
+    mutations.py --help          this text
     mutations.py --list          their names, commits and tests
     mutations.py --promises      what is promised (promises.py), its tests and faults; status 1: one of them is
                                  not there, or the source is not as a fault wants it. $ESDM_BUILD (build): a
@@ -144,6 +145,7 @@ class Tree:
         self.env = {**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
         ccache = run(["sh", "-c", "command -v ccache"]).returncode == 0
         must(["cmake", "-S", folder, "-B", self.build, "-G", "Ninja", "-DESDM_WERROR=ON",
+              "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG",  # as tests/run.sh: the compiler's cache has it
               *(["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if ccache else [])], env=self.env)
         must(["ninja", "-C", self.build], env=self.env)
 
@@ -257,6 +259,9 @@ def main():
     words = sys.argv[1:]
     if "--promises" in words:
         return show_promises()
+    if "--help" in words:
+        print(__doc__.strip())
+        return 0
     if "--list" in words:
         for m in MUTATIONS:
             print(f"{m.name:30} {m.commit}  {m.test} {' '.join(m.functions)}")
