@@ -33,6 +33,7 @@ static const tool_help help = {
 };
 
 static char *history;
+static char *hints;
 static gboolean quiet;
 static char *page;
 static char *trace;
@@ -45,6 +46,9 @@ static const GOptionEntry entries[] = {
      "FILE"},
     {"history", 0, 0, G_OPTION_ARG_FILENAME, &history,
      "Note what files were read, for the next run of the program; esdm-run --read-ahead does",
+     "FILE"},
+    {"mpi-hints", 0, 0, G_OPTION_ARG_FILENAME, &hints,
+     "Note which hints files by MPI are to have in the next run; esdm-run --mpi-hints does",
      "FILE"},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No report", NULL},
     {0},
@@ -67,13 +71,18 @@ main(int argc, char **argv)
     const char *beside = g_getenv("ESDM_EXPLAIN_STATISTICS");
     if (beside != NULL && !database && esdm_records_are_in_database(beside))
         (void) spans_add(beside, &r); /* the report is good without */
-    if (history != NULL && database)
-        return tool_usage("a database does not tell which parts of files were read: no --history");
+    if ((history != NULL || hints != NULL) && database)
+        return tool_usage("a database does not tell what calls of files did: no --history, no "
+                          "--mpi-hints");
     if (history != NULL)
         status = history_write(&r, history);
-    if (quiet && page == NULL && trace == NULL)
+    if (quiet && page == NULL && trace == NULL && hints == NULL)
         return status;
     run_sum(&r);
+    if (hints != NULL) {
+        tool_exit written = hints_write(&r, hints);
+        status = status != TOOL_OK ? status : written;
+    }
     run_classes(&r);
     run_advise(&r);
     if (tool.json && !quiet)

@@ -62,8 +62,11 @@ typedef struct object {
     pattern writes;
     guint64 nested_ns; /* of a file: in NetCDF calls */
     /* Of a file by MPI (ranks.c): */
-    GPtrArray *asked; /* hints, "KEY=VALUE"; NULL: none were noted */
+    GPtrArray *asked;  /* hints, "KEY=VALUE"; NULL: none were noted */
+    GPtrArray *chosen; /* by earlier runs (hints.c) */
     GPtrArray *used;
+    const char *hints_text; /* what earlier runs say of hints, in a sentence; NULL: nothing */
+    double hints_gain_s;    /* of this run, in calls of all ranks */
     guint64 calls_with_gaps;
     guint64 waiting_ns; /* in collective calls until the last rank called, all ranks together */
     gint latest;        /* the rank for which others waited longest; -1: none */
@@ -194,6 +197,13 @@ tool_exit write_trace(const run *r, const char *file);
 /** Writes what files were read, for the next run (watch/history.h); what a history there says of
  *  other files stays. @param file its folder is made, for this user alone. */
 tool_exit history_write(const run *r, const char *file);
+/** Measures files by MPI, with and without hints, and notes which ones the next run is to have
+ *  (watch/hints.h). After run_sum(); the report tells. */
+tool_exit hints_write(const run *r, const char *file);
+/** Of the files of programs in a folder of the user's cache, those that nobody uses any more go. */
+void history_remove_old(const char *folder, const char *written);
+/** A file of ours of at most `most` bytes, neither a FIFO nor a link. Owned; NULL: none. */
+char *history_read_file(const char *path, gsize least, gsize most, gsize *ret_size);
 /** Seconds that asking for what the last run read has gained of a file; below 0: lost. */
 double history_gain(const watch_entry *e);
 /** The same in sentences, of all files. */

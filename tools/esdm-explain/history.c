@@ -153,17 +153,14 @@ reads_of(const run *r)
 /* ---- what the last run read ---------------------------------------------------------------------
  */
 
-/* A file of ours of at most the size that one can have; neither a FIFO nor a link. Owned; NULL:
- * there is none. */
-static char *
-read_file(const char *path, gsize *ret_size)
+char *
+history_read_file(const char *path, gsize least, gsize most, gsize *ret_size)
 {
     struct stat st;
     char *bytes = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        (gsize) st.st_size >= sizeof(watch_history_head) &&
-        (gsize) st.st_size <= WATCH_HISTORY_BYTES) {
+        (gsize) st.st_size >= least && (gsize) st.st_size <= most) {
         bytes = g_malloc((gsize) st.st_size);
         *ret_size = (gsize) st.st_size;
         if (pread(fd, bytes, *ret_size, 0) != (gssize) st.st_size)
@@ -179,7 +176,8 @@ load_old(const char *path)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(seen_free);
     gsize size = 0;
-    g_autofree char *bytes = read_file(path, &size);
+    g_autofree char *bytes =
+        history_read_file(path, sizeof(watch_history_head), WATCH_HISTORY_BYTES, &size);
     if (bytes == NULL)
         return list;
     const watch_history_head *head = (const void *) bytes;
@@ -289,15 +287,15 @@ merge(const run *r, GPtrArray *now, GPtrArray *old)
 
 /* Those of programs that nobody runs any more; where there are too many, some of them, but never
  * the one that was just written. */
-static void
-remove_old(const char *folder, const char *written)
+void
+history_remove_old(const char *folder, const char *written)
 {
     GPtrArray *names = tool_folder_names(folder, NULL);
     for (guint i = 0; names != NULL && i < names->len; i++) {
         g_autofree char *path = g_build_filename(folder, names->pdata[i], NULL);
         struct stat st;
-        if (g_str_has_suffix(path, ".history") && !g_str_equal(path, written) &&
-            lstat(path, &st) == 0 &&
+        if ((g_str_has_suffix(path, ".history") || g_str_has_suffix(path, ".hints")) &&
+            !g_str_equal(path, written) && lstat(path, &st) == 0 &&
             (st.st_mtim.tv_sec < time(NULL) - AGE_MOST_S || names->len > FILES_MOST + i))
             (void) unlink(path);
     }
@@ -351,6 +349,6 @@ history_write(const run *r, const char *file)
         result = TOOL_FAILED;
     }
     (void) g_byte_array_unref(bytes);
-    remove_old(folder, file);
+    history_remove_old(folder, file);
     return result;
 }

@@ -51,7 +51,7 @@ add_counts(watch_counts *sum, const watch_counts *more)
     sum->small += more->small;
 }
 
-/* A line "asked KEY=VALUE" or "used KEY=VALUE" each. */
+/* A line "asked KEY=VALUE", "chosen KEY=VALUE" or "used KEY=VALUE" each. */
 static void
 add_hints(const process *p, const watch_entry *e)
 {
@@ -60,12 +60,16 @@ add_hints(const process *p, const watch_entry *e)
         return;
     o->asked = g_ptr_array_new();
     o->used = g_ptr_array_new();
+    o->chosen = g_ptr_array_new();
     char *text = g_strndup(e->name, sizeof e->name);
     char **lines = g_strsplit(text, "\n", -1);
     for (guint i = 1; lines[0] != NULL && lines[i] != NULL; i++) {
         const char *hint = strchr(lines[i], ' ');
         if (hint != NULL && strchr(hint, '=') != NULL)
-            g_ptr_array_add(lines[i][0] == 'a' ? o->asked : o->used, g_strdup(hint + 1));
+            g_ptr_array_add(lines[i][0] == 'a'   ? o->asked
+                            : lines[i][0] == 'c' ? o->chosen
+                                                 : o->used,
+                            g_strdup(hint + 1));
     }
     g_strfreev(lines);
     g_free(text);

@@ -188,6 +188,8 @@ print_ranks(const object *o)
         g_free(time);
     }
     print_hints(o);
+    if (o->hints_text != NULL)
+        (void) printf("    %s\n", o->hints_text);
 }
 
 static json_t *
@@ -224,6 +226,11 @@ ranks_json(json_t *json, const object *o)
                   (json_int_t) o->calls_with_gaps, "waiting_seconds", seconds_of(o->waiting_ns),
                   "latest_rank", (int) o->latest, "hints_asked", hints_json(o->asked), "hints_used",
                   hints_json(o->used));
+    (void) json_object_set_new(json, "hints_chosen", hints_json(o->chosen));
+    if (o->hints_text != NULL)
+        (void) json_object_set_new(
+            json, "earlier_runs",
+            json_pack("{s:s,s:f}", "hints", o->hints_text, "gain_s", o->hints_gain_s));
     (void) json_object_update(json, more);
     json_decref(more);
 }

@@ -405,7 +405,7 @@ set_site(const char *site)
 static bool
 is_watched(const options *opt)
 {
-    return opt->watch.report || opt->watch.records || opt->watch.read_ahead;
+    return opt->watch.report || opt->watch.records || opt->watch.read_ahead || opt->watch.mpi_hints;
 }
 
 /** Preloads libesdm-watch.so, which lies beside `library`. */
@@ -429,10 +429,15 @@ static int
 watch(options *opt, const char *program, char *const *arguments, bool *ret_in_program)
 {
     char history[PATH_MAX];
+    char hints[PATH_MAX];
     report_run run = {0};
     const char *why = NULL;
-    if (opt->watch.read_ahead && history_place(program, arguments, history, sizeof(history)))
+    if (opt->watch.read_ahead &&
+        history_place(program, arguments, "history", history, sizeof(history)))
         opt->watch.history = history;
+    if (opt->watch.mpi_hints && history_place(program, arguments, "hints", hints, sizeof(hints)))
+        opt->watch.hints = hints;
+    opt->watch.quiet = opt->quiet;
     bool begun = report_begin(&run, &opt->watch, &why);
     *ret_in_program = begun && run.in_program;
     if (!begun) {
@@ -441,6 +446,7 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
     }
     int status = run.in_program ? 0 : report_end(&run, &opt->watch);
     opt->watch.history = NULL;
+    opt->watch.hints = NULL;
     return status;
 }
 
@@ -448,14 +454,21 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
-        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
-        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
-        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
-        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
-        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
+                                          {"site", required_argument, NULL, 's'},
+                                          {"strict", no_argument, NULL, 'S'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"dry-run", no_argument, NULL, 'n'},
+                                          {"print-rc", no_argument, NULL, 'R'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"report", optional_argument, NULL, 'P'},
+                                          {"json", no_argument, NULL, 'J'},
+                                          {"records", required_argument, NULL, 'D'},
+                                          {"read-ahead", no_argument, NULL, 'A'},
+                                          {"mpi-hints", no_argument, NULL, 'M'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -490,6 +503,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             break;
         case 'A':
             ret->watch.read_ahead = true;
+            break;
+        case 'M':
+            ret->watch.mpi_hints = true;
             break;
         case 'h':
             *ret_exit = fputs(run_help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;

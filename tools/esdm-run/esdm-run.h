@@ -18,9 +18,12 @@ typedef struct report_options {
     bool report;         /* explain at the end */
     bool json;           /* as JSON */
     bool read_ahead;     /* act on patterns */
+    bool mpi_hints;      /* give files by MPI the hints that earlier runs speak for */
+    bool quiet;          /* no warnings */
     const char *page;    /* NULL: no page */
     const char *records; /* NULL: a folder that goes with the run */
     const char *history; /* what the last run read; NULL: that does not count */
+    const char *hints;   /* hints for files by MPI; NULL: none */
 } report_options;
 
 /** Longest name of a folder for records. */
@@ -44,8 +47,10 @@ bool report_begin(report_run *r, const report_options *o, const char **ret_why);
  *  @return the program's exit status. */
 int report_end(const report_run *r, const report_options *o);
 
-/** The file in the user's cache for a program (its path) with these arguments. false: none, since
+/** The file in the user's cache for a program (its path) with these arguments.
+ *  @param end of its name: "history", "hints". @return false: none, since
  *  the user does not want it ($ESDM_EARLIER_RUNS), or has no cache. */
-bool history_place(const char *program, char *const *arguments, char *ret, size_t room);
+bool history_place(const char *program, char *const *arguments, const char *end, char *ret,
+                   size_t room);
 
 #endif

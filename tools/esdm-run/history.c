@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Where it is noted what the last run of a program read of plain files (watch/history.h). */
+/* Where it is noted what the last run of a program read of plain files (watch/history.h), and which
+ * hints its files by MPI are to have (watch/hints.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ add_to_hash(uint64_t hash, const char *text)
 }
 
 bool
-history_place(const char *program, char *const *arguments, char *ret, size_t room)
+history_place(const char *program, char *const *arguments, const char *end, char *ret, size_t room)
 {
     const char *stated = getenv("ESDM_EARLIER_RUNS");
     const char *cache = getenv("XDG_CACHE_HOME");
@@ -59,8 +60,7 @@ history_place(const char *program, char *const *arguments, char *ret, size_t roo
         *c = plain ? *c : '-';
     }
     uint64_t hash = add_to_hash(add_to_hash(UINT64_C(14695981039346656037), program), script);
-    int n =
-        snprintf(ret, room, "%s%s/esdm/runs/plain/%s-%016llx.history", with_cache ? cache : home,
-                 with_cache ? "" : "/.cache", name, (unsigned long long) hash);
+    int n = snprintf(ret, room, "%s%s/esdm/runs/plain/%s-%016llx.%s", with_cache ? cache : home,
+                     with_cache ? "" : "/.cache", name, (unsigned long long) hash, end);
     return n > 0 && (size_t) n < room;
 }

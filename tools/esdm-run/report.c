@@ -21,7 +21,8 @@
 
 #define PREFIX      "esdm-run-"
 #define DONE_SUFFIX ".done"
-#define RANKS_MS    60000 /* that rank 0 waits for the others to end */
+#define MARK_SUFFIX ".hints" /* as in watch/hints.c */
+#define RANKS_MS    60000    /* that rank 0 waits for the others to end */
 #define STEP_MS     50
 
 /* ---- ranks ------------------------------------------------------------------------------------
@@ -221,6 +222,47 @@ set_statistics(void)
         (void) setenv("ESDM_EXPLAIN_STATISTICS", source, 1);
 }
 
+static void
+mark_of(const report_run *r, int rank, char *ret, size_t room)
+{
+    if (rank < 0)
+        (void) snprintf(ret, room, "%s/%s.", r->folder, r->job);
+    else
+        (void) snprintf(ret, room, "%s/%s.%d" MARK_SUFFIX, r->folder, r->job, rank);
+}
+
+/* What libesdm-watch.so needs to give hints, which all ranks have to do together: either there is
+ * one program in the job, which Open MPI says, or each rank has a mark in this node's folder. */
+static bool
+set_hints(const report_run *r, const report_options *o)
+{
+    char marks[PATH_MAX] = "";
+    char number[16];
+    const char *programs = getenv("OMPI_NUM_APP_CTX");
+    bool one = programs != NULL && strcmp(programs, "1") == 0;
+    if (o->hints == NULL)
+        return true;
+    if (r->ranks < 2 || (!one && !r->local)) {
+        if (r->rank == 0 && !o->quiet)
+            (void) fprintf(stderr, "esdm-run: --mpi-hints: no hints are given: %s\n",
+                           r->ranks < 2 ? "this is one process; start each rank so: mpirun -n 4 "
+                                          "esdm-run --mpi-hints PROGRAM"
+                                        : "with this MPI the ranks have to be on one node");
+        return true;
+    }
+    if (!one) {
+        mark_of(r, r->rank, marks, sizeof marks);
+        int fd = open(marks, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return false;
+        (void) close(fd);
+        mark_of(r, -1, marks, sizeof marks);
+    }
+    (void) snprintf(number, sizeof number, "%d", r->ranks);
+    return setenv("ESDM_WATCH_HINTS", o->hints, 1) == 0 &&
+           setenv("ESDM_WATCH_MARKS", marks, 1) == 0 && setenv("ESDM_WATCH_RANKS", number, 1) == 0;
+}
+
 static bool
 set_environment(const report_run *r, const report_options *o)
 {
@@ -234,7 +276,7 @@ set_environment(const report_run *r, const report_options *o)
            (!r->keep || setenv("ESDM_WATCH_BOXES", "1", 1) == 0) &&
            (!plain || setenv("ESDM_MONITOR", stats, 1) == 0) &&
            (o->history == NULL || setenv("ESDM_WATCH_HISTORY", o->history, 1) == 0) &&
-           (!o->read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0);
+           (!o->read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0) && set_hints(r, o);
 }
 
 bool
@@ -326,7 +368,7 @@ explain(const report_run *r, const report_options *o)
     char program[PATH_MAX] = "";
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 32);
     char *slash = n > 0 ? strrchr(program, '/') : NULL;
-    const char *argv[12] = {"esdm-explain"};
+    const char *argv[14] = {"esdm-explain"};
     int argc = 1;
     if (o->json)
         argv[argc++] = "--json";
@@ -337,6 +379,10 @@ explain(const report_run *r, const report_options *o)
     if (o->history != NULL) {
         argv[argc++] = "--history";
         argv[argc++] = o->history;
+    }
+    if (o->hints != NULL && r->ranks > 1) {
+        argv[argc++] = "--mpi-hints";
+        argv[argc++] = o->hints;
     }
     if (!o->report)
         argv[argc++] = "--quiet";
@@ -374,8 +420,13 @@ report_end(const report_run *r, const report_options *o)
         (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
                        WTERMSIG(status), strsignal(WTERMSIG(status)),
                        o->report ? "; until then it did this:" : "");
-    if (r->rank == 0 && (o->report || o->history != NULL))
+    if (r->rank == 0 && (o->report || o->history != NULL || o->hints != NULL))
         explain(r, o);
+    if (o->hints != NULL && r->keep) {
+        char mark[PATH_MAX];
+        mark_of(r, r->rank, mark, sizeof mark);
+        (void) unlink(mark);
+    }
     if (r->rank == 0 && !r->keep)
         remove_folder(r->folder);
     if (WIFSIGNALED(status)) {

@@ -131,10 +131,25 @@ typedef struct watch_mpi_status {
     int64_t room[16];
 } watch_mpi_status;
 
+/** What a file is opened with (watch/hints.c). */
+#define WATCH_HINTS_TEXT 256
+typedef struct watch_hints {
+    MPI_Info info;               /* for the real call */
+    bool own;                    /* it is made here */
+    bool outer;                  /* no other open is around this one */
+    char text[WATCH_HINTS_TEXT]; /* lines KEY=VALUE that the program did not state; "": none */
+} watch_hints;
+
+/** Hints that runs before this one speak for; collective where the user wants them. Each call needs
+ *  a watch__hints_drop() after the file was opened. */
+void watch__hints_choose(watch_hints *ret, MPI_Comm comm, const char *path, MPI_Info info,
+                         const void *caller);
+void watch__hints_drop(watch_hints *hints);
+
 bool watch__mpi_begin(watch_call *call, const void *caller);
 int watch__mpi_absent(void);
 void watch__mpi_opened(watch_call *call, watch_op op, MPI_Comm comm, const char *path, int mode,
-                       MPI_Info info, const MPI_File *file, int result);
+                       MPI_Info info, const watch_hints *hints, const MPI_File *file, int result);
 void watch__mpi_closing(watch_call *call, const MPI_File *file);
 void watch__mpi_closed(watch_call *call, watch_op op, int result);
 void watch__mpi_path(watch_call *call, watch_op op, int result);

@@ -192,7 +192,7 @@ def mpi_body(direction, op, call):
         writes = "true" if direction == "write" else "false"
         return (f"watch__mpi_moved(&call, {op}, file, {writes}, (int64_t) count, type, {status}, "
                 f"{flags or '0'}, result);")
-    return {"mpiopen": f"watch__mpi_opened(&call, {op}, comm, path, mode, info, file, result);",
+    return {"mpiopen": f"watch__mpi_opened(&call, {op}, comm, path, mode, info, &hints, file, result);",
             "mpiclose": f"watch__mpi_closed(&call, {op}, result);",
             "mpipath": f"watch__mpi_path(&call, {op}, result);",
             "mpiview": f"watch__mpi_viewed(&call, {op}, file, at, etype, filetype, info, result);",
@@ -200,11 +200,20 @@ def mpi_body(direction, op, call):
 
 
 def mpi_function(direction, name, call):
-    hand_on = f"real({', '.join(call.names)})"
+    opens = call.kind == "mpiopen"
+    hand_on = f"real({', '.join('hints.info' if opens and name == 'info' else name for name in call.names)})"
     lines = [f"WATCH_EXPORT {call.type}\n{call.name}({call.parameters})\n{{",
              f"    watch_real_{call.name} real = WATCH_NC_REAL(watch_real_{call.name}, \"{call.name}\");",
-             "    watch_call call;", "    if (real == NULL)", "        return watch__mpi_absent();",
-             "    if (!watch__mpi_begin(&call, __builtin_return_address(0)))", f"        return {hand_on};"]
+             "    watch_call call;", "    if (real == NULL)", "        return watch__mpi_absent();"]
+    if opens:  # also where nothing is recorded: all ranks take part
+        lines += ["    watch_hints hints;",
+                  "    watch__hints_choose(&hints, comm, path, info, __builtin_return_address(0));",
+                  "    bool begun = watch__mpi_begin(&call, __builtin_return_address(0));",
+                  f"    int result = {hand_on};", "    if (begun) {", "        watch__real_done(&call);",
+                  f"        {mpi_body(direction, 'WATCH_OP_' + name, call)}", "    }",
+                  "    watch__hints_drop(&hints);", "    return result;", "}\n"]
+        return "\n".join(lines)
+    lines += ["    if (!watch__mpi_begin(&call, __builtin_return_address(0)))", f"        return {hand_on};"]
     if call.kind == "mpidata":
         at = "at" if call.has("at") else "WATCH_MPI_SHARED" if call.has("shared") else "WATCH_MPI_OWN"
         lines += [f"    watch__mpi_moving(&call, file, {at});"]

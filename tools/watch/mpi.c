@@ -9,27 +9,18 @@
  */
 #include <stdlib.h>
 
-#include "watch/watch.h"
+#include "watch/mpi.h"
 
 #define FILES       1024u
 #define ATTEMPTS    64
-#define SEQUENTIAL  256        /* MPI_MODE_SEQUENTIAL, of both: there is no place to ask for */
-#define NO_INFO     0x1c000000 /* MPI_INFO_NULL of MPICH */
-#define IGNORED     1          /* MPI_STATUS_IGNORE of MPICH; Open MPI's is NULL */
+#define SEQUENTIAL  256 /* MPI_MODE_SEQUENTIAL, of both: there is no place to ask for */
+#define IGNORED     1   /* MPI_STATUS_IGNORE of MPICH; Open MPI's is NULL */
 #define ERR_OTHER   15
 #define KEY_BYTES   256 /* at least MPI_MAX_INFO_KEY + 1, of both */
 #define VALUE_BYTES 128
 #define HINTS_BYTES (WATCH_NAME - 1u)
 
 /* ---- what is asked of MPI -------------------------------------------------------------------- */
-
-#define ASK(name, ...)                                                                             \
-    ({                                                                                             \
-        static watch_nc_cache cache_;                                                              \
-        int (*real_)(__VA_ARGS__) =                                                                \
-            (int (*)(__VA_ARGS__)) watch__nc_real(&cache_, name, watch__here.mpi_caller);          \
-        real_;                                                                                     \
-    })
 
 static int
 number_of_ranks(MPI_Comm comm, int *ret_rank)
@@ -146,34 +137,7 @@ entry_of(MPI_File file, mpi_file *ret)
     return find_file(file, ret) ? ret->entry : entry_named("(files that were open before)", &fresh);
 }
 
-/* "ufs:data" of ROMIO and its like is data. */
-static void
-full_path(const char *path, char *ret, size_t bytes)
-{
-    const char *colon = strchr(path, ':');
-    const char *slash = strchr(path, '/');
-    if (colon != NULL && colon > path + 1 && (slash == NULL || colon < slash))
-        path = colon + 1;
-    char *real = realpath(path, NULL);
-    (void) snprintf(ret, bytes, "%s", real != NULL ? real : path);
-    free(real);
-}
-
 /* ---- hints ----------------------------------------------------------------------------------- */
-
-/* Errors of calls about info objects end the program: MPI_INFO_NULL is none to ask about. Open
- * MPI's is the address of a variable, of which a program may have the copy that counts. */
-static bool
-is_no_info(MPI_Info info)
-{
-    static watch_nc_cache cache;
-    const char name[] = "ompi_mpi_info_null";
-    const void *library = watch__nc_real(&cache, name, watch__here.mpi_caller);
-    if (library == NULL)
-        return (int) info == NO_INFO;
-    return info == 0 || (const void *) info == library ||
-           (const void *) info == dlsym(RTLD_DEFAULT, name);
-}
 
 /* "asked cb_nodes=4": a line for each. What finds no room is left out. */
 static void
@@ -184,7 +148,8 @@ add_hints(char *text, const char *how, MPI_Info info)
     int (*get)(MPI_Info, const char *, int, char *, int *) =
         ASK("PMPI_Info_get", MPI_Info, const char *, int, char *, int *);
     int keys = 0;
-    if (is_no_info(info) || count == NULL || nth == NULL || get == NULL || count(info, &keys) != 0)
+    if (watch__mpi_is_no_info(info) || count == NULL || nth == NULL || get == NULL ||
+        count(info, &keys) != 0)
         return;
     for (int i = 0; i < keys; i++) {
         char key[KEY_BYTES] = "";
@@ -203,7 +168,7 @@ add_hints(char *text, const char *how, MPI_Info info)
 
 /* What the program wants, and what the library made of it: of the first rank alone. */
 static void
-note_hints(uint32_t number, MPI_File file, MPI_Info asked)
+note_hints(uint32_t number, MPI_File file, MPI_Info asked, const char *chosen)
 {
     int (*get)(MPI_File, MPI_Info *) = ASK("PMPI_File_get_info", MPI_File, MPI_Info *);
     int (*drop)(MPI_Info *) = ASK("PMPI_Info_free", MPI_Info *);
@@ -213,9 +178,14 @@ note_hints(uint32_t number, MPI_File file, MPI_Info asked)
     (void) snprintf(text, sizeof text, "%u", number);
     size_t empty = strlen(text);
     add_hints(text, "asked", asked);
+    for (const char *at = chosen; *at != '\0'; at += strcspn(at, "\n") + 1) {
+        size_t length = strlen(text);
+        (void) snprintf(text + length, HINTS_BYTES - length, "\nchosen %.*s",
+                        (int) strcspn(at, "\n"), at);
+    }
     if (get != NULL && drop != NULL && get(file, &used) == 0) {
         add_hints(text, "used", used);
-        if (!is_no_info(used))
+        if (!watch__mpi_is_no_info(used))
             (void) drop(&used);
     }
     if (strlen(text) == empty)
@@ -275,29 +245,30 @@ meta(const watch_call *call, watch_op op, uint32_t number, int result)
  */
 
 static uint32_t
-opened(MPI_Comm comm, const char *path, int mode, MPI_Info info, MPI_File file)
+opened(MPI_Comm comm, const char *path, int mode, MPI_Info info, const char *chosen, MPI_File file)
 {
     char name[4096];
     bool fresh;
     int rank;
-    full_path(path, name, sizeof name);
+    watch__mpi_full_path(path, name, sizeof name);
     uint32_t number = entry_named(name, &fresh);
     watch_entry *entry = watch__entry(number);
     int ranks = number_of_ranks(comm, &rank);
     if (entry != NULL && (uint32_t) ranks > entry->ranks)
         entry->ranks = (uint32_t) ranks;
     if (rank == 0)
-        note_hints(number, file, info);
+        note_hints(number, file, info, chosen);
     set_file(&(mpi_file){.file = file, .entry = number, .sequential = (mode & SEQUENTIAL) != 0});
     return number;
 }
 
 void
 watch__mpi_opened(watch_call *call, watch_op op, MPI_Comm comm, const char *path, int mode,
-                  MPI_Info info, const MPI_File *file, int result)
+                  MPI_Info info, const watch_hints *hints, const MPI_File *file, int result)
 {
     int saved = enter_library();
-    meta(call, op, result == 0 ? opened(comm, path, mode, info, *file) : WATCH_OTHERS, result);
+    meta(call, op, result == 0 ? opened(comm, path, mode, info, hints->text, *file) : WATCH_OTHERS,
+         result);
     leave_library(saved);
 }
 

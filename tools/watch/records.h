@@ -29,7 +29,8 @@ enum {
     WATCH_VARIABLE = 2,
     WATCH_DATASET = 3 /* a NetCDF file as opened */,
     WATCH_MPI_FILE = 4 /* as MPI opened it */,
-    WATCH_HINTS = 5 /* of the MPI file `parent`: lines "asked KEY=VALUE" and "used KEY=VALUE" */
+    WATCH_HINTS = 5 /* of the MPI file `parent`: lines "asked KEY=VALUE", "chosen KEY=VALUE" (by
+                       watch/hints.c) and "used KEY=VALUE" */
 };
 
 typedef struct watch_head {

@@ -20,6 +20,7 @@ typedef struct watch_here {
     uint16_t flags;     /* for the next record */
     uint16_t mpi;       /* calls of MPI around */
     const void *mpi_caller;
+    bool opening; /* in a call that opens a file by MPI */
 } watch_here;
 extern __thread watch_here watch__here __attribute__((tls_model("initial-exec")));
 

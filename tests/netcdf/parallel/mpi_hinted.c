@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Files by MPI that hints may make faster, and must not change.
+ *
+ *     mpi_hinted IN OUT [stated]    32 independent reads a rank of 64 pieces of 512 bytes each, 16
+ * KiB apart, of IN, which the first rank makes; 32 collective writes of 256 KiB a rank into OUT.
+ * "stated": the program has a hint of its own for reading. Prints a sum of what was read
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLS = 32, PIECES = 64, PIECE = 512, APART = 16384, WRITE = 262144 };
+
+static void
+need(int result, const char *what)
+{
+    if (result == MPI_SUCCESS)
+        return;
+    (void) fprintf(stderr, "%s failed\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+#define DO(call) need(call, #call)
+
+static void
+make_input(const char *path)
+{
+    static unsigned char all[APART];
+    FILE *file = fopen(path, "wb");
+    for (int i = 0; file != NULL && i < CALLS * PIECES; i++) {
+        for (int k = 0; k < APART; k++)
+            all[k] = (unsigned char) (i * 31 + k / 7);
+        need(fwrite(all, sizeof all, 1, file) == 1 ? MPI_SUCCESS : MPI_ERR_OTHER, "fwrite");
+    }
+    need(file != NULL && fclose(file) == 0 ? MPI_SUCCESS : MPI_ERR_OTHER, "the input");
+}
+
+static uint64_t
+read_pieces(const char *path, int rank, int stated)
+{
+    static unsigned char values[PIECES * PIECE];
+    uint64_t sum = UINT64_C(14695981039346656037);
+    MPI_File file;
+    MPI_Datatype rows;
+    MPI_Datatype pieces;
+    MPI_Info hints = MPI_INFO_NULL;
+    if (stated) {
+        DO(MPI_Info_create(&hints));
+        DO(MPI_Info_set(hints, "romio_ds_read", "enable"));
+    }
+    DO(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, hints, &file));
+    DO(MPI_Type_create_hvector(PIECES, PIECE, APART, MPI_BYTE, &rows));
+    DO(MPI_Type_create_resized(rows, 0, (MPI_Aint) PIECES * APART, &pieces));
+    DO(MPI_Type_commit(&pieces));
+    DO(MPI_File_set_view(file, (MPI_Offset) rank * PIECE, MPI_BYTE, pieces, "native",
+                         MPI_INFO_NULL));
+    for (int i = 0; i < CALLS; i++) {
+        DO(MPI_File_read(file, values, sizeof values, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (size_t k = 0; k < sizeof values; k++)
+            sum = (sum ^ values[k]) * UINT64_C(1099511628211);
+    }
+    DO(MPI_Type_free(&pieces));
+    DO(MPI_Type_free(&rows));
+    DO(MPI_File_close(&file));
+    if (stated)
+        DO(MPI_Info_free(&hints));
+    return sum;
+}
+
+static void
+write_together(const char *path, int rank, int ranks)
+{
+    static unsigned char values[WRITE];
+    MPI_File file;
+    DO(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                     &file));
+    for (int i = 0; i < CALLS; i++) {
+        (void) memset(values, 'a' + rank + 4 * (i % 5), sizeof values);
+        DO(MPI_File_write_at_all(file, ((MPI_Offset) i * ranks + rank) * WRITE, values, WRITE,
+                                 MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    DO(MPI_File_close(&file));
+}
+
+int
+main(int argc, char **argv)
+{
+    int rank;
+    int ranks;
+    uint64_t sums[64] = {0};
+    DO(MPI_Init(&argc, &argv));
+    DO(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    DO(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    need(argc >= 3 && ranks <= 64 ? MPI_SUCCESS : MPI_ERR_OTHER,
+         "usage: mpi_hinted IN OUT [stated]");
+    if (rank == 0)
+        make_input(argv[1]);
+    DO(MPI_Barrier(MPI_COMM_WORLD));
+    uint64_t sum = read_pieces(argv[1], rank, argc > 3);
+    write_together(argv[2], rank, ranks);
+    DO(MPI_Gather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
+    for (int i = 0; i < ranks && rank == 0; i++)
+        (void) printf("%016llx\n", (unsigned long long) sums[i]);
+    DO(MPI_Finalize());
+    return 0;
+}
