@@ -118,6 +118,17 @@ esdm_dedup(esdm_session *session, const esdm_dedup_options *options, esdm_dedup_
                              : status;
 }
 
+esdm_status
+esdm_dedup_foretell(esdm_session *session, const esdm_dedup_options *options, bool content,
+                    esdm_dedup_forecast *ret_forecast, esdm_error *err)
+{
+    static const esdm_dedup_options none = {0};
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_forecast);
+    return esdm__upkeep_dedup_forecast(session, options != NULL ? options : &none, content,
+                                       ret_forecast, err);
+}
+
 /* How often others may come in between without a commit of ours. */
 #define CONFLICTS 10
 

@@ -31,6 +31,11 @@ esdm_status esdm__upkeep_reindex(esdm_session *session, const esdm_reindex_optio
 esdm_status esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
                                esdm_dedup_result *ret_result, esdm_error *err);
 
+/** esdm_dedup_foretell() after its argument checks. */
+esdm_status esdm__upkeep_dedup_forecast(esdm_session *session, const esdm_dedup_options *options,
+                                        bool content, esdm_dedup_forecast *forecast,
+                                        esdm_error *err);
+
 /** esdm_usage_count() after its argument checks. @param groups,total zeroed. */
 esdm_status esdm__upkeep_usage(esdm_session *session, const esdm_usage_part *parts, size_t nparts,
                                esdm_usage *groups, esdm_usage *total, esdm_error *err);

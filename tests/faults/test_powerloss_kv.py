@@ -7,7 +7,7 @@ from test_powerloss import lose_power
 
 
 def test_powerloss__all_that_was_committed_to_databases_is_there():
-    lose_power("kv", by_size(15, 40, 2000))
+    lose_power("kv", by_size(10, 25, 2000))
 
 
 if __name__ == "__main__":

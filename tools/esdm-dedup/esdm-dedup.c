@@ -22,19 +22,31 @@ static const tool_help help = {
         "others\n"
         "go when the rest of them is not needed any more, either.\n"
         "\n"
+        "--dry-run --as POLICY tells instead what \"dedup\": POLICY in the site's configuration "
+        "would\n"
+        "have saved, which is done while programs write: \"write\" refers to equal fragments of\n"
+        "earlier containers in the same folder, \"content\" also cuts lists where their values "
+        "say\n"
+        "so. All values are read, cut and encoded, and nothing is stored: it takes as long as a\n"
+        "copy.\n"
+        "\n"
         "No snapshot changes, programs go on reading and writing, and removing or overwriting one\n"
         "container never harms another.",
     .examples = "  esdm-dedup --dry-run restart\n"
+                "  esdm-dedup --dry-run --as content restart\n"
                 "  esdm-dedup restart\n"
                 "  esdm-dedup --json --dry-run\n",
     .see_also = "esdm-cp --reflink, esdm-compact, esdm-gc, esdm-stat",
 };
 
 static gboolean dry_run, verbose;
+static char *policy;
 
 static const GOptionEntry entries[] = {
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be saved, change nothing",
      NULL},
+    {"as", 0, 0, G_OPTION_ARG_STRING, &policy,
+     "With --dry-run: what would be saved while programs write", "write|content"},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &verbose, "Tell each container that was done", NULL},
     {0},
 };
@@ -89,10 +101,85 @@ tell_text(const esdm_dedup_result *r)
         (void) printf("That is little: it is not worth its time.\n");
 }
 
+/* ---- while programs write -------------------------------------------------------------------- */
+
+static void
+tell_forecast_json(const esdm_dedup_forecast *f)
+{
+    json_t *object = json_object();
+    tool_json_set(object, "dry_run", json_boolean(true));
+    tool_json_set(object, "as", tool_json_text(policy));
+    tool_json_set(object, "containers", tool_json_u64(f->containers));
+    tool_json_set(object, "now_bytes", tool_json_u64(f->now_bytes));
+    tool_json_set(object, "fragments", tool_json_u64(f->fragments));
+    tool_json_set(object, "bytes", tool_json_u64(f->bytes));
+    tool_json_set(object, "duplicates", tool_json_u64(f->equals));
+    tool_json_set(object, "duplicate_bytes", tool_json_u64(f->equal_bytes));
+    tool_json_set(object, "head_bytes", tool_json_u64(f->head_bytes));
+    tool_json_set(object, "table_bytes", tool_json_u64(f->table_bytes));
+    tool_json_print(object);
+}
+
+static void
+tell_forecast_text(const esdm_dedup_forecast *f)
+{
+    g_autofree char *now = tool_bytes(f->now_bytes);
+    g_autofree char *bytes = tool_bytes(f->bytes);
+    g_autofree char *equal = tool_bytes(f->equal_bytes);
+    g_autofree char *heads = tool_bytes(f->head_bytes);
+    g_autofree char *table = tool_bytes(f->table_bytes);
+    double share = f->bytes > 0 ? 100.0 * (double) f->equal_bytes / (double) f->bytes : 0;
+    (void) printf("%" G_GUINT64_FORMAT
+                  " containers take %s. Written with \"dedup\": \"%s\" they have "
+                  "%" G_GUINT64_FORMAT " fragments, %s.\n",
+                  (guint64) f->containers, now, policy, (guint64) f->fragments, bytes);
+    (void) printf("%" G_GUINT64_FORMAT " of these (%s, %.1f %%) are there already and would not be "
+                  "stored.\n",
+                  (guint64) f->equals, equal, share);
+    (void) printf(
+        "To find them writers read %s of heads in all, and each takes up to %s of memory for "
+        "the table.\n",
+        heads, table);
+    if (share < 5)
+        (void) printf("That is little: it is not worth its time.\n");
+}
+
+static esdm_status
+foretell(esdm_session *session, const esdm_dedup_options *options, esdm_error *err)
+{
+    esdm_dedup_forecast forecast;
+    esdm_status status =
+        esdm_dedup_foretell(session, options, strcmp(policy, "content") == 0, &forecast, err);
+    if (status == ESDM_OK && tool.json)
+        tell_forecast_json(&forecast);
+    else if (status == ESDM_OK)
+        tell_forecast_text(&forecast);
+    return status;
+}
+
+static esdm_status
+share(esdm_session *session, const esdm_dedup_options *options, esdm_error *err)
+{
+    esdm_dedup_result told = {0};
+    esdm_status status = esdm_dedup(session, options, &told, err);
+    if (status == ESDM_OK && tool.json)
+        tell_json(&told);
+    else if (status == ESDM_OK)
+        tell_text(&told);
+    return status;
+}
+
 int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if (policy != NULL && strcmp(policy, "write") != 0 && strcmp(policy, "content") != 0)
+        return tool_usage("--as: expected write or content, not '%s'", policy);
+    if (policy != NULL && !dry_run)
+        return tool_usage(
+            "--as only tells: with --dry-run. The site's configuration switches it on "
+            "(\"dedup\": \"%s\")",
+            policy);
     if (tool_no_site())
         return TOOL_OK;
     esdm_session *session = NULL;
@@ -100,7 +187,6 @@ main(int argc, char **argv)
     if (result != TOOL_OK)
         return result;
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    esdm_dedup_result told = {0};
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
     for (int i = 1; i < argc && status == ESDM_OK; i++) {
@@ -115,13 +201,10 @@ main(int argc, char **argv)
                                         .dry_run = dry_run,
                                         .progress = progress};
     if (status == ESDM_OK)
-        status = esdm_dedup(session, &options, &told, &err);
+        status =
+            policy != NULL ? foretell(session, &options, &err) : share(session, &options, &err);
     if (status != ESDM_OK)
         result = tool_fail(status, &err);
-    else if (tool.json)
-        tell_json(&told);
-    else
-        tell_text(&told);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -259,6 +259,35 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dedup(esdm_session *session,
                                                 const esdm_dedup_options *options,
                                                 esdm_dedup_result *ret_result, esdm_error *err);
 
+/** What de-duplication while programs write would save. */
+typedef struct esdm_dedup_forecast {
+    uint64_t containers;
+    uint64_t now_bytes;   /**< stored, that their newest snapshots take now, each for itself */
+    uint64_t fragments;   /**< in packs, that they would have */
+    uint64_t bytes;       /**< stored, of these, if each was stored */
+    uint64_t equals;      /**< of these: equal ones are there already, so they are not stored */
+    uint64_t equal_bytes; /**< so much is saved */
+    uint64_t head_bytes;  /**< that writers read to find them, all together */
+    uint64_t table_bytes; /**< of memory, that the writer takes which looks at most */
+} esdm_dedup_forecast;
+
+/**
+ * Tells what `"dedup": "write"` or `"dedup": "content"` in the configuration would save, had the
+ * containers been written with it, one after the other in the order of their last commits. All
+ * values are read, cut and encoded as a write does it, and nothing is stored: that takes about as
+ * long as a copy. Programs that write small parts may cut a little differently. What refers to
+ * other files is not looked at.
+ * @param options `containers`, `progress` and `user` count; may be NULL.
+ * @param content cut as with "content"; false: as ever.
+ * @param ret_forecast owned by the caller.
+ * @return ESDM_ENOENT: there is no such container. Else as esdm_read().
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dedup_foretell(esdm_session *session,
+                                                         const esdm_dedup_options *options,
+                                                         bool content,
+                                                         esdm_dedup_forecast *ret_forecast,
+                                                         esdm_error *err);
+
 /** A container of which esdm_usage_count() is to count what it stores. */
 typedef struct esdm_usage_part {
     const char *name;      /**< as esdm_container_info and esdm_former_info have it */

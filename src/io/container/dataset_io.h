@@ -79,6 +79,8 @@ typedef struct esdm__container_io {
     const esdm_meta_seen *commit_follows; /* the next commit's condition; borrowed; NULL: none */
     bool dedups;                          /* what is stored already is not stored once more */
     bool by_content;             /* and what has one dimension is cut where its values say so */
+    struct esdm__trial *trial;   /* borrowed; NULL, or: fragments are counted and not stored
+                                    (io/write/trial.h) */
     bool equals_sought;          /* under equals_lock, as the next one */
     struct esdm__equals *equals; /* owned; NULL: none are there */
     pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */

@@ -10,7 +10,7 @@ struct esdm__equals *
 esdm__container_equals(const esdm_container *container)
 {
     esdm__container_io *io = esdm__io_of(container);
-    if (!io->dedups || io->comm != NULL || io->opened.guards_all)
+    if (!io->dedups || io->trial != NULL || io->comm != NULL || io->opened.guards_all)
         return NULL;
     (void) pthread_mutex_lock(&io->equals_lock);
     if (!io->equals_sought)

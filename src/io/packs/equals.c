@@ -14,9 +14,9 @@
 #include "layout/places.h"
 #include "model/names.h"
 
-/* Containers and fragments that are looked at, at most. */
-#define CONTAINERS_MOST 16u
-#define FRAGMENTS_MOST  250000u
+#define CONTAINERS_MOST ESDM__EQUALS_CONTAINERS
+#define FRAGMENTS_MOST  ESDM__EQUALS_FRAGMENTS
+#define SLOTS_LEAST     1024u
 
 /* A container whose fragments are known. */
 typedef struct source {
@@ -269,13 +269,26 @@ hash_one(void *context, size_t i, esdm_error *err)
                              &one->hashed, err);
 }
 
+static size_t
+slots_for(size_t fragments)
+{
+    size_t slots = SLOTS_LEAST;
+    while (slots < 2 * fragments)
+        slots *= 2;
+    return slots;
+}
+
+uint64_t
+esdm__equals_bytes(uint64_t fragments)
+{
+    return fragments * sizeof(stored) + slots_for((size_t) fragments) * sizeof(uint32_t);
+}
+
 /* Where several are equal the first one counts: that of the newest container. */
 static esdm_status
 fill_table(esdm__equals *e, esdm_error *err)
 {
-    e->slots = 1024;
-    while (e->slots < 2 * e->count)
-        e->slots *= 2;
+    e->slots = slots_for(e->count);
     e->table = calloc(e->slots, sizeof *e->table);
     if (e->table == NULL)
         return esdm__error_nomem(err, e->slots * sizeof *e->table, "fragments");

@@ -30,6 +30,12 @@ typedef struct esdm__equals_wish {
     const bool *allowed; /* targets; NULL: all */
 } esdm__equals_wish;
 
+/** Containers, and fragments of them all, that are looked at, at most: the newest. */
+#define ESDM__EQUALS_CONTAINERS 16u
+#define ESDM__EQUALS_FRAGMENTS  250000u
+/** Memory for so many fragments, in bytes. */
+uint64_t esdm__equals_bytes(uint64_t fragments);
+
 /** @return NULL: there is nothing that could be equal, or it could not be looked at: then all is
  *  stored. @param container name of the one that is written; it is looked at, too, if it is there.
  */

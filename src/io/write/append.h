@@ -14,8 +14,10 @@ typedef struct esdm__appended {
     uint64_t position;
 } esdm__appended;
 
-/** @param equals what it may be equal to; NULL: nothing. Needs no lock. */
-esdm_status esdm__write_append(struct esdm__equals *equals, esdm__pack_set *packs,
+/** Needs no lock. @param container whose fragment it is; where it has a trial (io/write/trial.h)
+ * the fragment is counted there, and not stored. @param equals what it may be equal to; NULL:
+ * nothing. */
+esdm_status esdm__write_append(esdm_container *container, struct esdm__equals *equals,
                                const esdm__pack_hint *hint, const esdm__blob *blob,
                                esdm__appended *ret_appended, esdm_error *err);
 /** The name of its pack; NULL: out of memory. With the lock of the index held.

@@ -222,14 +222,11 @@ static esdm_status
 store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, esdm_error *err)
 {
     esdm__fragment *fragment = &r->slots[i].fragment;
-    esdm__pack_set *packs = NULL;
-    esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
-    if (status != ESDM_OK)
-        return status;
+    esdm_container *container = r->dataset->group->container;
     esdm__blob blob = {0};
     esdm__span span;
-    esdm__span_begin(&span, r->dataset->group->container->session->monitor);
-    status = encode(r, &r->slots[i], raw, bytes, &blob, &fragment->statistics, err);
+    esdm__span_begin(&span, container->session->monitor);
+    esdm_status status = encode(r, &r->slots[i], raw, bytes, &blob, &fragment->statistics, err);
     esdm__dataset_observed(r->dataset, &span,
                            (esdm__span_facts){.kind = ESDM__SPAN_ENCODE,
                                               .bytes = bytes,
@@ -243,7 +240,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
                                   .copies = r->io->copies,
                                   .allowed = r->io->allowed,
                                   .cheap = r->io->cheap};
-    status = esdm__write_append(r->equals, packs, &hint, &blob, &r->slots[i].stored, err);
+    status = esdm__write_append(container, r->equals, &hint, &blob, &r->slots[i].stored, err);
     if (status == ESDM_OK) {
         fragment->position = r->slots[i].stored.position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
@@ -436,7 +433,7 @@ run_round(round *r, size_t count, esdm_error *err)
         status = esdm__pool_run(pool, count, store_fragment, r, err);
     if (status == ESDM_OK)
         note_sizes(r, count);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && esdm__io_of(r->dataset->group->container)->trial == NULL)
         status = enter_pending(r, count, err);
     for (size_t i = 0; i < count; i++) {
         free(r->slots[i].inline_data);
