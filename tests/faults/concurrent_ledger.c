@@ -55,13 +55,15 @@ copy_begun(uint32_t container, contents *ret)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static const char *const datasets[] = {"a", "b"};
+static const char *const datasets[] = {"a", "b", "c"};
+static const uint64_t columns[] = {COLUMNS, COLUMNS, WIDE};
+enum { DATASETS = sizeof datasets / sizeof *datasets, SHARED = 1 };
 
 /* Noise, so that no codec makes it small. */
 static int64_t
 element(int dataset, uint32_t container, uint32_t row, uint64_t sequence, uint64_t column)
 {
-    uint64_t part = dataset == 0 ? container + 1 : 0;
+    uint64_t part = dataset != SHARED ? container + 1 : 0;
     uint64_t mixed =
         sequence * UINT64_C(0x9E3779B97F4A7C15) + column * UINT64_C(0xBF58476D1CE4E5B9);
     return (int64_t) (part << 60 | (uint64_t) row << 52 | (sequence & 0xffffffff) << 20 |
@@ -77,14 +79,14 @@ sequence_of(int64_t value)
 void
 write_sequence(esdm_container *handle, uint32_t container, uint32_t row, uint64_t sequence)
 {
-    int64_t data[COLUMNS];
+    static int64_t data[WIDE];
     esdm_dataspace space;
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-    for (int d = 0; d < 2; d++) {
-        for (uint64_t i = 0; i < COLUMNS; i++)
+    for (int d = 0; d < DATASETS; d++) {
+        for (uint64_t i = 0; i < columns[d]; i++)
             data[i] = element(d, container, row, sequence, i);
         esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(handle), datasets[d]);
         check(dataset != NULL);
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, columns[d]}, ERR));
         ok(esdm_write(dataset, &space, ESDM_TYPE_INT64, data, NULL, ERR));
     }
 }
@@ -94,7 +96,7 @@ static uint64_t
 row_of(const int64_t *data, int dataset, uint32_t container, uint32_t row, const char *name)
 {
     uint64_t sequence = sequence_of(data[0]);
-    for (uint64_t i = 0; i < COLUMNS; i++) {
+    for (uint64_t i = 0; i < columns[dataset]; i++) {
         if (data[i] != element(dataset, container, row, sequence, i))
             die("%s: \"%s\" row %u: element 0 is of %" PRIu64 ", element %" PRIu64 " is %" PRIx64
                 " (of %" PRIu64 ")",
@@ -104,24 +106,35 @@ row_of(const int64_t *data, int dataset, uint32_t container, uint32_t row, const
     return sequence;
 }
 
+static void
+read_rows(esdm_container *handle, int d, uint32_t first, uint64_t rows, int64_t *data)
+{
+    esdm_dataspace space;
+    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(handle), datasets[d]);
+    check(dataset != NULL);
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){first, 0}, (uint64_t[]){rows, columns[d]}, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_INT64, data, NULL, ERR));
+}
+
 void
 read_contents(esdm_container *handle, uint32_t container, const char *name, contents *ret)
 {
     static int64_t data[2][ROWS * COLUMNS];
-    esdm_dataspace space;
-    ok(esdm_dataspace_init(&space, 2, NULL, (uint64_t[]){ROWS, COLUMNS}, ERR));
-    for (int d = 0; d < 2; d++) {
-        esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(handle), datasets[d]);
-        check(dataset != NULL);
-        ok(esdm_read(dataset, &space, ESDM_TYPE_INT64, data[d], NULL, ERR));
-    }
+    static int64_t wide[WIDE];
+    static uint32_t next; /* row of "c" */
+    for (int d = 0; d < 2; d++)
+        read_rows(handle, d, 0, ROWS, data[d]);
+    next = (next + 7) % ROWS;
+    read_rows(handle, 2, next, 1, wide);
     for (uint32_t row = 0; row < ROWS; row++) {
         uint64_t at = (uint64_t) row * COLUMNS;
         uint64_t a = row_of(&data[0][at], 0, container, row, name);
         uint64_t b = row_of(&data[1][at], 1, container, row, name);
-        if (a != b)
-            die("%s: row %u is of %" PRIu64 " in \"a\", and of %" PRIu64 " in \"b\"", name, row, a,
-                b);
+        uint64_t c = row == next ? row_of(wide, 2, container, row, name) : a;
+        if (a != b || a != c)
+            die("%s: row %u is of %" PRIu64 " in \"a\", of %" PRIu64 " in \"b\" and of %" PRIu64
+                " in \"c\"",
+                name, row, a, b, c);
         if (a % 2 != 0)
             die("%s: row %u is of %" PRIu64 ", which was not committed", name, row, a);
         ret->sequences[row] = a;

@@ -55,6 +55,7 @@ make(void)
     for (uint32_t c = 0; c < CONTAINERS; c++) {
         esdm_container *handle;
         esdm_dimension *dims[2];
+        esdm_dimension *wide[2];
         esdm_dataset *dataset;
         ok(esdm_container_create(session, name_of(c), ESDM_CREATE_NEW, &handle, ERR));
         esdm_group *root = esdm_container_root(handle);
@@ -62,6 +63,9 @@ make(void)
         ok(esdm_dimension_create(root, "column", COLUMNS, &dims[1], ERR));
         ok(esdm_dataset_create(root, "a", ESDM_TYPE_INT64, 2, dims, &dataset, ERR));
         ok(esdm_dataset_create(root, "b", ESDM_TYPE_INT64, 2, dims, &dataset, ERR));
+        wide[0] = dims[0];
+        ok(esdm_dimension_create(root, "wide", WIDE, &wide[1], ERR));
+        ok(esdm_dataset_create(root, "c", ESDM_TYPE_INT64, 2, wide, &dataset, ERR));
         for (uint32_t row = 0; row < ROWS; row++)
             write_sequence(handle, c, row, 0);
         ok(esdm_container_close(handle, ERR));
@@ -80,12 +84,13 @@ write_some(uint32_t row)
 {
     uint32_t c = any(CONTAINERS);
     esdm_container *handle = open_named(name_of(c), ESDM_OPEN_WRITE);
-    for (uint32_t n = 1 + any(4); n > 0; n--) {
+    uint32_t commits = any(6) == 0 ? MANY : 1 + any(4);
+    for (uint32_t n = commits; n > 0 && (goes_on() || n == commits); n--) {
         uint64_t sequence = next_sequence(c, row);
         if (any(4) == 0) {
             write_sequence(handle, c, row, sequence - 1);
             add_one(&shared->counts.drafts);
-            if (any(3) == 0) {
+            if (any(3) == 0 && commits < MANY) {
                 esdm_container_discard(handle);
                 return;
             }
@@ -103,6 +108,8 @@ write_some(uint32_t row)
         }
     }
     ok(esdm_container_close(handle, ERR));
+    if (commits == MANY && goes_on())
+        add_one(&shared->counts.freed);
 }
 
 /* ---- readers ------------------------------------------------------------------------------- */
@@ -314,7 +321,7 @@ keep(uint32_t number)
     contents least, most, seen;
     slot *s = &shared->slots[number];
     uint32_t use = atomic_load(&s->use) + 1;
-    uint32_t c = any(CONTAINERS);
+    uint32_t c = any(use % 2 == 0 ? CONTAINERS : SHARING); /* tags of all, clones of these */
     atomic_store(&s->container, c);
     atomic_store(&s->use, use);
     atomic_store(&s->state, SLOT_MAKING);
@@ -409,8 +416,10 @@ print_counts(void)
            " of earlier snapshots, %" PRIu64 " of tags and clones\n",
            n->commits, n->drafts, n->reads, n->again, n->earlier, n->kept);
     printf("%" PRIu64 " tags, %" PRIu64 " clones, %" PRIu64 " branches, %" PRIu64
-           " commits to them, %" PRIu64 " catches up, %" PRIu64 " merges, %" PRIu64 " begun anew\n",
-           n->tags, n->clones, n->branches, n->changes, n->caught_up, n->merges, n->meetings);
+           " commits to them, %" PRIu64 " catches up, %" PRIu64 " merges, %" PRIu64
+           " begun anew, %" PRIu64 " closes after a MiB was written over\n",
+           n->tags, n->clones, n->branches, n->changes, n->caught_up, n->merges, n->meetings,
+           n->freed);
 }
 
 int

@@ -22,6 +22,7 @@ SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(6, 8, 60))
 WRITERS, READERS, BRANCHERS, KEEPERS = by_size((6, 5, 2, 1), (16, 16, 4, 2), (16, 16, 4, 2))
 TARGETS = ("fast", "disk", "more")
 CONTAINERS = ("h0", "h1", "sub/h2", "sub/h3")
+SHARING = CONTAINERS[:3]  # the last one shares packs with none, so that esdm-compact empties some
 SITE = {
     "targets": [{"name": name, "plugin": "posix", "directory": name} for name in TARGETS],
     "history": 3,
@@ -42,6 +43,7 @@ class Crowd:
         self.made = 0
         self.kills = {}
         self.tools = {}
+        self.emptied = 0  # calls of esdm-compact that moved what was left in packs
 
     def name(self):
         self.made += 1
@@ -107,6 +109,7 @@ class Crowd:
             if not stopped:
                 what = self.kind(process)
                 self.tools[what] = self.tools.get(what, 0) + 1
+                self.emptied += "out of packs of which little is needed" in self.said(process)
                 process.output.close()
                 entry[2] = self.name()
                 entry[0] = self.start(make(), entry[2])
@@ -122,8 +125,8 @@ class Crowd:
         kinds = (
             lambda: [tool("esdm-gc"), "--yes", "--age", "0", *(["--replaced-now"] if chance.random() < 0.5 else [])],
             lambda: [tool("esdm-drain"), "--from", chance.choice(TARGETS), "--age", "0"],
-            lambda: [tool("esdm-compact"), "-q", chance.choice(CONTAINERS)],
-            lambda: [tool("esdm-dedup")] if chance.random() < 0.7 else [tool("esdm-fsck"), "-q", "--data"])
+            lambda: [tool("esdm-compact"), chance.choice((*CONTAINERS, CONTAINERS[-1]))],
+            lambda: [tool("esdm-dedup"), *SHARING] if chance.random() < 0.7 else [tool("esdm-fsck"), "-q", "--data"])
         for kind in kinds:
             self.add(kind)
 
@@ -198,7 +201,8 @@ def use(site, server=None):
         crowd.once("remove")
         collect()
         expect(packs(site) == [], f"packs are left of what was removed: {packs(site)}")
-        print(said + f"killed: {crowd.kills}\ntools that went to their ends: {crowd.tools}")
+        print(said + f"killed: {crowd.kills}\ntools that went to their ends: {crowd.tools}; "
+              f"{crowd.emptied} compactions emptied packs")
         for what in ("commits", "reads of the newest", "merges", "tags"):
             expect(f"\n0 {what}" not in "\n" + said.replace(", ", "\n"), f"no {what}: {said}")
 
