@@ -15,6 +15,7 @@ import tempfile
 from esdmtest import SANITIZE, SEED, Site, by_size, environment, expect, main, run, skip, tool
 from faults import PROGRAM, need_strace
 from powerloss import Disk, record
+from templates import in_memory
 
 ALL = {"ESDM_FAULT_SMALL": "1"}
 
@@ -89,11 +90,6 @@ def containers_of(config):
         expect(done.returncode == 0, f"{name} cannot be read: {done.stdout}{done.stderr}")
         found[name] = int(done.stdout.split("generation ")[1].split()[0])
     return found
-
-
-def in_memory():
-    """A folder without a disk, for states that are looked at once; None: there is none with room."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 1 << 30 else None
 
 
 def check_state(site, folder, legal, whole):
