@@ -13,7 +13,7 @@ import tarfile
 from esdmtest import SOURCE, Site, by_size, client, environment, expect, main, run, tool
 from faults import KILLED, killing, need_strace, shown, sweep
 from postgres import Server, skip_without_postgres
-from templates import Postgres
+from templates import Postgres, in_memory
 
 CP, LS, STAT, FSCK, GC, RM = (tool(f"esdm-{name}") for name in
                               ("cp", "ls", "stat", "fsck", "gc", "rm"))
@@ -82,7 +82,7 @@ def check_after(source, others):
 
 def test_kill__at_system_calls_of_a_clone():
     need_strace()
-    with Site() as site:
+    with Site(parent=in_memory()) as site:
         make(site, "a.nc", 0)
         make(site, "c.nc", 10000)
         clone, other = digest("a.nc"), digest("c.nc")
@@ -151,7 +151,7 @@ def test_kill__at_system_calls_of_an_upgrade():
     goldens = sorted((SOURCE / "tests/golden").glob("[0-9]*"))
     old = [golden for golden in goldens if int(golden.name) < 7]
     chosen = by_size([old[0]], [old[0], old[-1]], old)
-    with Site() as site:
+    with Site(parent=in_memory()) as site:
         killed = sum(kill_upgrades(site, golden, by_size(1, 2, 8)) for golden in chosen)
         print(f"killed {killed} upgrades of {len(chosen)} stores")
         expect(killed >= by_size(5, 15, 200), f"only {killed} were killed")
@@ -242,7 +242,7 @@ def test_kill__at_messages_of_an_upgrade_of_postgresql():
     skip_without_postgres()
     with Server() as server:
         store = Postgres(server)
-        with Site(**store.site) as site:
+        with Site(parent=in_memory(), **store.site) as site:
             make(site, "a.nc", 0)
             make(site, "c.nc", 1000)
             store.settle()
@@ -263,7 +263,7 @@ def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
     with Server() as server:
         metadata = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
                     "database": "postgres", "user": "esdm"}
-        with Site(metadata=metadata) as site:
+        with Site(parent=in_memory(), metadata=metadata) as site:
             make(site, "a.nc", 0)
             before = digest("a.nc")
             server.sql(OLDER)
