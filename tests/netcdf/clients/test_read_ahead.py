@@ -177,6 +177,38 @@ def test_reads_as_in_the_last_run():
         expect(off.get("earlier_runs") is None, str(off))
 
 
+# Opens, reads nothing for a while, and says which of the pages that it is about to read are in memory.
+OPENS_AND_WAITS = """
+import ctypes, mmap, os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+time.sleep(0.5)
+size = os.fstat(file).st_size
+area = mmap.mmap(file, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+pages = (ctypes.c_ubyte * -(-size // 4096))()
+address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), pages) == 0
+places = [k * 977 % 90000 for k in range(1, 61)]
+print(*[n for n, place in enumerate(places) if pages[place] & 1])
+for place in places:
+    os.pread(file, 4096, place * 4096)
+"""
+
+
+def test_pages_are_there_before_the_first_read():
+    """As mincore() tells: when the file was opened, the first 8 reads of the last run are in memory but for those
+    that go without, to compare, and nothing else is."""
+    with slow_device(sparse) as file, tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
+        script = pathlib.Path(cache) / "opens.py"
+        script.write_text(OPENS_AND_WAITS)
+        seen = []
+        for ahead in (True, True, False):
+            _, text, _ = observed("/usr/bin/python3", script, file, ahead=ahead, cache=cache)
+            seen.append([int(n) for n in text.split()])
+        print(f"in memory before the first read: {seen}", flush=True)
+        expect(seen[0] == [] and seen[2] == [], f"in memory without being asked for: {seen}")
+        expect(len(seen[1]) >= 6 and set(seen[1]) <= set(range(8)) - {1, 5}, str(seen))
+
+
 def test_a_series():
     """Another file, whose name differs by numbers, is read as the last one; one of another name is not."""
     with slow_device(sparse) as file, tempfile.TemporaryDirectory(prefix="esdm-test-ahead.") as cache:
@@ -244,6 +276,7 @@ def test_a_damaged_history():
         expect(path.exists() and len(histories(cache)) <= 257, f"{len(histories(cache))} files")
 
 
-main(test_strided_reads, test_reads_as_in_the_last_run, test_what_memory_has_is_left_alone, test_a_damaged_history, test_a_series,
+main(test_strided_reads, test_reads_as_in_the_last_run, test_pages_are_there_before_the_first_read,
+     test_what_memory_has_is_left_alone, test_a_damaged_history, test_a_series,
      test_other_reads_are_not_slower, test_what_is_in_memory_needs_none,
      test_a_plain_netcdf_file)
