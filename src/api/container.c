@@ -12,6 +12,7 @@
 #include "api/moment.h"
 #include "api/regions.h"
 #include "api/seal.h"
+#include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/digest.h"
@@ -60,6 +61,11 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
         return status;
     esdm_container *container = NULL;
     char made[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm__name_to_be(normal, made);
+    if (strcmp(made, normal) != 0)
+        status = esdm__sealed_check(session, made, err); /* before NCO has written all */
+    if (status != ESDM_OK)
+        return status;
     (void) snprintf(made, sizeof made, "%s", normal);
     if (mode == ESDM_CREATE_REPLACE)
         esdm__branch_over_name(session, normal, made);

@@ -173,7 +173,9 @@ def test_what_is_merged_stays_while_others_drain_and_look_for_garbage():
                 if position[0] == "c":
                     put("a.nc@branch:fix", "0=30", "1=31")
                 for target in "disk", "more":
+                    run([tool("esdm-compact"), "--quiet", "a.nc@branch:fix"])
                     run([*drain, target])
+                    run([tool("esdm-dedup"), "--json"])
                     run(GC)
                 if position[0] == "c":
                     run([tool("esdm-rm"), "--yes", "--for-good", "a.nc@branch:fix"])

@@ -5,6 +5,7 @@ is verified; readers see retractions."""
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 
@@ -84,6 +85,21 @@ def test_what_is_sealed_does_not_change():
         expect_error(run([tool("esdm-restore"), "a.nc"], check=False))
 
 
+def test_what_nco_writes_first_is_refused():
+    """And nothing of it is left."""
+    if shutil.which("ncks") is None:
+        print("skipped: NCO is not installed")
+        return
+    with Site() as site:
+        own_key(site)
+        make("a.nc")
+        make("b.nc", 7)
+        seal("a.nc")
+        done = client(["ncks", "-O", "esdm://b.nc", "esdm://a.nc"], check=False)
+        expect(done.returncode != 0 and "sealed" in done.stderr, done.stderr)
+        expect(run([tool("esdm-ls")]).stdout.split() == ["a.nc", "b.nc"], run([tool("esdm-ls")]).stdout)
+
+
 def test_seals_are_verified():
     with Site() as site:
         own_key(site)
@@ -140,4 +156,4 @@ def test_readers_see_retractions():
 
 
 if __name__ == "__main__":
-    main(test_what_is_sealed_does_not_change, test_seals_are_verified, test_readers_see_retractions)
+    main(test_what_is_sealed_does_not_change, test_what_nco_writes_first_is_refused, test_seals_are_verified, test_readers_see_retractions)
