@@ -21,8 +21,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 
-SQL = ("DROP TRIGGER reach_insert ON {S}.extent; DROP TRIGGER reach_update ON {S}.extent; "
-       "DROP TRIGGER reach_delete ON {S}.extent")
+SQL = ("DROP TRIGGER reach_added ON {S}.extent; DROP TRIGGER reach_changed ON {S}.extent; "
+       "DROP TRIGGER reach_gone ON {S}.extent")
 
 
 def used(server):

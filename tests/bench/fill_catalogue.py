@@ -184,6 +184,14 @@ class Filler:
         self.db.executemany("INSERT INTO view_member VALUES(?, ?)", members)
         assert root == nodes[0, part][0]
 
+    def fill_trees(self, numbers):
+        """The ranges of times and the boxes, which triggers and commits would enter."""
+        for table, names in {"extent_time": ("n", "@time_min", "@time_max"),
+                             "extent_box": ("n", "@lat_min", "@lat_max", "@lon_min", "@lon_max")}.items():
+            ends = (dict(extents_of(n - 1)) | {"n": n} for n in numbers)
+            self.db.executemany(f"INSERT INTO {table} VALUES({', '.join('?' * len(names))})",
+                                ([one[name] for name in names] for one in ends))
+
     def fill(self, count):
         """Adds what is missing."""
         numbers = range(self.last + 1, count + 1)
@@ -209,6 +217,7 @@ class Filler:
         self.copies("page", "container = ?", numbers, key)
         self.copies("page_data", "page >> 32 = ?", numbers, key)
         self.fill_views(numbers)
+        self.fill_trees(numbers)
         self.db.execute(index)
         for _, trigger in triggers:
             self.db.execute(trigger)

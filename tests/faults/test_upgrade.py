@@ -168,7 +168,7 @@ DROP TRIGGER IF EXISTS view_object_gone ON esdm.object;
 DROP TRIGGER IF EXISTS view_named ON esdm.container;
 DROP TABLE IF EXISTS esdm.view_node, esdm.view_delta, esdm.view_member CASCADE;
 DROP TABLE esdm.shared, esdm.tag, esdm.extent, esdm.reach;
-DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_follow, esdm.reach_make;
+DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_put, esdm.reach_added, esdm.reach_changed, esdm.reach_make;
 DROP FUNCTION esdm.clone;
 DROP FUNCTION IF EXISTS esdm.guard;
 DROP INDEX esdm.object_global, esdm.object_dataset;

@@ -14,9 +14,9 @@ ENDS = ("@time_min", "@time_max", "@lat_min", "@lat_max", "@lon_min", "@lon_max"
 ROWS = "SELECT container, dataset, span::text, lon::text FROM esdm.reach ORDER BY 1, 2"
 # A store as format 2 was.
 OLDER = """
-DROP TRIGGER reach_insert ON esdm.extent; DROP TRIGGER reach_update ON esdm.extent;
-DROP TRIGGER reach_delete ON esdm.extent; DROP TABLE esdm.reach;
-DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_follow, esdm.reach_make;
+DROP TRIGGER reach_added ON esdm.extent; DROP TRIGGER reach_changed ON esdm.extent;
+DROP TRIGGER reach_gone ON esdm.extent; DROP TABLE esdm.reach;
+DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_put, esdm.reach_added, esdm.reach_changed, esdm.reach_make;
 UPDATE esdm.store SET value = '2' WHERE key = 'format'
 """
 ASK = """

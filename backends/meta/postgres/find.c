@@ -440,6 +440,53 @@ put_own_datasets(query *q)
     put_expression(q, true);
 }
 
+/* Whether a condition is about an attribute of containers. */
+static bool
+is_attribute(const query *q, size_t i)
+{
+    return !postgres__find_is_extent(&q->conditions[i]) && q->bound[i].variable == 0;
+}
+
+/* "… AND" for the object y: attributes that a container must have. @return whether there are any.
+ */
+static bool
+put_needed(query *q)
+{
+    const esdm_meta_node *nodes = q->expression.nodes;
+    bool any = false, all = nodes[0].kind == ESDM_META_ALL;
+    for (size_t at = all ? 1 : 0; at < nodes[0].size; at += nodes[at].size) {
+        if (nodes[at].kind != ESDM_META_HOLDS || !is_attribute(q, nodes[at].condition))
+            continue;
+        if (!any)
+            postgres__find_put(q, " CROSS JOIN LATERAL (SELECT * FROM {S}.object y WHERE "
+                                  "y.container = e.container AND y.dataset = 0");
+        postgres__find_put(q, " AND ");
+        put_own(q, nodes[at].condition, "y");
+        any = true;
+    }
+    postgres__find_put(q, any ? " OFFSET 0) o" : "");
+    return any;
+}
+
+/* Containers that meet a start, one at a time: what is rarest looked at, first. */
+static void
+put_from_start(query *q)
+{
+    bool attributes = q->what == POSTGRES__FIND_CONTAINERS;
+    for (size_t i = 0; i < q->nconditions; i++)
+        attributes |= is_attribute(q, i);
+    postgres__find_put(q, "(SELECT DISTINCT u.container FROM (");
+    put_start_containers(q, true);
+    postgres__find_put(q, ") u OFFSET 0) e");
+    bool needed = put_needed(q);
+    postgres__find_put(q, " CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
+                          "WHERE y.container = e.container OFFSET 0) c");
+    if (attributes && !needed)
+        postgres__find_put(q,
+                           " LEFT JOIN LATERAL (SELECT * FROM {S}.object y "
+                           "WHERE y.container = e.container AND y.dataset = 0 OFFSET 0) o ON true");
+}
+
 /* Containers whose own attributes meet the expression. */
 static void
 put_containers(query *q)
@@ -451,18 +498,11 @@ put_containers(query *q)
         /* A container without attributes has no row in `object`. */
         put_columns(q, "NULL::text COLLATE \"C\"");
         postgres__find_put(q, " FROM ");
-        if (q->covered) {
-            postgres__find_put(q, "(SELECT DISTINCT u.container FROM (");
-            put_start_containers(q, true);
-            postgres__find_put(q,
-                               ") u OFFSET 0) e CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
-                               "WHERE y.container = e.container OFFSET 0) c LEFT JOIN LATERAL "
-                               "(SELECT * FROM {S}.object y WHERE y.container = e.container "
-                               "AND y.dataset = 0 OFFSET 0) o ON true");
-        } else {
+        if (q->covered)
+            put_from_start(q);
+        else
             postgres__find_put(q, "{S}.container c LEFT JOIN {S}.object o "
                                   "ON o.container = c.container AND o.dataset = 0");
-        }
         postgres__find_put(q, " WHERE c.name IS NOT NULL");
     } else {
         put_columns(q, "o.path");

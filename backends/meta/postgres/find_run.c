@@ -11,6 +11,7 @@
 #include "find.h"
 
 typedef postgres__find_query query;
+typedef postgres__find_bound bound;
 
 /* Objects that are counted at first for each condition, how much more each time, and when it does
  * not matter any more. */
@@ -199,6 +200,20 @@ count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
     return status;
 }
 
+/* Whether all that must hold is one box: where to begin needs no counts. */
+static bool
+is_one_box(const query *q)
+{
+    const esdm_meta_node *nodes = q->expression.nodes;
+    for (size_t at = 1; at < nodes[0].size; at += nodes[at].size) {
+        const bound *one = &q->bound[nodes[at].condition];
+        if (nodes[at].kind != ESDM_META_HOLDS || one->span == 0 ||
+            one->alike != q->bound[nodes[1].condition].alike)
+            return false;
+    }
+    return nodes[0].kind == ESDM_META_ALL;
+}
+
 /* Conditions by which to begin: those that the fewest objects can meet. */
 static esdm_status
 choose_starts(postgres__store *store, query *q, esdm_error *err)
@@ -206,8 +221,9 @@ choose_starts(postgres__store *store, query *q, esdm_error *err)
     uint64_t *sums = calloc(q->nconditions, sizeof *sums);
     if (sums == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *sums, "a query");
-    esdm_status status =
-        esdm__tree_has_choice(&q->expression) ? count_all(store, q, sums, err) : ESDM_OK;
+    esdm_status status = esdm__tree_has_choice(&q->expression) && !is_one_box(q)
+                             ? count_all(store, q, sums, err)
+                             : ESDM_OK;
     q->covered =
         esdm__tree_starts(&q->expression, q->holds, sums, q->starts, &q->nstarts, &q->least);
     free(sums);

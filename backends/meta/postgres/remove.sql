@@ -9,9 +9,9 @@ BEGIN
     DROP TRIGGER IF EXISTS guard_prune ON {S}.snapshot;
     DROP TRIGGER IF EXISTS guard_move ON {S}.page;
     DROP TRIGGER IF EXISTS check_name ON {S}.container;
-    DROP TRIGGER IF EXISTS reach_insert ON {S}.extent;
-    DROP TRIGGER IF EXISTS reach_update ON {S}.extent;
-    DROP TRIGGER IF EXISTS reach_delete ON {S}.extent;
+    DROP TRIGGER IF EXISTS reach_added ON {S}.extent;
+    DROP TRIGGER IF EXISTS reach_changed ON {S}.extent;
+    DROP TRIGGER IF EXISTS reach_gone ON {S}.extent;
     DROP TRIGGER IF EXISTS view_named ON {S}.container;
     DROP TRIGGER IF EXISTS view_object ON {S}.object;
     DROP TRIGGER IF EXISTS view_object_gone ON {S}.object;
@@ -21,7 +21,7 @@ BEGIN
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
             'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make',
-            'facet_parts', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_follow', 'reach_make')
+            'facet_parts', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
