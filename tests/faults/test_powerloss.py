@@ -5,7 +5,6 @@ or not at all. Writes, flushes and changes of folders are recorded, and states o
 was not flushed is missing, torn or out of order (see powerloss.py)."""
 
 import json
-import os
 import pathlib
 import random
 import shutil
