@@ -372,7 +372,10 @@ check_followed(sqlite__link *link, const esdm_meta_commit *commit, esdm_error *e
         status = sqlite__step(link, statement, &row, err);
     if (status != ESDM_OK)
         return status;
-    bool same = row && sqlite__u64(statement, 1) == commit->follows->snapshot;
+    /* The row of the highest record stays when it is forgotten, without a UUID, so that its number
+     * does. */
+    bool same = row && sqlite__u64(statement, 9) != 0 &&
+                sqlite__u64(statement, 1) == commit->follows->snapshot;
     (void) sqlite3_reset(statement);
     return same ? ESDM_OK : esdm__not_followed(commit, err);
 }

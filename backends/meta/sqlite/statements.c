@@ -102,7 +102,8 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT c.name IS NOT NULL AND c.name NOT GLOB '/*', "
         "c.snapshot, c.structure, c.document_at, c.next_page, "
         "c.modified_ns, s.lengths, " CONTAINER_SEALED("c.") ", "
-        "CASE WHEN c.name IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END "
+        "CASE WHEN c.name IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END, "
+        "c.uuid <> '' "
         "FROM container c LEFT JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.snapshot WHERE c.container = ?1",
     [SQLITE__CONTAINER_INSERT] =
