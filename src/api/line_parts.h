@@ -38,6 +38,9 @@ esdm_status esdm__line_fork(esdm_session *session, const char *name, const char 
 
 esdm_status esdm__line_tag_set(esdm_session *session, const esdm__line *on, const char *name,
                                uint64_t snapshot, const char *author, esdm_error *err);
+/** The same, unless the tag is on that snapshot or a later one. */
+esdm_status esdm__line_tag_raise(esdm_session *session, const esdm__line *on, const char *name,
+                                 uint64_t snapshot, const char *author, esdm_error *err);
 /** Best effort. */
 void esdm__line_tag_take(esdm_session *session, const esdm__line *from, const char *name);
 

@@ -219,14 +219,29 @@ esdm__line_common(esdm_session *session, const char *name, const char *in, esdm_
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
+static esdm_status
+set_tag(esdm_session *session, const esdm__line *on, const char *name, uint64_t snapshot,
+        const char *author, bool only_newer, esdm_error *err)
+{
+    const esdm_meta_tag tag = {.name = name,
+                               .snapshot = snapshot,
+                               .author = author != NULL ? author : esdm__session_writer(session),
+                               .only_newer = only_newer};
+    return esdm__noted_tag(session, on->stored, on->record, &tag, true, err);
+}
+
 esdm_status
 esdm__line_tag_set(esdm_session *session, const esdm__line *on, const char *name, uint64_t snapshot,
                    const char *author, esdm_error *err)
 {
-    const esdm_meta_tag tag = {.name = name,
-                               .snapshot = snapshot,
-                               .author = author != NULL ? author : esdm__session_writer(session)};
-    return esdm__noted_tag(session, on->stored, on->record, &tag, true, err);
+    return set_tag(session, on, name, snapshot, author, false, err);
+}
+
+esdm_status
+esdm__line_tag_raise(esdm_session *session, const esdm__line *on, const char *name,
+                     uint64_t snapshot, const char *author, esdm_error *err)
+{
+    return set_tag(session, on, name, snapshot, author, true, err);
 }
 
 void
@@ -263,7 +278,7 @@ esdm__line_note_own(esdm_session *session, const char *name, const esdm__line *l
 {
     esdm__tag_name merged;
     esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
-    esdm_status status = esdm__line_tag_set(session, l, merged, snapshot, NULL, err);
+    esdm_status status = esdm__line_tag_raise(session, l, merged, snapshot, NULL, err);
     if (status == ESDM_OK)
         drop_behind(session, name, l, in, NULL);
     return status;

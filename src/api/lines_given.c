@@ -52,7 +52,7 @@ esdm__line_note_given(esdm_session *session, const char *name, const char *in, u
         return status;
     tag_given(name, tag);
     (void) snprintf(text, sizeof text, "%" PRIu64, since);
-    return esdm__line_tag_set(session, &has.holder, tag, snapshot, text, err);
+    return esdm__line_tag_raise(session, &has.holder, tag, snapshot, text, err);
 }
 
 void

@@ -403,9 +403,14 @@ publish(merging *all, esdm_error *err)
         status = esdm__line_merge_begin(session, all->full, all->result.theirs, all->name,
                                         all->down, &noted, err);
     esdm__io_of(all->m.ours)->commit_tag = noted.tag.name != NULL ? &noted.tag : NULL;
+    /* That both have the same of what was changed since the base is told by a snapshot, too: else
+     * it would not be known which of two merges at once came first, and what is changed back later
+     * could be lost. */
+    esdm__io_of(all->m.ours)->commit_always = all->m.known && noted.tag.name != NULL;
     if (status == ESDM_OK)
         status = commit(all, all->options->message != NULL ? all->options->message : message, err);
     esdm__io_of(all->m.ours)->commit_tag = NULL;
+    esdm__io_of(all->m.ours)->commit_always = false;
     if (status != ESDM_OK) {
         /* What may have been committed all the same, as a connection was lost, is found by it. */
         if (esdm__commit_is_refused(status))
@@ -414,7 +419,9 @@ publish(merging *all, esdm_error *err)
     }
     all->result.snapshot = all->m.ours->snapshot != before ? all->m.ours->snapshot : 0;
     esdm__drain_later(session, all->name);
-    if (all->options->pick == 0)
+    /* What a commit without a condition could have overtaken is not noted: the base is as good. */
+    if (all->options->pick == 0 &&
+        (all->result.snapshot != 0 || !all->session->meta->commit_follows))
         status = note_merged(all, all->m.ours->snapshot, err);
     if (status == ESDM_OK)
         esdm__line_merge_end(session, all->full, all->name, &noted);

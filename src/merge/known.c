@@ -48,10 +48,10 @@ shows(esdm_dataset *dataset, const esdm__fragment *fragment, const esdm__box *bo
     return status;
 }
 
-/* All of it that can be seen, by one of both in each part. */
+/* All of it that can be seen, by one of both in each part. @param ret_new ours alone shows some. */
 static esdm_status
 is_known(const esdm__merge_changes *c, size_t i, esdm_dataset *base, esdm_dataset *ours, bool *ret,
-         esdm_error *err)
+         bool *ret_new, esdm_error *err)
 {
     esdm__fragment fragment;
     esdm_status status = ESDM_OK;
@@ -59,8 +59,10 @@ is_known(const esdm__merge_changes *c, size_t i, esdm_dataset *base, esdm_datase
     *ret = !fragment.strided && !esdm__kind_is_elsewhere(fragment.kind);
     for (size_t k = 0; k < c->visible[i].count && *ret && status == ESDM_OK; k++) {
         status = shows(base, &fragment, &c->visible[i].items[k], ret, err);
-        if (status == ESDM_OK && !*ret)
+        if (status == ESDM_OK && !*ret) {
+            *ret_new = true;
             status = shows(ours, &fragment, &c->visible[i].items[k], ret, err);
+        }
     }
     return status;
 }
@@ -78,18 +80,19 @@ meets(const esdm__boxes *entered, const esdm__box *box)
 
 esdm_status
 esdm__merge_changes_drop_known(esdm__merge_changes *c, esdm_dataset *base, esdm_dataset *ours,
-                               esdm_error *err)
+                               bool *known_of_ours, esdm_error *err)
 {
     esdm__boxes entered = {0};
     size_t left = 0;
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < c->count; i++) {
         esdm__fragment fragment;
-        bool known = false;
+        bool known = false, new = false;
         esdm__records_fragment(&c->records, c->order[i], &fragment);
         if (status == ESDM_OK && !meets(&entered, &fragment.box))
-            status = is_known(c, i, base, ours, &known, err);
+            status = is_known(c, i, base, ours, &known, &new, err);
         if (known && status == ESDM_OK) {
+            *known_of_ours = *known_of_ours || new;
             esdm__boxes_clear(&c->visible[i]);
             continue;
         }

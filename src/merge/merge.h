@@ -35,6 +35,7 @@ typedef struct esdm__merging {
     esdm_merge_result *result;
     bool whole;              /* theirs has all of ours: nothing is compared */
     bool apart;              /* the base is of another line than `theirs` */
+    bool known;              /* ours has changes of theirs since the base already */
     uint64_t after;          /* fragments of theirs up to this snapshot are in the base */
     bool writes;             /* else conflicts are only looked for */
     bool shares;             /* `ours` refers to packs that theirs refers to */
@@ -100,8 +101,8 @@ esdm_status esdm__merge_changes_load(const esdm__merging *m, esdm_dataset *their
                                      esdm__merge_changes *ret, esdm_error *err);
 void esdm__merge_changes_clear(esdm__merge_changes *changes);
 /** Takes out fragments of which all that can be seen is seen in one of two other datasets as well.
- *  @param base,ours may be NULL. */
+ *  @param base,ours may be NULL. @param known set where it is seen in ours alone. */
 esdm_status esdm__merge_changes_drop_known(esdm__merge_changes *changes, esdm_dataset *base,
-                                           esdm_dataset *ours, esdm_error *err);
+                                           esdm_dataset *ours, bool *known, esdm_error *err);
 
 #endif

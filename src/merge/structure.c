@@ -181,8 +181,12 @@ merge_attribute(const lists *l, const char *name, esdm_error *err)
         l->base != NULL && esdm_attribute_find(l->base, name, &base, NULL) ? &base : NULL;
     const esdm_attribute *t = esdm_attribute_find(l->theirs, name, &theirs, NULL) ? &theirs : NULL;
     const esdm_attribute *o = esdm_attribute_find(l->ours, name, &ours, NULL) ? &ours : NULL;
-    if (same_attribute(m->theirs, t, m->base, b) || same_attribute(m->theirs, t, m->ours, o))
+    if (same_attribute(m->theirs, t, m->base, b))
         return ESDM_OK;
+    if (same_attribute(m->theirs, t, m->ours, o)) {
+        l->m->known = true;
+        return ESDM_OK;
+    }
     if (same_attribute(m->ours, o, m->base, b))
         return take_attribute(l, name, t, err);
     if (t != NULL && o != NULL && join_history(l, b, t, o, err)) {
@@ -215,8 +219,12 @@ static const char *
 new_name(esdm__merging *m, const esdm_group *group, const char *base, const char *theirs,
          const char *ours, const char *what)
 {
-    if (strcmp(theirs, base) == 0 || strcmp(theirs, ours) == 0)
+    if (strcmp(theirs, base) == 0)
         return NULL;
+    if (strcmp(theirs, ours) == 0) {
+        m->known = true;
+        return NULL;
+    }
     if (strcmp(ours, base) != 0 && !object_conflict(m, group, base, what, true))
         return NULL;
     return theirs;

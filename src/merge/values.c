@@ -372,7 +372,7 @@ esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *base, e
     values v = {.m = m, .sides = {base, before, theirs}, .target = ours};
     esdm_status status = esdm__merge_changes_load(m, theirs, &changes, err);
     if (status == ESDM_OK && m->apart)
-        status = esdm__merge_changes_drop_known(&changes, base, before, err);
+        status = esdm__merge_changes_drop_known(&changes, base, before, &m->known, err);
     if (status == ESDM_OK && !m->whole)
         status = find_met(&v, &changes, &met, err);
     if (status == ESDM_OK)

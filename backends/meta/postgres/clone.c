@@ -211,6 +211,8 @@ postgres__tag_set(void *self, uint64_t container, const esdm_meta_tag *tag, bool
     postgres__put_int(&params, tag->created_ns);
     postgres__put_escaped(&params, tag->author);
     postgres__put_bool(&params, replace);
+    if (replace && tag->only_newer)
+        params.offsets[params.count - 1] = SIZE_MAX; /* NULL */
     return change_tag(self, POSTGRES__TAG_SET, &params, err);
 }
 

@@ -148,6 +148,24 @@ check_head(sqlite__link *link, uint64_t container, uint64_t snapshot, esdm_error
 }
 
 static esdm_status
+find_newer(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool *ret,
+           esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    *ret = false;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__TAG_GET, &statement, err, "it", container, tag->name);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        *ret = sqlite__u64(statement, 0) >= tag->snapshot;
+        (void) sqlite3_reset(statement);
+    }
+    return status;
+}
+
+static esdm_status
 set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool replace,
         esdm_error *err)
 {
@@ -166,6 +184,11 @@ set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool r
         status = has_row(link, statement, status, &there, err);
         if (status == ESDM_OK && there)
             status = esdm__error_set(err, ESDM_EEXIST, "tag '%.200s' exists", tag->name);
+    }
+    if (status == ESDM_OK && replace && tag->only_newer) {
+        status = find_newer(link, container, tag, &there, err);
+        if (status != ESDM_OK || there)
+            return status;
     }
     if (status == ESDM_OK && strcmp(tag->name, ESDM_META_TAG_SEAL) == 0)
         status = check_head(link, container, tag->snapshot, err);

@@ -92,12 +92,13 @@ typedef struct esdm_merge_options {
 } esdm_merge_options;
 
 typedef struct esdm_merge_result {
-    uint64_t base;              /**< snapshot since which it was looked for changes: of the branch,
-                                     or of what was merged into it last */
-    uint64_t theirs;            /**< snapshot of the branch that was merged */
-    uint64_t snapshot;          /**< of the container, that was made; 0: none, as nothing was new */
-    uint64_t objects;           /**< groups, dimensions, variables, attributes that changed */
-    uint64_t fragments;         /**< that the container refers to now */
+    uint64_t base;      /**< snapshot since which it was looked for changes: of the branch,
+                             or of what was merged into it last */
+    uint64_t theirs;    /**< snapshot of the branch that was merged */
+    uint64_t snapshot;  /**< of the container, that was made, also where it has the same changes
+                             already; 0: none, as nothing was new */
+    uint64_t objects;   /**< groups, dimensions, variables, attributes that changed */
+    uint64_t fragments; /**< that the container refers to now */
     uint64_t referenced_bytes;  /**< stored ones of these; none was copied */
     uint64_t rewritten_bytes;   /**< of values that were stored anew, as both sides changed them */
     uint64_t conflicts;         /**< that were told */

@@ -399,8 +399,8 @@ esdm__commit_has_changes(const work *w)
 {
     if (w->container->structure_dirty || w->io->record == 0 || esdm__lengths_changed(w->container))
         return true;
-    if (w->io->commit_tag != NULL)
-        return true; /* what it tells holds from that snapshot on */
+    if (w->io->commit_always)
+        return true;
     for (size_t i = 0; i < w->ndatasets; i++) {
         if (esdm__index_pending_count(esdm__commit_io_of(w, i)->index) > 0)
             return true;

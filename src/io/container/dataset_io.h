@@ -75,6 +75,7 @@ typedef struct esdm__container_io {
     uint64_t
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
     uint64_t parted_bytes;           /* of these, when packs were parted last (io/commit/adopt.c) */
+    bool commit_always;              /* also where nothing of the container changed */
     const esdm_meta_tag *commit_tag; /* of the next commit's snapshot; borrowed; NULL: none */
     const esdm_meta_seen *commit_follows; /* the next commit's condition; borrowed; NULL: none */
     bool dedups;                          /* what is stored already is not stored once more */

@@ -101,6 +101,33 @@ test_tag__comes_with_a_commit(void **state)
 }
 
 static void
+test_tag__only_moves_to_newer_snapshots(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    skip_if(meta()->tag_set == NULL);
+    uint64_t container = meta_create(f->store, "a").container;
+    for (int i = 0; i < 3; i++)
+        assert_ok(meta_append(f->store, container, 1, &made));
+    esdm_meta_tag tag = {.name = "in", .snapshot = 3, .author = "x", .only_newer = true};
+    assert_ok(meta()->tag_set(f->store, container, &tag, true, &place_error));
+    assert_string_equal(list(f->store, container).text, "in=3;");
+    tag.snapshot = 2;
+    assert_ok(meta()->tag_set(f->store, container, &tag, true, &place_error));
+    assert_string_equal(list(f->store, container).text, "in=3;");
+    tag.snapshot = 4;
+    assert_ok(meta()->tag_set(f->store, container, &tag, true, &place_error));
+    assert_string_equal(list(f->store, container).text, "in=4;");
+    tag.snapshot = 2;
+    tag.only_newer = false;
+    assert_ok(meta()->tag_set(f->store, container, &tag, true, &place_error));
+    assert_string_equal(list(f->store, container).text, "in=2;");
+    tag.snapshot = 9;
+    tag.only_newer = true;
+    assert_status(meta()->tag_set(f->store, container, &tag, true, &place_error), ESDM_ENOENT);
+}
+
+static void
 test_commit__follows_from_another_record(void **state)
 {
     fixture *f = *state;
@@ -242,6 +269,7 @@ test_tag__that_is_damaged_stops_pruning(void **state)
 const struct CMUnitTest meta_tag_tests[] = {
     WITH_STORE(test_tag__is_set_moved_listed_and_removed),
     WITH_STORE(test_tag__comes_with_a_commit),
+    WITH_STORE(test_tag__only_moves_to_newer_snapshots),
     WITH_STORE(test_commit__follows_from_another_record),
     WITH_STORE(test_tag__keeps_its_snapshot),
     WITH_STORE(test_tag__goes_with_its_container),

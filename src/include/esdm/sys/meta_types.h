@@ -309,6 +309,9 @@ typedef struct esdm_meta_tag {
     uint64_t snapshot;
     uint64_t created_ns; /**< 0, for tag_set(): now */
     const char *author;  /**< NULL, for tag_set(): "" */
+    /** For tag_set() with `replace`: a tag of that name on this snapshot or a later one stays as it
+     *  is, which is ESDM_OK. Of two who set it at once the later snapshot wins. */
+    bool only_newer;
 } esdm_meta_tag;
 #define ESDM_META_TAG_NAME_MAX 255
 /**
