@@ -201,6 +201,24 @@ esdm_pin(esdm_session *session, const char *name, const esdm_pin_options *option
 }
 
 esdm_status
+esdm_dataset_chunk_for_readers(esdm_dataset *dataset, uint64_t *ret_chunk, char *ret_why,
+                               size_t room, esdm_error *err)
+{
+    uint64_t chunk[ESDM_MAX_RANK] = {0};
+    bool wanted = false;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, ret_chunk);
+    esdm_status status = esdm__upkeep_wish(dataset, chunk, ret_why, room, &wanted, err);
+    if (status == ESDM_OK && !wanted)
+        status = esdm__error_set(err, ESDM_ENOENT,
+                                 "variable '%s': nothing is known of readers who want other chunks",
+                                 dataset->name);
+    if (status == ESDM_OK)
+        memcpy(ret_chunk, chunk, dataset->rank * sizeof *chunk);
+    return status;
+}
+
+esdm_status
 esdm_compact(esdm_session *session, const char *name, const esdm_compact_options *options,
              esdm_compact_result *ret_result, esdm_error *err)
 {

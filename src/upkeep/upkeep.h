@@ -64,6 +64,13 @@ esdm_status esdm__upkeep_empty(esdm_session *session, const char *name,
 esdm_status esdm__upkeep_prune(const esdm_session *session, uint64_t record, const char *stored,
                                esdm_error *err);
 
+/**
+ * Chunks of a dataset that recorded reads want (io/session/readers.h).
+ * @param ret_chunk room for `rank` numbers. @param ret_why room for a sentence.
+ * @param ret_wanted false: they want nothing else than it has, or it cannot be stored anew.
+ */
+esdm_status esdm__upkeep_wish(esdm_dataset *dataset, uint64_t *ret_chunk, char *ret_why,
+                              size_t room, bool *ret_wanted, esdm_error *err);
 /** Stores anew what lies in too many fragments, through a handle that is open for writing and has
  *  written nothing. @param result counts are added. @return ESDM_ECONFLICT: others have written to
  *  the same boxes meanwhile: what was not committed is to be done again, with a new handle. */

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 
-from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, skip, tool
+from esdmtest import SOURCE, Site, client, client_environment, environment, expect, expect_error, main, need_program, run, skip, tool
 
 RECIPE = tool("esdm-recipe")
 MEAN = ["ncra", "-O", "esdm://in.nc", "esdm://mean.nc"]
@@ -108,6 +108,20 @@ def end_a_run(where):
     running.wait()
     (where / "go").write_text("")              # the program itself ends, too
     expect(scratch(), "nothing is left")
+
+
+def test_recorded_by_esdm_run():
+    need_program("ncra")
+    with site():
+        pattern("in.nc", 1)
+        run([tool("esdm-run"), "--record", *MEAN], env=client_environment())
+        known = json.loads(recipe("--json", "show", "mean.nc").stdout)
+        expect(known["program"] == MEAN and known["output"] == "mean.nc", f"{known}")
+        expect(json.loads(recipe("--json", "check", "mean.nc").stdout)["same"], "bit for bit")
+        wrong = run([tool("esdm-run"), "--record", "--report", *MEAN], env=client_environment(), check=False)
+        expect(wrong.returncode == 125 and "--record" in wrong.stderr, f"{wrong.returncode} {wrong.stderr}")
+        absent = run([tool("esdm-run"), "--record", "no-such-program"], env=client_environment(), check=False)
+        expect(absent.returncode == 127, f"{absent.returncode} {absent.stderr}")
 
 
 def test_a_run_that_was_ended_leaves_nothing_for_long():
@@ -462,7 +476,7 @@ def test_values_that_differ_in_each_run_are_not_dropped():
         expect("280" in client(["ncdump", "-v", "tas", "esdm://out.nc"]).stdout, "values are there")
 
 
-main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore,
+main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_recorded_by_esdm_run,
      test_a_run_that_was_ended_leaves_nothing_for_long, test_inputs_that_change,
      test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
      test_programs_that_append_and_rename, test_a_fortran_model, test_wrong_use)

@@ -14,7 +14,9 @@ static const tool_help help = {
     .description =
         "Stores parts of containers anew that lie in many more fragments than they would if\n"
         "they were written now: after many small or overlapping writes, or when fragments\n"
-        "cut the chunks of a variable. --chunk states other chunks before that.\n"
+        "cut the chunks of a variable. --chunk states other chunks before that, and\n"
+        "--for-readers those with which the programs would need least that have read such\n"
+        "containers: time series, maps or both, as the site has recorded it.\n"
         "\n"
         "Programs may go on reading and writing: what they write is never hidden. No value\n"
         "changes. Each step (--step, 4 GiB) makes a snapshot; older ones have the fragments\n"
@@ -28,11 +30,14 @@ static const tool_help help = {
         "again. Sealed containers (esdm-seal) are not changed at all.",
     .examples = "  esdm-compact --dry-run run1.nc\n"
                 "  esdm-compact --speed 100M run1.nc\n"
-                "  esdm-compact --chunk tas=365,10,10 run1.nc     for time series\n",
+                "  esdm-compact --chunk tas=365,10,10 run1.nc     for time series\n"
+                "  esdm-compact --for-readers --dry-run run1.nc   what readers would need\n",
     .see_also = "esdm-stat --fragments, esdm-drain, esdm-gc",
 };
 
-static gboolean dry_run, quiet;
+#define WHY_BYTES 400
+
+static gboolean dry_run, quiet, for_readers;
 static char *speed_text, *step_text;
 static char **chunks;
 static uint64_t speed, step;
@@ -40,6 +45,8 @@ static uint64_t speed, step;
 static const GOptionEntry entries[] = {
     {"chunk", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &chunks,
      "State chunks of a variable (its path or name) first; several are possible", "VARIABLE=N,N…"},
+    {"for-readers", 'r', 0, G_OPTION_ARG_NONE, &for_readers,
+     "State chunks that recorded reads want, where they want others", NULL},
     {"speed", 0, 0, G_OPTION_ARG_STRING, &speed_text,
      "Bytes of values per second at most (100M, 64MiB)", "BYTES"},
     {"step", 0, 0, G_OPTION_ARG_STRING, &step_text,
@@ -93,19 +100,91 @@ state_chunk(esdm_container *container, const char *stated)
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* Whether --chunk states chunks of it. */
+static bool
+is_stated(esdm_container *container, const esdm_dataset *dataset)
+{
+    for (char **one = chunks; one != NULL && *one != NULL; one++) {
+        g_autofree char *path = g_strndup(*one, strcspn(*one, "="));
+        if (find_dataset(container, path) == dataset)
+            return true;
+    }
+    return false;
+}
+
+static void
+tell_wish(const char *path, const esdm_dataset *dataset, const uint64_t *chunk, const char *why,
+          json_t *list)
+{
+    g_autoptr(GString) shape = g_string_new(NULL);
+    json_t *numbers = json_array();
+    for (uint32_t d = 0; d < esdm_dataset_rank(dataset); d++) {
+        g_string_append_printf(shape, "%s%" G_GUINT64_FORMAT, d > 0 ? "," : "", (guint64) chunk[d]);
+        tool_json_append(numbers, tool_json_u64(chunk[d]));
+    }
+    json_t *object = json_object();
+    tool_json_set(object, "variable", tool_json_text(path));
+    tool_json_set(object, "chunk", numbers);
+    tool_json_set(object, "why", tool_json_text(why));
+    tool_json_append(list, object);
+    g_autofree char *printable = tool_printable(path);
+    if (!tool.json && !quiet)
+        (void) printf("%s: %s chunks %s, %s\n", printable, dry_run ? "would get" : "gets",
+                      shape->str, why);
+}
+
 static tool_exit
-state_chunks(esdm_session *session, const char *name)
+state_wish(esdm_container *container, esdm_dataset *dataset, const char *above, json_t *wishes)
+{
+    uint64_t chunk[ESDM_MAX_RANK];
+    char why[WHY_BYTES] = "";
+    esdm_error err = {0};
+    if (is_stated(container, dataset))
+        return TOOL_OK;
+    esdm_status status = esdm_dataset_chunk_for_readers(dataset, chunk, why, sizeof why, &err);
+    if (status == ESDM_ENOENT)
+        return TOOL_OK;
+    if (status == ESDM_OK && !dry_run)
+        status = esdm_dataset_set_chunk(dataset, chunk, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autofree char *path = g_strdup_printf("%s/%s", above, esdm_dataset_name(dataset));
+    tell_wish(path, dataset, chunk, why, wishes);
+    return TOOL_OK;
+}
+
+/* @param wishes gets what was stated. */
+static tool_exit
+state_wishes(esdm_container *container, esdm_group *group, const char *path, json_t *wishes)
+{
+    tool_exit result = TOOL_OK;
+    for (size_t i = 0; i < esdm_group_dataset_count(group) && result == TOOL_OK; i++)
+        result = state_wish(container, esdm_group_dataset_at(group, i), path, wishes);
+    for (size_t i = 0; i < esdm_group_count(group) && result == TOOL_OK; i++) {
+        esdm_group *child = esdm_group_at(group, i);
+        g_autofree char *below = g_strdup_printf("%s/%s", path, esdm_group_name(child));
+        result = state_wishes(container, child, below, wishes);
+    }
+    return result;
+}
+
+static tool_exit
+state_chunks(esdm_session *session, const char *name, json_t *wishes)
 {
     esdm_error err = {0};
     esdm_container *container = NULL;
+    esdm_open_mode mode = dry_run ? ESDM_OPEN_READ : ESDM_OPEN_WRITE;
     esdm_status status =
-        esdm_container_open(session, name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &container, &err);
+        esdm_container_open(session, name, mode, ESDM_SNAPSHOT_LATEST, &container, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     tool_exit result = TOOL_OK;
-    for (char **one = chunks; *one != NULL && result == TOOL_OK; one++)
+    for (char **one = chunks; one != NULL && *one != NULL && result == TOOL_OK; one++)
         result = state_chunk(container, *one);
-    if (result != TOOL_OK) {
+    if (result == TOOL_OK && for_readers)
+        result = state_wishes(container, esdm_container_root(container), "", wishes);
+    bool changed = chunks != NULL || json_array_size(wishes) > 0;
+    if (result != TOOL_OK || dry_run || !changed) {
         esdm_container_discard(container);
         return result;
     }
@@ -117,7 +196,7 @@ state_chunks(esdm_session *session, const char *name)
 /* ---- compacting ---------------------------------------------------------------------------- */
 
 static void
-tell(const char *name, const esdm_compact_result *result, json_t *list)
+tell(const char *name, const esdm_compact_result *result, json_t *wishes, json_t *list)
 {
     if (tool.json) {
         json_t *object = json_object();
@@ -128,6 +207,8 @@ tell(const char *name, const esdm_compact_result *result, json_t *list)
         tool_json_set(object, "conflicts", tool_json_u64(result->conflicts));
         tool_json_set(object, "rounded", tool_json_u64(result->rounded));
         tool_json_set(object, "moved_bytes", tool_json_u64(result->moved_bytes));
+        if (for_readers)
+            tool_json_set(object, "for_readers", json_incref(wishes));
         tool_json_append(list, object);
         return;
     }
@@ -167,16 +248,16 @@ compact(esdm_session *session, const char *name, json_t *list)
     esdm_compact_result result;
     const esdm_compact_options options = {
         .dry_run = dry_run, .bytes_per_s = speed, .step_bytes = step, .report = report};
-    if (chunks != NULL && !dry_run) {
-        tool_exit stated = state_chunks(session, name);
-        if (stated != TOOL_OK)
-            return stated;
-    }
-    esdm_status status = esdm_compact(session, name, &options, &result, &err);
+    json_t *wishes = json_array();
+    tool_exit done = chunks != NULL || for_readers ? state_chunks(session, name, wishes) : TOOL_OK;
+    esdm_status status =
+        done == TOOL_OK ? esdm_compact(session, name, &options, &result, &err) : ESDM_OK;
     if (status != ESDM_OK)
-        return tool_fail(status, &err);
-    tell(name, &result, list);
-    return TOOL_OK;
+        done = tool_fail(status, &err);
+    if (done == TOOL_OK)
+        tell(name, &result, wishes, list);
+    json_decref(wishes);
+    return done;
 }
 
 int

@@ -39,6 +39,7 @@ typedef struct options {
     bool verbose;
     bool dry_run;
     bool print_rc;
+    bool record;
     report_options watch;
 } options;
 
@@ -454,21 +455,15 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
-                                          {"site", required_argument, NULL, 's'},
-                                          {"strict", no_argument, NULL, 'S'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"dry-run", no_argument, NULL, 'n'},
-                                          {"print-rc", no_argument, NULL, 'R'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"report", optional_argument, NULL, 'P'},
-                                          {"json", no_argument, NULL, 'J'},
-                                          {"records", required_argument, NULL, 'D'},
-                                          {"read-ahead", no_argument, NULL, 'A'},
-                                          {"mpi-hints", no_argument, NULL, 'M'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
+        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
+        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
+        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
+        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
+        {"mpi-hints", no_argument, NULL, 'M'},     {"record", no_argument, NULL, 'C'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -507,6 +502,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
         case 'M':
             ret->watch.mpi_hints = true;
             break;
+        case 'C':
+            ret->record = true;
+            break;
         case 'h':
             *ret_exit = fputs(run_help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
             return -1;
@@ -517,6 +515,11 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             (void) fputs("Try 'esdm-run --help'.\n", stderr);
             return -1;
         }
+    }
+    if (ret->record && (is_watched(ret) || ret->dry_run)) {
+        say("--record goes neither with --dry-run nor with what watches the program\n"
+            "Try 'esdm-run --help'.");
+        return -1;
     }
     if (optind >= argc && !ret->print_rc) {
         say("no program given\nTry 'esdm-run --help'.");
@@ -557,6 +560,12 @@ main(int argc, char **argv)
     status = status == 0 ? examine(program, &opt, 0) : status;
     if (status != 0) {
         return status;
+    }
+    if (opt.record) {
+        if (!opt.site || set_site(opt.site)) {
+            say("cannot start esdm-recipe: %s", strerror(record_run(argc - first, argv + first)));
+        }
+        return EXIT_OWN;
     }
     bool in_program = false;
     if ((opt.site && !set_site(opt.site)) || (is_watched(&opt) && !add_watch(library)) ||

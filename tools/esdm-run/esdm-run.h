@@ -14,6 +14,10 @@ extern const char run_help[];
  *  False when out of memory. */
 bool preload_add(const char *library);
 
+/** Becomes `esdm-recipe record` with this program and its arguments. @return only where that fails:
+ *  an errno. */
+int record_run(int argc, char **argv);
+
 typedef struct report_options {
     bool report;         /* explain at the end */
     bool json;           /* as JSON */

@@ -52,6 +52,8 @@ const char run_help[] =
     "        --mpi-hints    give files that all ranks of PROGRAM open by MPI the hints that its\n"
     "                       earlier runs speak for, where it states none; keeps what made them\n"
     "                       faster. Start each rank so. --report says what it gained\n"
+    "        --record       note the command, what it reads and what it makes, so that it can be\n"
+    "                       run again: as 'esdm-recipe record -- PROGRAM' (see esdm-recipe)\n"
     "        --print-rc     print lines for ~/.ncrc: with them netCDF-C 4.10 and newer read stub\n"
     "                       files without esdm-run\n"
     "    -h, --help         print this text\n"

@@ -222,6 +222,19 @@ typedef struct esdm_compact_result {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_compact(esdm_session *session, const char *name,
                                                   const esdm_compact_options *options,
                                                   esdm_compact_result *ret_result, esdm_error *err);
+/**
+ * The chunks with which those who read containers of this name (but for numbers in it) would need
+ * least, as far as the site has recorded their reads: for esdm_dataset_set_chunk() and
+ * esdm_compact().
+ * @param ret_chunk room for esdm_dataset_rank() numbers; untouched unless ESDM_OK.
+ * @param ret_why room for a sentence that says why, cut to `room` bytes; may be NULL.
+ * @return ESDM_ENOENT: nothing else than it has, as far as is known; or its numbers are rounded,
+ * and stay where they are. Threads: one for each handle.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_chunk_for_readers(esdm_dataset *dataset,
+                                                                    uint64_t *ret_chunk,
+                                                                    char *ret_why, size_t room,
+                                                                    esdm_error *err);
 /** Zero-initialise. */
 typedef struct esdm_dedup_options {
     const char *const *containers; /**< NULL: all; else names, each with what lies below it */

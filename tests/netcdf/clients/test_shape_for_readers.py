@@ -109,6 +109,35 @@ def test_time_series():
         expect(reason("run/other.nc") is None, "another container")
 
 
+def compact(*arguments):
+    return json.loads(run([tool("esdm-compact"), "--for-readers", "--json", *arguments]).stdout)["containers"][0]
+
+
+def test_what_is_there_is_stored_anew():
+    """What was written before anybody read it: esdm-compact --for-readers."""
+    need_python()
+    with site_of() as site:
+        write(site, "run/out_1.nc")
+        expect(compact("run/out_1.nc")["for_readers"] == [], "nobody has read anything")
+        before = series(site, "run/out_1.nc")
+        python(MAPS, "esdm://run/out_1.nc", env={"ESDM_EARLIER_RUNS": "off"})  # does not count
+        would = compact("--dry-run", "run/out_1.nc")
+        wish = would["for_readers"][0]
+        expect(wish["variable"] == "/tas" and wish["chunk"][0] == STEPS and "time series" in wish["why"], f"{would}")
+        same = series(site, "run/out_1.nc")
+        expect(same[:2] == before[:2], f"a dry run changed something: {before} {same}")
+        done = compact("run/out_1.nc")
+        expect(done["for_readers"][0]["chunk"] == wish["chunk"] and done["fragments"] > 0 and done["commits"] > 0, f"{done}")
+        after = series(site, "run/out_1.nc")
+        print(f"series: {before[:2]} and {after[:2]}", flush=True)
+        expect(after[1] * 2 < before[1], f"{before} {after}")
+        python(MAPS, "esdm://run/out_1.nc")
+        again = compact("run/out_1.nc")
+        expect(again["for_readers"] == [] and again["fragments"] == 0, f"{again}")
+        text = run([tool("esdm-compact"), "--for-readers", "--chunk", "tas=1,90,180", "run/out_1.nc"]).stdout
+        expect("gets chunks" not in text, f"what is stated counts: {text}")
+
+
 def test_readers_who_change():
     """Maps are read for some runs: the writer does as usual again."""
     need_python()
@@ -169,4 +198,4 @@ def test_stock_programs():
         run([tool("esdm-run"), "cdo", "-s", "diffn", plain, "esdm://model_2.nc"], env=client_environment())
 
 
-main(test_time_series, test_without_a_codec, test_readers_who_change, test_what_is_stated_counts, test_stock_programs)
+main(test_time_series, test_what_is_there_is_stored_anew, test_without_a_codec, test_readers_who_change, test_what_is_stated_counts, test_stock_programs)
