@@ -14,7 +14,8 @@ HEADERS = sorted(p for p in (SOURCE / "src/include/esdm").glob("*.h") if p.name 
 # Arguments that may be NULL: by name everywhere, or of one function.
 OPTIONAL = {"err", "user", "ret_out_of_range", "message", "ret_index", "ret_is_default"}
 OPTIONAL_IN = {
-    "esdm_container_move_seen": {"uuid"}, "esdm_container_renamed": {"ret_time_ns"},
+    "esdm_container_move_seen": {"uuid"}, "esdm_dataset_chunk_for_readers": {"ret_why"},
+    "esdm_container_renamed": {"ret_time_ns"},
     "esdm_container_stub": {"container", "ret_version"},
     "esdm_container_check_seen": {"uuid"},
     "esdm_accuracy_set": {"units"}, "esdm_accuracy_parse": {"units"},
