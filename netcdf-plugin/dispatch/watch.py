@@ -115,12 +115,23 @@ def uncaught(exc):
 
 
 def writer_fails(frame):
-    """Whether a function closes what it has not finished writing."""
+    """Whether a function closes what it has not finished writing. Tasks of dask that are still under way would
+    open it again, and write into what the program has made of that name since."""
+    manager = None
     while frame is not None:
-        if frame.f_code.co_name in WRITERS and str(frame.f_globals.get("__name__")).startswith("xarray."):
+        module = str(frame.f_globals.get("__name__"))
+        if module == "xarray.backends.file_manager":
+            manager = frame.f_locals.get("self")
+        if frame.f_code.co_name in WRITERS and module.startswith("xarray."):
+            if hasattr(manager, "_opener"):
+                manager._opener = given_up
             return True
         frame = frame.f_back
     return False
+
+
+def given_up(*arguments, **named):
+    raise OSError("the writer of this file has failed: nothing more is written to it")
 
 
 def ends_well(exc):

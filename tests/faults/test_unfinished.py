@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 
-from esdmtest import BUILD, Site, client, environment, expect, main, run, skip, tool
-from test_named_meanwhile import CHECK, SITE, WRITE, hook, packs, wait_for
+from esdmtest import BUILD, client, environment, expect, main, run, skip, tool
+from test_named_meanwhile import CHECK, WRITE, OrderedSite, hook, packs, wait_for
 
 
 def python(code, *arguments):
@@ -34,7 +34,7 @@ def make(site):
 
 
 def test_what_was_not_finished_is_hidden_and_removed():
-    with Site(**SITE) as site:
+    with OrderedSite() as site:
         make(site)
         before = packs(site)
         with copy(site, "kill -9 $PPID") as killed:
@@ -50,7 +50,7 @@ def test_what_was_not_finished_is_hidden_and_removed():
 
 
 def test_what_is_not_finished_stays():
-    with Site(**SITE) as site:
+    with OrderedSite() as site:
         make(site)
         with copy(site, f"touch {site.file('there')}; {wait_for(site.file('go'))}") as waits:
             run(["sh", "-c", wait_for(site.file("there"))])
@@ -62,7 +62,7 @@ def test_what_is_not_finished_stays():
 
 def test_what_users_call_alike_stays():
     """No name that anybody may give says that something may be removed."""
-    with Site(**SITE) as _:
+    with OrderedSite() as _:
         with subprocess.Popen(["true"]) as ended:
             ended.wait()
         mine = [f"{folder}{ended.pid}.0123abcd{end}" for folder in ("esdm-recipe.", "esdm-cp-") for end in ("/a", ".nc")]

@@ -267,6 +267,31 @@ def writer_retried():
         whole()
 
 
+def writer_retried_early():
+    """A task of the writer that failed goes on when the file was written again."""
+    import dask
+    import dask.array
+    import xarray as xr
+    written, ended = threading.Event(), threading.Event()
+
+    def block(values):
+        if values.size == 2 and values[0] == 0:
+            written.wait(60)
+            threading.Timer(1, ended.set).start()  # dask stores what comes back at once
+        if values.size and values[-1] > 5:
+            raise Stop("in a block")
+        return values
+
+    data = dask.array.map_blocks(block, dask.array.arange(8, chunks=2), dtype="i8")
+    with dask.config.set(scheduler="threads", num_workers=4):
+        try:
+            xr.Dataset({"v": ("x", data)}).to_netcdf(path)
+        except Stop:
+            whole()
+    written.set()
+    ended.wait(60)
+
+
 def filled_by_others():
     """As xarray and dask.distributed do: the container is closed before its values come."""
     begin().close()
@@ -343,6 +368,7 @@ ways = {
     "dask": dask_block,
     "dask-caught": writer_caught,
     "dask-retried": writer_retried,
+    "dask-late": writer_retried_early,
     "filled-by-others": filled_by_others,
     "whole": whole,
     "stated": stated,

@@ -22,7 +22,7 @@ FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt":
          "task": 1, "task-unasked": 0, "task-frame": 0, "task-kept": 0, "task-kept-frame": 0, "task-thread": 0}
 HALF_DONE = {"exit0": 0, "raised-later": 1, "caught": 0, "caught-at-once": 0, "kept": 0, "collected": 0,
              "pickled": 0, "future-caught": 0, "task-caught": 0}
-COMPLETE = {"retried": 0, "dask-retried": 0, "appends-after": 0, "generator": 0, "handler": 0, "future-reopened": 0}
+COMPLETE = {"retried": 0, "dask-retried": 0, "dask-late": 0, "appends-after": 0, "generator": 0, "handler": 0, "future-reopened": 0}
 SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thread", "thread-frame", "child", "dask", "dask-caught",
         "future-unasked", "future-frame", "future-kept-frame", "future-caught", "future-reopened", "raised-later",
         "task-unasked", "task-kept-frame", "task-caught", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
@@ -65,7 +65,7 @@ def test_debian():
 
 
 def test_pypi():
-    check("pypi", ("top", "with", "interrupt", "dask", "dask-caught", "dask-retried", "kept", "caught-at-once"))
+    check("pypi", ("top", "with", "interrupt", "dask", "dask-caught", "dask-retried", "dask-late", "kept", "caught-at-once"))
 
 
 def test_nothing_is_left_of_a_new_container():
