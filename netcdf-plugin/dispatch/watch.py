@@ -28,6 +28,7 @@ opened = 0  # files so far
 keys = 0
 watched = set()
 halves = {}  # by key, why the files are half written
+cancelled = {}  # by key, what the loop of asyncio that cancelled a task is to settle
 unasked = {}  # of what futures hold, and nobody has asked for: by key the text and the open files
 
 
@@ -44,6 +45,8 @@ class Guard:
         return bool, ()
 
     def __del__(self, getframe=sys._getframe, carriers=CARRIERS):
+        if self.key in cancelled:
+            return
         if self.key in unasked:
             nobody_asked(self.key)
             return
@@ -81,7 +84,7 @@ def give_up_half(key):
 
 def describe(exc):
     try:
-        text = str(exc).partition("\n")[0]
+        text = str(exc).partition("\n")[0].replace("\0", "?").encode("utf-8", "replace").decode()
     except Exception:
         text = ""
     name = type(exc).__name__
@@ -195,11 +198,19 @@ def watch_futures():
 
 class Tasks:
     """Of asyncio. What a task raises stays with it; when nobody has asked for that, its loop is told when the
-    task goes."""
+    task goes. A task is cancelled half way because another one has failed, or because the program wants it:
+    whether the loop is closed by an exception tells."""
 
     def __init__(self, loops, weakref):
-        self.opened, self.told = weakref.WeakSet(), loops.call_exception_handler
+        self.opened, self.told, self.close = weakref.WeakSet(), loops.call_exception_handler, loops.close
         loops.call_exception_handler = lambda loop, context: self.on_loop(loop, context)
+        loops.close = lambda loop: self.on_close(loop)
+
+    def on_close(self, loop):
+        good = int(ends_well(sys.exc_info()[1]))
+        for key in list(cancelled):
+            settle(key, good, cancelled.pop(key))
+        self.close(loop)
 
     def current(self, asyncio):
         loop = asyncio._get_running_loop()
@@ -288,6 +299,8 @@ def closing(number, exc):
     guard = exc.__dict__.get(GUARD)
     if not isinstance(guard, Guard):
         guard = Guard(exc)
+    if tasks is not None and isinstance(exc, sys.modules["asyncio"].CancelledError):
+        cancelled[guard.key] = guard.text
     return guard.key
 
 

@@ -68,7 +68,8 @@ esdm__regex_glob(const char *pattern, char *ret_glob)
         *out++ = '*';
     char *first = out;
     bool certain = strchr(pattern, '|') == NULL && strstr(pattern, "(?") == NULL &&
-                   strstr(pattern, "(*") == NULL && strstr(pattern, "\\Q") == NULL;
+                   strstr(pattern, "(*") == NULL && strstr(pattern, "\\Q") == NULL &&
+                   strstr(pattern, "\\E") == NULL;
     while (certain && *at != '\0') {
         bool sign = at[0] == '\\' && at[1] != '\0' && strchr("./-+()^$|{}", at[1]) != NULL;
         if (!sign && !is_literal(*at))

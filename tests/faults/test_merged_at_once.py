@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import postgres
-from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client_environment, expect, main, run, tool
+from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client_environment, expect, main, run, skip, tool
 
 SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(5, 10, 60))
 WORKER = '''
@@ -138,8 +138,7 @@ def test_merged_at_once__sqlite():
 
 def test_merged_at_once__postgres():
     if not (BUILD / "esdm/esdm-meta-postgres.so").exists() or postgres.binaries() is None:
-        print("skipped: no PostgreSQL")
-        return
+        skip("no PostgreSQL")
     with postgres.Server() as server, Site(metadata={"plugin": "postgres", "connection": server.connection()}) as site:
         at_once(site)
 

@@ -209,6 +209,38 @@ def task_caught():
     asyncio.run(program())
 
 
+async def slowly():
+    ds = begin()
+    with ds:
+        ds["v"][:2] = 0
+        await asyncio.sleep(60)
+
+
+async def fails_soon():
+    await asyncio.sleep(0.1)
+    raise Stop("half way")
+
+
+def task_cancelled():
+    """Because another one has failed."""
+    async def program():
+        await asyncio.gather(slowly(), fails_soon())
+
+    asyncio.run(program())
+
+
+def task_stopped():
+    """By the program, which wants no more of it."""
+    async def program():
+        task = asyncio.ensure_future(slowly())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(program())
+
+
 def child():
     worker = multiprocessing.get_context("fork").Process(target=half)
     worker.start()
@@ -361,6 +393,8 @@ ways = {
     "task-kept-frame": lambda: task_unasked(in_frame, (kept,)),
     "task-thread": lambda: task_unasked(half, to_thread=True),
     "task-caught": task_caught,
+    "task-cancelled": task_cancelled,
+    "task-stopped": task_stopped,
     "child": child,
     "pool": pool,
     "collected": collected,
