@@ -119,7 +119,7 @@ def test_reach__finds_what_is_found_without_it():
     skip_without_postgres()
     r = random.Random(16)
     with Server() as server, Site(metadata=store(server)):
-        server.sql(fill(r))
+        server.fill(fill(r))
         questions = [question(r) for _ in range(by_size(120, 300, 3000))]
         with_it = answers(questions)
         server.sql("ALTER TABLE esdm.reach RENAME TO away")
@@ -170,7 +170,7 @@ def test_reach__stores_of_format_2_get_it():
     skip_without_postgres()
     r = random.Random(18)
     with Server() as server, Site(metadata=store(server)) as site:
-        server.sql(fill(r))
+        server.fill(fill(r))
         questions = [question(r) for _ in range(20)]
         before, rows = answers(questions), server.sql(ROWS)
         expect(len(rows) > CONTAINERS, f"{len(rows)} rows")
