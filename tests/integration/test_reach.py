@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 
-from esdmtest import BUILD, SOURCE, Site, by_size, client_environment, expect, main, tool, run
+from esdmtest import BUILD, SOURCE, Site, by_size, client, client_environment, expect, main, tool, run
 from postgres import Server, skip_without_postgres
 
 ENDS = ("@time_min", "@time_max", "@lat_min", "@lat_max", "@lon_min", "@lon_max")
@@ -17,6 +17,14 @@ OLDER = """
 DROP TRIGGER reach_added ON esdm.extent; DROP TRIGGER reach_changed ON esdm.extent;
 DROP TRIGGER reach_gone ON esdm.extent; DROP TABLE esdm.reach;
 DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_put, esdm.reach_added, esdm.reach_changed, esdm.reach_make;
+CREATE OR REPLACE FUNCTION esdm.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+    IF current_setting('esdm.format', true) IS DISTINCT FROM '2'
+            AND (EXISTS(SELECT FROM esdm.shared) OR EXISTS(SELECT FROM esdm.tag)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD05', MESSAGE = 'the metadata store was upgraded: start this program again';
+    END IF;
+    RETURN NULL;
+END $body$;
 UPDATE esdm.store SET value = '2' WHERE key = 'format'
 """
 ASK = """
@@ -92,6 +100,11 @@ def question(r):
             return f"model = model-{r.randrange(8)}"
         return f"units = K{r.randrange(3)}"
 
+    if r.random() < 0.3:  # the container's time beside a dataset's box
+        a, b = sorted(f"{r.randrange(1900, 2020)}-{r.randrange(1, 13):02}" for _ in range(2))
+        south, north = sorted(r.randrange(-90, 91) for _ in range(2))
+        west = r.randrange(-180, 360)
+        return f":time overlaps {a} .. {b} and box overlaps {west},{south},{west + 60},{north} and units = K{r.randrange(3)}"
     parts = [one() for _ in range(r.randrange(1, 5))]
     if not any("overlaps" in p for p in parts):
         parts.append("time overlaps 1960 .. 1965")
@@ -117,7 +130,7 @@ def store(server):
 
 def test_reach__finds_what_is_found_without_it():
     skip_without_postgres()
-    r = random.Random(16)
+    r = random.Random(5)
     with Server() as server, Site(metadata=store(server)):
         server.fill(fill(r))
         questions = [question(r) for _ in range(by_size(120, 300, 3000))]
@@ -166,6 +179,41 @@ def test_reach__rows_follow_every_change():
         expect(server.sql(ROWS) == [], "containers are gone, their rows are not")
 
 
+def with_guest(server, site):
+    """Configurations of the owner of the tables, and of somebody who may use them."""
+    server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
+               "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA esdm TO guest; "
+               "GRANT USAGE ON ALL SEQUENCES IN SCHEMA esdm TO guest")
+    own = site.config.read_text()
+    guest = own.replace('"user": "esdm"', '"user": "guest"')
+    expect(guest != own, own)
+    return own, guest
+
+
+def test_reach__whoever_does_not_own_the_tables_goes_on():
+    """With format 2, also once tags and what containers share are there: commits drop old snapshots, and gc records."""
+    skip_without_postgres()
+    with Server() as server, Site(metadata=store(server), history=1) as site:
+        server.sql(OLDER)
+        _, guest = with_guest(server, site)
+        site.config.write_text(guest)
+        for i in range(2):
+            site.file(f"{i}.cdl").write_text(f"netcdf x {{ dimensions: x = 2 ; variables: int v(x) ; data: v = {i}, {i} ; }}")
+            run(["ncgen", "-4", "-o", site.file(f"{i}.nc"), site.file(f"{i}.cdl")])
+            run([tool("esdm-cp"), site.file(f"{i}.nc"), f"esdm://{i}.nc"])
+        run([tool("esdm-cp"), "--reflink", "esdm://0.nc", "esdm://clone.nc"])
+        run([tool("esdm-tag"), "0.nc", "kept"])
+        for i in range(40):
+            client(["ncatted", "-h", "-a", f"n,global,o,l,{i}", "esdm://1.nc"])
+        snapshots = int(server.sql("SELECT count(*) FROM esdm.snapshot s JOIN esdm.container c USING (container) "
+                                   "WHERE c.name = '1.nc' AND NOT s.pruned")[0])
+        expect(snapshots < 30, f"{snapshots} snapshots: none was dropped")
+        run([tool("esdm-rm"), "--yes", "--for-good", "1.nc"])
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        expect(server.sql("SELECT count(*) FROM esdm.container WHERE name IS NULL") == ["0"], "records are left")
+        expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["2"], "it was upgraded by a guest")
+
+
 def test_reach__stores_of_format_2_get_it():
     skip_without_postgres()
     r = random.Random(18)
@@ -175,11 +223,7 @@ def test_reach__stores_of_format_2_get_it():
         before, rows = answers(questions), server.sql(ROWS)
         expect(len(rows) > CONTAINERS, f"{len(rows)} rows")
         server.sql(OLDER)
-        server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
-                   "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA esdm TO guest; "
-                   "GRANT USAGE ON ALL SEQUENCES IN SCHEMA esdm TO guest")
-        own = site.config.read_text()
-        guest = own.replace('"user": "esdm"', '"user": "guest"')
+        own, guest = with_guest(server, site)
         source = site.file("x.cdl")
         source.write_text("netcdf x { dimensions: time = 2 ; variables: double time(time) ; "
                           'time:units = "days since 1970-01-01" ; data: time = 1, 2 ; }')
@@ -211,4 +255,4 @@ def test_reach__stores_of_format_2_get_it():
 
 if __name__ == "__main__":
     main(test_reach__finds_what_is_found_without_it, test_reach__rows_follow_every_change,
-         test_reach__stores_of_format_2_get_it)
+         test_reach__stores_of_format_2_get_it, test_reach__whoever_does_not_own_the_tables_goes_on)

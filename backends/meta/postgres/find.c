@@ -201,17 +201,12 @@ put_own(query *q, size_t i, const char *alias)
         put_compared(q, i, alias);
 }
 
-static bool
-is_for_container(const esdm_meta_condition *condition)
-{
-    return condition->variable != NULL && condition->variable[0] == '\0';
-}
-
 /* Whether a dataset that meets the condition by itself may be found by that. */
 static bool
 finds_datasets(const query *q, size_t i)
 {
-    return !is_for_container(&q->conditions[i]) && !postgres__find_is_extent(&q->conditions[i]);
+    return !postgres__find_is_for_container(&q->conditions[i]) &&
+           !postgres__find_is_extent(&q->conditions[i]);
 }
 
 static void
@@ -227,7 +222,7 @@ static void
 put_holds(query *q, size_t i)
 {
     if (postgres__find_is_extent(&q->conditions[i])) {
-        bool container = is_for_container(&q->conditions[i]);
+        bool container = postgres__find_is_for_container(&q->conditions[i]);
         postgres__find_put(q, "(");
         put_variable(q, i);
         postgres__find_put(q, "(");
@@ -241,7 +236,7 @@ put_holds(query *q, size_t i)
         postgres__find_put(q, container ? "))" : ")))");
         return;
     }
-    if (is_for_container(&q->conditions[i])) {
+    if (postgres__find_is_for_container(&q->conditions[i])) {
         put_own(q, i, "r");
         return;
     }

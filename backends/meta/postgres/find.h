@@ -53,6 +53,14 @@ typedef struct postgres__find_query {
 
 #define POSTGRES__COUNT_UNKNOWN UINT64_MAX
 
+/** Whether it is about the container's own attributes and ends, whatever an object has (":name").
+ */
+static inline bool
+postgres__find_is_for_container(const esdm_meta_condition *condition)
+{
+    return condition->variable != NULL && condition->variable[0] == '\0';
+}
+
 static inline bool
 postgres__find_is_extent(const esdm_meta_condition *condition)
 {

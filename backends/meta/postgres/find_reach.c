@@ -4,8 +4,9 @@
  * @file
  * Comparisons with ends of times and boxes, answered by one index over both ends (reach.sql). Such
  * a comparison says how far an object must reach at least on one side; what must hold beside it
- * says more. Together they are a box that the object's own overlaps. Rows that do are looked at
- * again.
+ * says more. Together they are a box that the object's own overlaps; what is said of the container
+ * whatever the object has (":time") is another one, of the container's row. Rows that do are looked
+ * at again.
  */
 
 #include <math.h>
@@ -28,6 +29,12 @@ typedef struct area {
     double low[AXES], high[AXES];
 } area;
 
+/* What must hold: of the object, and of its container whatever the object has. */
+typedef enum scope { OBJECT, CONTAINER, SCOPES } scope;
+typedef struct around {
+    area of[SCOPES];
+} around;
+
 typedef struct making {
     query *q;
     area *areas; /* of each condition; owned */
@@ -46,9 +53,15 @@ greater(double a, double b)
     return a > b ? a : b;
 }
 
-/* What a condition says of the object's area. @return false: nothing. */
+static scope
+scope_of(const esdm_meta_condition *c)
+{
+    return postgres__find_is_for_container(c) ? CONTAINER : OBJECT;
+}
+
+/* What a condition says of the area of its scope. @return false: nothing. */
 static bool
-narrow(area *a, const esdm_meta_condition *c)
+narrow(around *all, const esdm_meta_condition *c)
 {
     static const char *const names[AXES][2] = {
         {"@time_min", "@time_max"}, {"@lat_min", "@lat_max"}, {"@lon_min", "@lon_max"}};
@@ -56,6 +69,7 @@ narrow(area *a, const esdm_meta_condition *c)
     if (!c->is_number || isnan(c->number))
         return false;
     double number = greater(lesser(c->number, FARTHEST), -FARTHEST);
+    area *a = &all->of[scope_of(c)];
     for (size_t i = 0; i < AXES; i++) {
         bool lower = strcmp(c->attribute, names[i][0]) == 0 &&
                      (op == ESDM_META_LT || op == ESDM_META_LE || op == ESDM_META_EQ);
@@ -70,34 +84,36 @@ narrow(area *a, const esdm_meta_condition *c)
     return false;
 }
 
-static area
+static around
 everywhere(void)
 {
-    return (area){.low = {-ANYWHERE, -ANYWHERE, -ANYWHERE}, .high = {ANYWHERE, ANYWHERE, ANYWHERE}};
+    const area all = {.low = {-ANYWHERE, -ANYWHERE, -ANYWHERE},
+                      .high = {ANYWHERE, ANYWHERE, ANYWHERE}};
+    return (around){.of = {all, all}};
 }
 
-/* Gives the conditions below a node their areas. @param around what must hold beside it. */
+/* Gives the conditions below a node their areas. @param beside what must hold beside it. */
 static void
-spread(making *m, size_t node, area around)
+spread(making *m, size_t node, around beside)
 {
     const esdm_meta_node *nodes = m->q->expression.nodes, *n = &nodes[node];
     size_t end = node + n->size;
     if (n->kind == ESDM_META_HOLDS) {
         size_t i = n->condition;
         if (m->met[i]++ > 0) /* here, or there */
-            around = everywhere();
-        if (narrow(&around, &m->q->conditions[i]))
-            m->areas[i] = around;
+            beside = everywhere();
+        if (narrow(&beside, &m->q->conditions[i]))
+            m->areas[i] = beside.of[scope_of(&m->q->conditions[i])];
         return;
     }
     if (n->kind == ESDM_META_FAILS)
         return;
     for (size_t at = node + 1; n->kind == ESDM_META_ALL && at < end; at += nodes[at].size) {
         if (nodes[at].kind == ESDM_META_HOLDS)
-            (void) narrow(&around, &m->q->conditions[nodes[at].condition]);
+            (void) narrow(&beside, &m->q->conditions[nodes[at].condition]);
     }
     for (size_t at = node + 1; at < end; at += nodes[at].size)
-        spread(m, at, around);
+        spread(m, at, beside);
 }
 
 /* "(a,b),(c,d)", as the server reads a box. */
@@ -127,6 +143,7 @@ bind_area(making *m, size_t i)
     const area *a = &m->areas[i];
     for (size_t k = 0; k < i; k++) {
         if (q->bound[k].span != 0 && q->bound[k].alike == k &&
+            scope_of(&q->conditions[k]) == scope_of(&q->conditions[i]) &&
             memcmp(&m->areas[k], a, sizeof *a) == 0) {
             q->bound[i].alike = k;
             q->bound[i].span = q->bound[k].span;
@@ -149,7 +166,7 @@ postgres__find_bind_reach(query *q, esdm_error *err)
     if (!nomem)
         spread(&m, 0, everywhere());
     for (size_t i = 0; i < q->nconditions && !nomem; i++) {
-        area own = everywhere();
+        around own = everywhere();
         if (m.met[i] > 0 && narrow(&own, &q->conditions[i]))
             bind_area(&m, i);
     }
