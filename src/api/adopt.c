@@ -14,6 +14,7 @@
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "merge/merge.h"
+#include "upkeep/upkeep.h"
 
 /* How often it is done again when others write to the branch meanwhile. */
 #define ATTEMPTS 8
@@ -238,6 +239,8 @@ esdm__branch_over_publish(esdm_container *container, esdm_error *err)
     if (!esdm__branch_over_is_made(container))
         return ESDM_OK;
     esdm_status status = esdm__branch_adopt(session, container->name, io->over, NULL, &done, err);
+    if (status == ESDM_OK && done)
+        esdm__drain_later(session, io->over);
     if (status != ESDM_OK || done)
         return status;
     status =

@@ -20,6 +20,7 @@
 #include "io/session/session.h"
 #include "model/container.h"
 #include "query/view.h"
+#include "upkeep/upkeep.h"
 #include "virtual/virtual.h"
 
 esdm_container_info
@@ -212,8 +213,10 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
         bool adopted = false;
         status = esdm__branch_adopt(session, normal_from, normal_to, expects ? &expected : NULL,
                                     &adopted, err);
-        if (status == ESDM_OK && adopted)
+        if (status == ESDM_OK && adopted) {
+            esdm__drain_later(session, normal_to);
             return esdm_container_erase(session, normal_from, err);
+        }
         if (status == ESDM_ECONFLICT && expects) /* as below */
             (void) !esdm__seen_check(session, normal_from, normal_to, seen, &expected, &expects,
                                      err);
@@ -240,8 +243,10 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
         esdm__session_replaced(session);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0 && seen == NULL)
         esdm__renamed_note(session, normal_from, normal_to);
-    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
+    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0) {
+        esdm__drain_later(session, normal_to); /* it waits under the name that it had */
         status = esdm__branches_follow(session, normal_from, normal_to, err);
+    }
     return status;
 }
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import time
 
-from esdmtest import (SEED, BUILD, Site, by_size, environment, expect, expect_error, is_pack, main, run,
+from esdmtest import (SEED, BUILD, Site, by_size, client, environment, expect, expect_error, is_pack, main, run,
                       some, tool)
 from faults import (KILLED, LONG, PROGRAM, Writer, committed, killing, must, need_strace, program, shown)
 
@@ -157,6 +157,37 @@ def test_drain__in_the_background():
         expect(check("alpha", "b") == 2 and check("alpha", "a") == 4, "both nodes")
         fsck("alpha")
         run([tool("esdm-gc"), "--age", "0", "--yes"], env=on("alpha"))
+        fsck("beta")
+
+
+WRITE_ANEW = """
+import netCDF4
+with netCDF4.Dataset("esdm://a.nc@branch:fix", "w") as d:
+    d.createDimension("x", 2)
+    d.createVariable("v", "i4", ("x",))[:] = [7, 8]
+"""
+
+
+def test_drain__in_the_background_under_a_new_name():
+    """What is renamed after it was written, or becomes a snapshot of a branch, is read on the other node."""
+    def dump(name):
+        return client(["ncdump", "-v", "v", f"esdm://{name}"], env={"ESDM_NODE": "beta"}).stdout.partition("data:")[2]
+
+    with Nodes(engine={"pack": "64KiB", "drain": "background", "inline": 0}) as site:
+        for i in range(3):
+            site.file(f"{i}.cdl").write_text(f"netcdf x {{ dimensions: x = 2 ; variables: int v(x) ; data: v = {i}, {i} ; }}")
+            run(["ncgen", "-4", "-o", site.file(f"{i}.nc"), site.file(f"{i}.cdl")])
+        run([tool("esdm-cp"), site.file("0.nc"), "esdm://a.nc"], env=on("alpha"))
+        client(["ncks", "-h", "-O", site.file("1.nc"), "esdm://n.nc"], env={"ESDM_NODE": "alpha"})
+        expect(not site.local("alpha"), f"left: {site.local('alpha')}")
+        expect("v = 0, 0" in dump("a.nc") and "v = 1, 1" in dump("n.nc"), "values")
+        run([tool("esdm-branch"), "a.nc", "fix"], env=on("alpha"))
+        client(["ncks", "-h", "-O", site.file("2.nc"), "esdm://a.nc@branch:fix"], env={"ESDM_NODE": "alpha"})
+        expect("v = 2, 2" in dump("a.nc@branch:fix"), dump("a.nc@branch:fix"))
+        client(["/usr/bin/python3", "-c", WRITE_ANEW], env={"ESDM_NODE": "alpha"})
+        expect("v = 7, 8" in dump("a.nc@branch:fix"), dump("a.nc@branch:fix"))
+        run([tool("esdm-gc"), "--age", "0", "--yes"], env=on("alpha"))
+        expect(not site.local("alpha"), f"left: {site.local('alpha')}")
         fsck("beta")
 
 
