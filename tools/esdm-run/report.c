@@ -231,8 +231,8 @@ mark_of(const report_run *r, int rank, char *ret, size_t room)
         (void) snprintf(ret, room, "%s/%s.%d" MARK_SUFFIX, r->folder, r->job, rank);
 }
 
-/* What libesdm-watch.so needs to give hints, which all ranks have to do together: either there is
- * one program in the job, which Open MPI says, or each rank has a mark in this node's folder. */
+/* What libesdm-watch.so needs to give hints, which all ranks have to do together: each has a mark in
+ * this node's folder, or on several nodes there is one program in the job, which Open MPI says. */
 static bool
 set_hints(const report_run *r, const report_options *o)
 {
@@ -250,7 +250,7 @@ set_hints(const report_run *r, const report_options *o)
                                         : "with this MPI the ranks have to be on one node");
         return true;
     }
-    if (!one) {
+    if (r->local) {
         mark_of(r, r->rank, marks, sizeof marks);
         int fd = open(marks, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)

@@ -37,10 +37,10 @@ class Program:
         self.line = [PROGRAMS[mpi], self.input, self.output]
         self.plain = started(mpi, self.env, "-n", RANKS, *self.line).stdout, self.output.read_bytes()
 
-    def run(self, *arguments, options=(), **env):
+    def run(self, *arguments, options=(), before=(), **env):
         """The hints that files were given, by end of name; bytes read of the input; sentences."""
         self.output.unlink()
-        done = started(self.mpi, {**self.env, **env}, "-n", RANKS, TOOL, "-q", "--mpi-hints", "--report", "--json",
+        done = started(self.mpi, {**self.env, **env}, "-n", RANKS, *before, TOOL, "-q", "--mpi-hints", "--report", "--json",
                        *options, *self.line, *arguments)
         expect((done.stdout, self.output.read_bytes()) == self.plain, f"other bytes: {done.stdout}")
         report = json.loads(done.stderr[done.stderr.index("{\n"):])
@@ -88,6 +88,16 @@ def learns(mpi, folder):
     print(f"{mpi}: {texts}", flush=True)
 
 
+# One rank has no record of earlier runs.
+LAST_WITHOUT = ["/bin/sh", "-c", 'case ${OMPI_COMM_WORLD_RANK-$PMI_RANK} in 3) export ESDM_EARLIER_RUNS=off;; esac; exec "$@"', "-"]
+
+
+def waits_for_nobody(mpi, folder):
+    """Of a rank that is given no hints."""
+    given, _, _, _ = Program(mpi, folder).run(before=LAST_WITHOUT)
+    expect(given == NOTHING, f"{given}")
+
+
 def is_careful(mpi, folder):
     """A damaged record is none; records that others may change are none; nor is one process a job."""
     program = Program(mpi, folder)
@@ -124,7 +134,7 @@ def main():
     if not PROGRAMS:
         mpirun.missing("there was no MPI when ESDM was built")
     for mpi in PROGRAMS:
-        for check in (learns, is_careful, *by_size((), (some_without,), (some_without,))):
+        for check in (learns, waits_for_nobody, is_careful, *by_size((), (some_without,), (some_without,))):
             with tempfile.TemporaryDirectory(prefix="esdm-test-hinted.") as name:
                 check(mpi, pathlib.Path(name).resolve())
     print("hinted:", *PROGRAMS)
