@@ -28,7 +28,7 @@ opened = 0  # files so far
 keys = 0
 watched = set()
 halves = {}  # by key, why the files are half written
-cancelled = {}  # by key, what the loop of asyncio that cancelled a task is to settle
+cancelled = {}  # by key, the loop of asyncio whose task was cancelled, which is to settle it, and the text
 unasked = {}  # of what futures hold, and nobody has asked for: by key the text and the open files
 
 
@@ -207,9 +207,7 @@ class Tasks:
         loops.close = lambda loop: self.on_close(loop)
 
     def on_close(self, loop):
-        good = int(ends_well(sys.exc_info()[1]))
-        for key in list(cancelled):
-            settle(key, good, cancelled.pop(key))
+        settle_cancelled(sys.exc_info()[1], loop)
         self.close(loop)
 
     def current(self, asyncio):
@@ -238,6 +236,14 @@ class Tasks:
         for task in list(self.opened):
             if getattr(task, "_log_traceback", False):  # asked for by nobody
                 self.failed(task._exception, task)
+
+
+def settle_cancelled(exc, loop=None):
+    """As what ran the tasks ends, of one loop or of all."""
+    for key, (of, text) in list(cancelled.items()):
+        if loop is None or of is None or of is loop:
+            del cancelled[key]
+            settle(key, int(ends_well(exc)), text)
 
 
 tasks = None
@@ -300,7 +306,7 @@ def closing(number, exc):
     if not isinstance(guard, Guard):
         guard = Guard(exc)
     if tasks is not None and isinstance(exc, sys.modules["asyncio"].CancelledError):
-        cancelled[guard.key] = guard.text
+        cancelled[guard.key] = sys.modules["asyncio"]._get_running_loop(), guard.text
     return guard.key
 
 
@@ -413,6 +419,7 @@ def after_step(exc):
     """What somebody typed has run. What it left open when it failed goes on when somebody wants it to; what its
     frames alone hold is closed later, as if it were complete."""
     uncaught(exc)
+    settle_cancelled(exc)  # a notebook's loop is not closed
     for number in range(previous.get("step", 0) + 1, opened + 1):
         if not ends_well(exc):
             doubt(number, describe(exc))

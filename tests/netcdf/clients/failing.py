@@ -229,16 +229,26 @@ def task_cancelled():
     asyncio.run(program())
 
 
+async def stops():
+    task = asyncio.ensure_future(slowly())
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 def task_stopped():
     """By the program, which wants no more of it."""
-    async def program():
-        task = asyncio.ensure_future(slowly())
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    asyncio.run(stops())
 
-    asyncio.run(program())
+
+def task_of_another_loop():
+    """That another loop fails does not concern it."""
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(stops())
+    with contextlib.suppress(Stop):
+        asyncio.run(fails_soon())
+    loop.close()
 
 
 def child():
@@ -395,6 +405,7 @@ ways = {
     "task-caught": task_caught,
     "task-cancelled": task_cancelled,
     "task-stopped": task_stopped,
+    "task-other-loop": task_of_another_loop,
     "child": child,
     "pool": pool,
     "collected": collected,

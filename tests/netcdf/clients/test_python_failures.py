@@ -21,11 +21,11 @@ FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt":
          "future-unasked": 0, "future-frame": 0, "future-kept": 0, "future-kept-frame": 0,
          "task": 1, "task-unasked": 0, "task-frame": 0, "task-kept": 0, "task-kept-frame": 0, "task-thread": 0, "task-cancelled": 1}
 HALF_DONE = {"exit0": 0, "raised-later": 1, "caught": 0, "caught-at-once": 0, "kept": 0, "collected": 0,
-             "pickled": 0, "future-caught": 0, "task-caught": 0, "task-stopped": 0}
+             "pickled": 0, "future-caught": 0, "task-caught": 0, "task-stopped": 0, "task-other-loop": 0}
 COMPLETE = {"retried": 0, "dask-retried": 0, "dask-late": 0, "appends-after": 0, "generator": 0, "handler": 0, "future-reopened": 0}
 SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thread", "thread-frame", "child", "dask", "dask-caught",
         "future-unasked", "future-frame", "future-kept-frame", "future-caught", "future-reopened", "raised-later",
-        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
+        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
 
 
 def fail(python, path, how):

@@ -28,6 +28,11 @@ def frame():
 def whole():
     with begin() as ds:
         ds["v"][:] = 1
+
+async def slowly():
+    import asyncio
+    with begin():
+        await asyncio.sleep(60)
 """
 DASK = """
 import sys, time, write
@@ -53,13 +58,22 @@ WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
 
 def values():
     return client(["ncdump", "-v", "v", "esdm://a.nc"]).stdout.partition("data:")[2].strip(" \n}")
+NOTEBOOK = """
+from IPython.terminal.interactiveshell import TerminalInteractiveShell
+shell = TerminalInteractiveShell.instance(simple_prompt=True)
+for cell in ("import asyncio, subprocess, write",
+             "t = asyncio.ensure_future(write.slowly())\\nawait asyncio.sleep(0.5)\\nt.cancel()\\nawait asyncio.wait([t])",
+             "print(subprocess.run(['ncdump', '-v', 'v', 'esdm://a.nc'], capture_output=True, text=True).stdout)"):
+    assert shell.run_cell(cell, store_history=True).success, cell
+"""
 
 
 class Scripts(Site):
     def __enter__(self):
         super().__enter__()
         self.python = clients.python_of("workers")
-        for name, text in (("write.py", WRITE), ("with_dask.py", DASK), ("with_joblib.py", JOBLIB)):
+        for name, text in (("write.py", WRITE), ("notebook.py", NOTEBOOK), ("with_dask.py", DASK),
+                           ("with_joblib.py", JOBLIB)):
             self.file(name).write_text(text)
         self.env = {"PYTHONPATH": str(self.folder)}
         self.whole()
@@ -114,4 +128,11 @@ def test_cells_and_prompts():
             expect("esdm: " not in told and values().startswith(WHOLE), told)
 
 
-main(test_tasks_of_dask_workers, test_tasks_of_joblib, test_cells_and_prompts)
+def test_task_cancelled_in_a_notebook():
+    """Its loop is never closed: what the task has closed is there when the cell is done."""
+    with Scripts() as site:
+        done = client([site.python, site.file("notebook.py")], env=site.env)
+        expect(HALF in done.stdout, f"{done.stdout}{done.stderr}")
+
+
+main(test_tasks_of_dask_workers, test_tasks_of_joblib, test_cells_and_prompts, test_task_cancelled_in_a_notebook)
