@@ -231,8 +231,9 @@ mark_of(const report_run *r, int rank, char *ret, size_t room)
         (void) snprintf(ret, room, "%s/%s.%d" MARK_SUFFIX, r->folder, r->job, rank);
 }
 
-/* What libesdm-watch.so needs to give hints, which all ranks have to do together: each has a mark in
- * this node's folder, or on several nodes there is one program in the job, which Open MPI says. */
+/* What libesdm-watch.so needs to give hints, which all ranks have to do together: each has a mark
+ * in this node's folder, or on several nodes there is one program in the job, which Open MPI says.
+ */
 static bool
 set_hints(const report_run *r, const report_options *o)
 {
