@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # Installs what is missing, builds ESDM and runs its tests. One command for a fresh Debian 12.
 #
-#   tests/run.sh                       everything, in about 15 minutes on 2 cores
-#   tests/run.sh --quick               smaller inputs
-#   tests/run.sh --long                larger inputs, longer sweeps, more sites and versions
+#   tests/run.sh                       what each commit is tested with, in about 12 minutes on 2 cores
+#   tests/run.sh --quick               everything, with smaller inputs
+#   tests/run.sh --long                everything: larger inputs, longer sweeps, more sites and versions
 #   tests/run.sh --sanitize address,undefined    built with sanitizers, without the tests "plain"
 #   tests/run.sh --sanitize thread               the tests "threads" alone
-#                                                of the tests "drawn" both take half, drawn by the commit
+#                                      Of the tests "drawn" a sanitized run and the first form take one half
+#                                      each, drawn by the commit: .ci/run has all of them.
 #   tests/run.sh --fuzz SECONDS        fuzzes each target and NetCDF calls that long, nothing else
 #   tests/run.sh --tidy                clang-tidy with checks that take minutes, and nothing else
 #
-# More options: --only REGEX (ctest -R), --whole (with --sanitize: all that are drawn from; --long
-# has them, too), --all (with --sanitize: all tests), --no-install,
+# More options: --only REGEX (ctest -R), --whole (all that are drawn from; --quick and --long have
+# them, too), --all (with --sanitize: all tests), --no-install, --build-alone (no tests),
 # --build FOLDER, --minutes N (tests end after N minutes: those that did not run count as failed).
 # Real data is looked for in $ESDM_TEST_DATA, else ../shared/data beside the project; where it is
 # absent, tests/support/make_data.py makes some like it. The results are also in BUILD/tests.xml
@@ -21,7 +22,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD
 
-size=default sanitize= fuzz= tidy=no install=yes build= only= all=no whole=no minutes=
+size=default sanitize= fuzz= tidy=no install=yes build= only= all=no whole=no minutes= alone=no
 usage() { sed -n '3,20s/^# \{0,1\}//p' "$source/tests/run.sh"; }
 while [ $# -gt 0 ]; do
     case $1 in
@@ -34,6 +35,7 @@ while [ $# -gt 0 ]; do
     --build) build=${2:?--build needs a folder} && shift ;;
     --only) only=${2:?--only needs a regular expression} && shift ;;
     --all) all=yes ;;
+    --build-alone) alone=yes ;;
     --whole) whole=yes ;;
     --minutes) minutes=${2:?--minutes needs a number} && shift ;;
     -h | --help) usage && exit 0 ;;
@@ -139,8 +141,13 @@ if [ -n "$sanitize" ]; then
         esac
     fi
 fi
+mkdir -p "$build"
+exec 9>"$build/lock" # .ci/run builds ahead
+flock 9
 configure "$build" "${options[@]}" -DESDM_TEST_PROGRAMS=$programs
-ninja -C "$build" -j "$jobs"
+ninja -C "$build" -j "$jobs" 9>&-
+exec 9>&-
+[ $alone = no ] || exit 0
 
 # Known times let ctest begin with the longest tests in a fresh build folder, too.
 mkdir -p "$build/Testing/Temporary"
@@ -148,9 +155,18 @@ costs=$build/Testing/Temporary/CTestCostData.txt
 [ -e "$costs" ] || cp tests/support/costs.txt "$costs"
 
 step "tests, size $size, ESDM_TEST_SEED=$ESDM_TEST_SEED${chosen:+, ${chosen[*]}}"
-if [ ${#chosen[@]} -gt 0 ] && [ $whole = no ] && [ $size != long ]; then
-    left_out=$(tests/support/drawn.py "$ESDM_TEST_SEED" tests/support/costs.txt \
-        ctest --test-dir "$build" "${chosen[@]}")
+# Of the tests "drawn" a sanitizer's short form and the default form take one half each.
+half=
+if [ $whole = no ] && [ $all = no ] && [ -z "$only" ]; then
+    case $size,$sanitize in
+    long,*) ;;
+    *,?*) half=drawn ;;
+    default,) half=--others ;;
+    esac
+fi
+if [ -n "$half" ]; then
+    left_out=$(tests/support/drawn.py ${half#drawn} "$ESDM_TEST_SEED" tests/support/costs.txt \
+        ctest --test-dir "$build" ${chosen[@]+"${chosen[@]}"})
     if [ -n "$left_out" ]; then
         echo "Left out by the draw of this commit (--whole has them):"
         paste -sd' ' <<<"$left_out" | fold -s -w 120

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Draws half of the tests with the label "drawn", and names on its output those that are left out.
 
-    drawn.py SEED COSTS ctest ARGUMENT…   tests are those that ctest chooses; COSTS are ctest's times of them
+    drawn.py [--others] SEED COSTS ctest ARGUMENT…
+        tests are those that ctest chooses; COSTS are ctest's times of them; --others: leaves out the other half
 
 Of each two tests that take about as long one is left out, by SEED: so each seed leaves out half of the time, and
-the same seed always the same tests.
+the same seed always the same tests. What a sanitizer's build leaves out, the build without one runs, and the
+other way round.
 """
 
 import hashlib
@@ -37,19 +39,21 @@ def chosen(ctest):
             yield test["name"]
 
 
-def left_out(names, times, seed):
-    """Of each pair, and of the one that may remain, what the seed leaves out."""
+def left_out(names, times, seed, others=False):
+    """Of each pair, and of the one that may remain, what the seed leaves out; or what it does not."""
     names = sorted(names, key=lambda name: (-times.get(name, 0), name))
     pairs = [names[i:i + 2] for i in range(0, len(names), 2)]
     for pair in pairs:
         digest = hashlib.sha256(f"{seed} {' '.join(pair)}".encode()).digest()
-        if digest[0] % 2 < len(pair):
-            yield pair[digest[0] % 2]
+        out = digest[0] % 2
+        yield from (name for i, name in enumerate(pair) if (i == out) != others)
 
 
 def main():
-    seed, costs, ctest = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    for name in sorted(left_out(chosen(ctest), known_times(costs), seed)):
+    others = sys.argv[1:2] == ["--others"]
+    arguments = sys.argv[2:] if others else sys.argv[1:]
+    seed, costs, ctest = int(arguments[0]), arguments[1], arguments[2:]
+    for name in sorted(left_out(chosen(ctest), known_times(costs), seed, others)):
         print(name)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Checks what commits leave out of the tests "drawn": half of the time, of each pair one, and each test by some.
+"""Checks what commits leave out of the tests "drawn": half of the time, of each pair one, each test by some, and
+what a sanitizer's build leaves out not without one.
 
 Usage: check_drawn.py SOURCE BUILD
 """
@@ -37,12 +38,15 @@ def main():
             ran[name] += 1
     wrong += [f"{name}: run by {count} of {len(SEEDS)} seeds" for name, count in ran.items()
               if not 25 <= count <= 75]
-    # As run.sh asks, twice.
-    command = [SUPPORT / "drawn.py", "77", COSTS, *ctest, "-LE", "^plain$"]
-    told = [subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-            for _ in range(2)]
-    if told[0] != told[1] or not told[0] or set(told[0]) - names:
-        wrong.append(f"drawn.py names {told}")
+    # As run.sh asks of one commit: with a sanitizer, again, and without one. Each test has one of the two builds.
+    sanitized = ["77", COSTS, *ctest, "-LE", "^plain$"]
+    told = [set(subprocess.run([SUPPORT / "drawn.py", *command], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout.split())
+            for command in (sanitized, sanitized, ["--others", "77", COSTS, *ctest])]
+    if told[0] != told[1] or not told[0] or told[0] - names:
+        wrong.append(f"drawn.py names {told[:2]}")
+    if told[0] & told[2] or told[0] | told[2] != names:
+        wrong.append(f"without a sanitizer drawn.py leaves out {sorted(told[2])}, with one {sorted(told[0])}")
     print("\n".join(wrong) or f"{len(names)} tests are drawn from")
     return 1 if wrong else 0
 
