@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/* Whether the directories of a site keep apart: a removal of one must not find another inside. */
+/* Directories of a site: which ones there are, and whether they keep apart, as a removal of one
+ * must not find another inside. */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
+#include "site/admin.h"
 #include "site/parts.h"
 
 /* One component more. "." and ".." are settled, as nothing there can be a link. */
@@ -136,5 +139,24 @@ esdm__site_check_directories(const esdm__site *site, esdm_error *err)
     for (size_t i = 0; i <= site->ntargets; i++)
         free(reals[i]);
     free(reals);
+    return status;
+}
+
+esdm_status
+esdm_site_directories(const esdm_site_options *options, esdm_directory_visitor visit, void *user,
+                      esdm_error *err)
+{
+    ESDM__NEED(err, visit);
+    esdm__site *site = NULL;
+    esdm_status status = esdm__site_load_options(&options, &site, err);
+    bool more = true;
+    for (size_t i = 0; status == ESDM_OK && more && i <= site->ntargets; i++) {
+        json_t *object = json_loads(target_at(site, i)->json, 0, NULL);
+        const char *directory = json_string_value(json_object_get(object, "directory"));
+        if (directory != NULL && directory[0] == '/')
+            more = visit(directory, user);
+        json_decref(object);
+    }
+    esdm__site_free(site);
     return status;
 }

@@ -22,7 +22,7 @@ OPTIONAL_IN = {
     "esdm_container_list": {"prefix"}, "esdm_session_open": {"options"},
     "esdm_site_validate": {"options"}, "esdm_site_create": {"options"},
     "esdm_site_check": {"options"}, "esdm_site_remove": {"options"},
-    "esdm_site_contents": {"options", "ret_containers", "ret_bytes"},
+    "esdm_site_contents": {"options", "ret_containers", "ret_bytes"}, "esdm_site_directories": {"options"},
     "esdm_site_calibrate": {"options", "how"}, "esdm_site_migrate": {"from"},
     "esdm_site_restore": {"options", "ret_result"},
     "esdm_records_read": {"context"}, "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},

@@ -25,6 +25,8 @@ static const tool_help help = {
         "  check NAME…            run the recipe again, apart from everything else, and compare:\n"
         "                         the same data have the same digest\n"
         "  cost NAME…             what keeping, and what computing again costs\n"
+        "  propose [NAME…]        which containers of the site, or of folders, are worth to be\n"
+        "                         dropped, those that save most first\n"
         "  drop NAME              check, then let the values go and keep the recipe in their\n"
         "                         place: structure, attributes and small variables stay\n"
         "  restore NAME           compute dropped values again\n"
@@ -32,8 +34,12 @@ static const tool_help help = {
         "A recipe runs with the snapshots that were read then, and sees no other container;\n"
         "what it makes lies below a name of its own until it was compared. Inputs that are\n"
         "not what they were are told, and nothing runs. It is ended when it takes 20 times as\n"
-        "long as it did (and a minute). Programs that also write plain files are not run\n"
-        "again without --force. Nothing is dropped that was not computed again, bit for bit\n"
+        "long as it did (and a minute). It can write to the directories of the site, and below\n"
+        "$TMPDIR, which is a folder of its own that goes afterwards, and nowhere else (by "
+        "Landlock,\n"
+        "which kernels have since 5.13; set-user-ID programs do not get their rights then).\n"
+        "Programs that also write plain files are not run again without --force, which lifts all\n"
+        "that. Nothing is dropped that was not computed again, bit for bit\n"
         "(or within --tolerance), in the same call. Attributes that tell when a program ran "
         "(history, date_created,\n"
         "date_modified, creation_date), and those named with --ignore, are not compared.\n"
@@ -54,7 +60,10 @@ static const tool_help help = {
         "\n"
         "cost compares, over --years, keeping the values for --storage-price with computing\n"
         "them for --compute-price each time that they are read: up to how many readings is it\n"
-        "cheaper to drop them? --centre takes prices that are not given from the file of a centre "
+        "cheaper to drop them? propose goes by --readings of each container in all these years\n"
+        "(one a year). It never names a container and one that this is computed from, as the\n"
+        "values of both would be gone; what clones share counts for each of them.\n"
+        "--centre takes prices that are not given from the file of a centre "
         "(see\n"
         "esdm-cost) in the year --from: disks that are bought again when they are worn out,\n"
         "and hours of a node.",
@@ -69,13 +78,14 @@ static const tool_help help = {
                 "esdm://mean.nc\n"
                 "  esdm-recipe check mean.nc\n"
                 "  esdm-recipe cost --years 10 mean.nc\n"
+                "  esdm-recipe propose --years 5 --readings 3 run1\n"
                 "  esdm-recipe drop mean.nc; esdm-recipe restore mean.nc\n",
     .see_also = "esdm-run, esdm-stat --digest, esdm-diff, esdm-seal",
 };
 
 static char **ignored, **variables, **tolerances;
 static gboolean force, keep;
-static gdouble years = 10, storage_price = NAN, compute_price = NAN, from = 0;
+static gdouble years = 10, storage_price = NAN, compute_price = NAN, from = 0, readings = NAN;
 static char *centre_file;
 
 static const GOptionEntry entries[] = {
@@ -88,15 +98,18 @@ static const GOptionEntry entries[] = {
      "NAME: QUANTITIES"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Run also what writes plain files", NULL},
     {"keep", 'k', 0, G_OPTION_ARG_NONE, &keep, "check: keep what was made when it differs", NULL},
-    {"years", 0, 0, G_OPTION_ARG_DOUBLE, &years, "cost: how long values are kept (10)", "NUMBER"},
-    {"storage-price", 0, 0, G_OPTION_ARG_DOUBLE, &storage_price,
-     "cost: of a TB for a year, in any currency (60)", "NUMBER"},
-    {"compute-price", 0, 0, G_OPTION_ARG_DOUBLE, &compute_price, "cost: of an hour (0.05)",
+    {"years", 0, 0, G_OPTION_ARG_DOUBLE, &years, "cost, propose: how long values are kept (10)",
      "NUMBER"},
-    {"centre", 0, 0, G_OPTION_ARG_FILENAME, &centre_file, "cost: prices of a centre (esdm-cost)",
-     "FILE"},
-    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &from, "cost: year in which keeping begins (this one)",
-     "YEAR"},
+    {"readings", 0, 0, G_OPTION_ARG_DOUBLE, &readings,
+     "propose: of each container in these years (one a year)", "NUMBER"},
+    {"storage-price", 0, 0, G_OPTION_ARG_DOUBLE, &storage_price,
+     "cost, propose: of a TB for a year, in any currency (60)", "NUMBER"},
+    {"compute-price", 0, 0, G_OPTION_ARG_DOUBLE, &compute_price, "cost, propose: of an hour (0.05)",
+     "NUMBER"},
+    {"centre", 0, 0, G_OPTION_ARG_FILENAME, &centre_file,
+     "cost, propose: prices of a centre (esdm-cost)", "FILE"},
+    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &from,
+     "cost, propose: year in which keeping begins (this one)", "YEAR"},
     {0},
 };
 
@@ -319,6 +332,12 @@ restore(esdm_session *session, const char *name, json_t *recipe)
     return result;
 }
 
+static recipe_prices
+prices_of(void)
+{
+    return (recipe_prices){years, storage_price, compute_price, isnan(readings) ? years : readings};
+}
+
 static tool_exit
 cost(esdm_session *session, const char *name, json_t *recipe)
 {
@@ -327,10 +346,11 @@ cost(esdm_session *session, const char *name, json_t *recipe)
     esdm_status st = esdm_container_stat(session, name, &info, &err);
     if (st != ESDM_OK)
         return tool_fail(st, &err);
+    const recipe_prices prices = prices_of();
     double seconds = json_number_value(json_object_get(recipe, "seconds"));
-    double stored = (double) info.stored_bytes / 1e12 * storage_price * years;
-    double once = seconds / 3600 * compute_price;
-    double readings = cost_readings(stored, once);
+    double stored = recipe_keeping(&prices, info.stored_bytes);
+    double once = recipe_computing(&prices, recipe);
+    double up_to = cost_readings(stored, once);
     if (tool.json) {
         json_t *object = json_object();
         tool_json_set(object, "name", tool_json_text(name));
@@ -338,14 +358,14 @@ cost(esdm_session *session, const char *name, json_t *recipe)
         tool_json_set(object, "seconds", json_real(seconds));
         tool_json_set(object, "keeping", json_real(stored));
         tool_json_set(object, "computing_once", json_real(once));
-        tool_json_set(object, "readings", isfinite(readings) ? json_real(readings) : json_null());
+        tool_json_set(object, "readings", isfinite(up_to) ? json_real(up_to) : json_null());
         tool_json_print(object);
         return TOOL_OK;
     }
     g_autofree char *bytes = tool_bytes(info.stored_bytes);
     (void) printf("%s: keeping %s for %.3g years costs %.4g, computing it again (%.1f s) %.4g: it "
                   "is cheaper to drop it when it is read up to %.0f times in all\n",
-                  name, bytes, years, stored, seconds, once, readings);
+                  name, bytes, years, stored, seconds, once, up_to);
     return TOOL_OK;
 }
 
@@ -414,13 +434,31 @@ run_command(const command *c, int argc, char **argv)
     return result;
 }
 
+static tool_exit
+propose(int argc, char **argv)
+{
+    esdm_session *session = NULL;
+    tool_exit result = TOOL_OK;
+    const recipe_prices prices = prices_of();
+    g_autoptr(GPtrArray) names = tool_names(argc, argv, &result);
+    if (names != NULL)
+        result = tool_session(true, &session);
+    if (names != NULL && result == TOOL_OK)
+        result = recipe_propose(session, names, &prices);
+    esdm_session_close(session);
+    return result;
+}
+
 int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
-    if (argc < 3)
+    bool proposes = argc > 1 && g_str_equal(argv[1], "propose");
+    if (argc < 3 && !proposes)
         return tool_usage("expected a command and what it is about: record, show, check, cost, "
-                          "drop or restore");
+                          "propose, drop or restore");
+    if (!isnan(readings) && !(proposes && readings >= 0 && isfinite(readings)))
+        return tool_usage("--readings goes with propose: expected a number from 0 on");
     if (from != 0 && !(from > 1900 && from < 3000))
         return tool_usage("--from: expected a year such as 2025");
     if (!(years > 0 && years <= 1000 && !(storage_price < 0) && !(compute_price < 0)))
@@ -440,10 +478,12 @@ main(int argc, char **argv)
     }
     if (tolerances != NULL)
         return tool_usage("--tolerance goes with record");
+    if (proposes)
+        return tool_finish(propose(argc - 1, argv + 1));
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
         if (g_str_equal(commands[i].name, argv[1]))
             return tool_finish(run_command(&commands[i], argc - 2 + 1, argv + 1));
-    return tool_usage("there is no command '%s'; known are record, show, check, cost, drop and "
-                      "restore",
+    return tool_usage("there is no command '%s'; known are record, show, check, cost, propose, "
+                      "drop and restore",
                       argv[1]);
 }

@@ -38,9 +38,10 @@ typedef struct recipe_run {
     int status; /* exit status; -1: ended by a signal, or by its limits */
 } recipe_run;
 
-/** Limits of a run: 0: none. */
+/** Limits of a run. */
 typedef struct recipe_limits {
-    double seconds;
+    double seconds;           /* 0: none */
+    const GPtrArray *folders; /* what it may write to; NULL: all */
 } recipe_limits;
 
 /* ---- run.c ---------------------------------------------------------------------------------- */
@@ -55,6 +56,17 @@ tool_exit recipe_folder(recipe_run *run);
 tool_exit recipe_execute(recipe_run *run, char **program, char **environment, const char *directory,
                          bool records, bool shows, recipe_limits limits);
 void recipe_run_clear(recipe_run *run);
+
+/* ---- sandbox.c ------------------------------------------------------------------------------ */
+
+/** What a recipe may write to: the site's directories, the folder of the run, some devices.
+ *  @param ret_folders owned. */
+tool_exit recipe_sandbox(const recipe_run *run, GPtrArray **ret_folders);
+/** Whether the kernel can hold programs to that. */
+bool recipe_sandbox_exists(void);
+/** This process, and all that it becomes and starts, writes to nothing else from now on; where the
+ *  kernel cannot do that, nothing happens. false: it failed; errno tells. */
+bool recipe_sandbox_enter(const GPtrArray *folders);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 
@@ -136,6 +148,34 @@ tool_exit recipe_tolerances_fit(esdm_session *session, const char *name, const j
  *  fills in `within`, `others_differ` and `differences`. */
 tool_exit recipe_compare_values(esdm_session *session, const char *name, const json_t *recipe,
                                 recipe_replay *replay);
+
+/* ---- propose.c ------------------------------------------------------------------------------ */
+
+/** What things cost, in any currency. */
+typedef struct recipe_prices {
+    double years;    /* for which values are kept */
+    double storage;  /* of a TB for a year */
+    double compute;  /* of an hour */
+    double readings; /* in all these years, of each container */
+} recipe_prices;
+
+/** Of keeping so many bytes. */
+static inline double
+recipe_keeping(const recipe_prices *prices, guint64 bytes)
+{
+    return (double) bytes / 1e12 * prices->storage * prices->years;
+}
+
+/** Of running a recipe once. */
+static inline double
+recipe_computing(const recipe_prices *prices, const json_t *recipe)
+{
+    return json_number_value(json_object_get(recipe, "seconds")) / 3600 * prices->compute;
+}
+
+/** Prints which containers are worth to be dropped, those that save most first. Never one and what
+ *  it is computed from. @param names containers, and folders of them; empty: all of the site. */
+tool_exit recipe_propose(esdm_session *session, GPtrArray *names, const recipe_prices *prices);
 
 /* ---- drop.c --------------------------------------------------------------------------------- */
 

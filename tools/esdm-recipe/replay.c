@@ -3,7 +3,9 @@
 #include "common/scratch.h"
 #include "esdm-recipe/esdm-recipe.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,19 +110,45 @@ recipe_accept(esdm_session *session, const char *name, json_t *recipe, const rec
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* How targets and stores are reached: of whoever runs the recipe, and in none. */
+static const char *const own_variables[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                                            "AWS_SESSION_TOKEN", "PGPASSWORD",
+                                            "PGPASSFILE",        NULL};
+
+/* The site of this call, wherever the program runs. Owned; NULL: the embedded default. */
+static char *
+site_of(void)
+{
+    char *found = NULL;
+    if (tool.config == NULL && esdm_site_find(&found, NULL) != ESDM_OK)
+        return NULL;
+    const char *path = tool.config != NULL ? tool.config : found;
+    char *absolute = path != NULL ? g_canonicalize_filename(path, NULL) : NULL;
+    free(found);
+    return absolute;
+}
+
 static char **
-environment_of(const json_t *recipe, const char *replay_path)
+environment_of(const json_t *recipe, const recipe_run *run, const char *replay_path)
 {
     const char *name;
     json_t *value;
-    char **list = g_new0(char *, 1);
+    g_autofree char *scratch = g_build_filename(run->folder, "tmp", NULL);
+    g_autofree char *site = site_of();
+    char **list = g_environ_setenv(g_new0(char *, 1), "ESDM_MONITOR", "off", TRUE);
+    (void) g_mkdir(scratch, 0700);
     json_object_foreach(json_object_get(recipe, "environment"), name, value)
     {
         if (json_is_string(value))
             list = g_environ_setenv(list, name, json_string_value(value), TRUE);
     }
+    for (const char *const *own = own_variables; *own != NULL; own++) {
+        if (g_getenv(*own) != NULL)
+            list = g_environ_setenv(list, *own, g_getenv(*own), FALSE);
+    }
+    list = g_environ_setenv(list, "TMPDIR", scratch, TRUE);
+    list = g_environ_setenv(list, "XDG_CACHE_HOME", scratch, TRUE);
     list = g_environ_setenv(list, "ESDM_NC_REPLAY", replay_path, TRUE);
-    const char *site = tool.config != NULL ? tool.config : g_getenv("ESDM_CONFIG");
     if (site != NULL)
         list = g_environ_setenv(list, "ESDM_CONFIG", site, TRUE);
     return list;
@@ -139,20 +167,25 @@ program_of(const json_t *recipe)
 }
 
 static tool_exit
-execute(const json_t *recipe, const char *prefix, const char *pins, double *ret_seconds)
+execute(const json_t *recipe, const char *prefix, const char *pins, bool bounded,
+        double *ret_seconds)
 {
     recipe_run run;
+    g_autoptr(GPtrArray) folders = NULL;
     tool_exit result = recipe_folder(&run);
     if (result != TOOL_OK)
         return result;
     g_autofree char *path = g_build_filename(run.folder, "replay", NULL);
     g_autofree char *text = g_strdup_printf("%s\n%s", prefix, pins);
-    g_auto(GStrv) environment = environment_of(recipe, path);
+    g_auto(GStrv) environment = environment_of(recipe, &run, path);
     g_auto(GStrv) program = program_of(recipe);
-    const recipe_limits limits = {
-        json_number_value(json_object_get(recipe, "seconds")) * LIMIT_TIMES + LIMIT_MORE_S};
     if (!g_file_set_contents(path, text, -1, NULL) || program[0] == NULL)
         result = TOOL_FAILED;
+    if (result == TOOL_OK && bounded)
+        result = recipe_sandbox(&run, &folders);
+    const recipe_limits limits = {
+        json_number_value(json_object_get(recipe, "seconds")) * LIMIT_TIMES + LIMIT_MORE_S,
+        folders};
     if (result == TOOL_OK)
         result = recipe_execute(&run, program, environment,
                                 json_string_value(json_object_get(recipe, "directory")), false,
@@ -161,6 +194,9 @@ execute(const json_t *recipe, const char *prefix, const char *pins, double *ret_
     if (result == TOOL_OK && run.status != 0) {
         tool_error("the recipe fails: %s ended with status %d%s%s", program[0], run.status,
                    run.log[0] != '\0' ? ":\n" : "", run.log);
+        if (bounded && recipe_sandbox_exists())
+            tool_error("note: it may write to the site and below $TMPDIR alone; --force runs it "
+                       "without that");
         result = TOOL_FAILED;
     }
     recipe_run_clear(&run);
@@ -261,7 +297,7 @@ recipe_run_again(esdm_session *session, const char *name, const json_t *recipe, 
     ret->prefix = tool_scratch_folder();
     ret->made =
         g_strdup_printf("%s/%s", ret->prefix, json_string_value(json_object_get(recipe, "output")));
-    result = execute(recipe, ret->prefix, pins->str, &ret->seconds);
+    result = execute(recipe, ret->prefix, pins->str, !force, &ret->seconds);
     if (result == TOOL_OK)
         result = compare(session, name, recipe, ret);
     return result == TOOL_OK ? compare_values(session, name, recipe, ret) : result;

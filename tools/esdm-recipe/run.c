@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib/gstdio.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #define TAIL_BYTES 2000
 #define POLL_US    5000
 #define BEFORE_US  25000
+#define MOST_OPEN  16
 
 tool_exit
 recipe_folder(recipe_run *run)
@@ -29,18 +30,21 @@ recipe_folder(recipe_run *run)
     return TOOL_FAILED;
 }
 
+static int
+remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void) st;
+    (void) kind;
+    (void) at;
+    (void) remove(path);
+    return 0;
+}
+
 void
 recipe_run_clear(recipe_run *run)
 {
-    GDir *dir = run->folder != NULL ? g_dir_open(run->folder, 0, NULL) : NULL;
-    for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
-        g_autofree char *path = g_build_filename(run->folder, name, NULL);
-        (void) g_unlink(path);
-    }
-    if (dir != NULL)
-        g_dir_close(dir);
     if (run->folder != NULL)
-        (void) g_rmdir(run->folder);
+        (void) nftw(run->folder, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
     g_clear_pointer(&run->folder, g_free);
     g_clear_pointer(&run->log, g_free);
 }
@@ -81,6 +85,11 @@ become(char **arguments, char **environment, const char *directory, int log, rec
     }
     if (directory != NULL && chdir(directory) != 0) {
         (void) fprintf(stderr, "%s: %s\n", directory, strerror(errno));
+        _exit(127);
+    }
+    if (limits.folders != NULL && !recipe_sandbox_enter(limits.folders)) {
+        (void) fprintf(stderr, "the kernel refuses to bound what the program writes to: %s\n",
+                       strerror(errno));
         _exit(127);
     }
     limit(RLIMIT_CORE, 0);
