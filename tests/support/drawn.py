@@ -7,7 +7,7 @@
 
 Of each two tests that take about as long one is left out, by SEED: so each seed leaves out half of the time, and
 the same seed always the same tests. What a sanitizer's build leaves out, the build without one runs, and the
-other way round.
+other way round. Tests that are also "plain" are drawn from by themselves: no sanitizer's build has them.
 """
 
 import hashlib
@@ -30,13 +30,15 @@ def known_times(file):
 
 
 def chosen(ctest):
-    """Names of the tests with the label that ctest would run."""
+    """Names of the tests with the label that ctest would run: those that are not plain, and those that are."""
     done = subprocess.run([*ctest, "--show-only=json-v1"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, check=True)
+    groups = [], []
     for test in json.loads(done.stdout)["tests"]:
         labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]
         if labels and LABEL in labels[0]:
-            yield test["name"]
+            groups["plain" in labels[0]].append(test["name"])
+    return groups
 
 
 def left_out(names, times, seed, others=False):
@@ -53,8 +55,9 @@ def main():
     others = sys.argv[1:2] == ["--others"]
     arguments = sys.argv[2:] if others else sys.argv[1:]
     seed, costs, ctest = int(arguments[0]), arguments[1], arguments[2:]
-    for name in sorted(left_out(chosen(ctest), known_times(costs), seed, others)):
-        print(name)
+    times = known_times(costs)
+    out = [name for names in chosen(ctest) for name in left_out(names, times, seed, others)]
+    print("".join(f"{name}\n" for name in sorted(out)), end="")
 
 
 if __name__ == "__main__":

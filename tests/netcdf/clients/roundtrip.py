@@ -15,7 +15,7 @@ import pathlib
 import sys
 
 import clients
-from esdmtest import BUILD, Failed, Site, by_size, client, need_data, need_program, run, tool
+from esdmtest import BUILD, SEED, Failed, Site, by_size, client, need_data, need_program, run, tool
 
 PROGRAMS = {
     "nccopy": lambda a, b: ["nccopy", a, b],
@@ -25,9 +25,9 @@ PROGRAMS = {
 
 
 def real_files(program):
-    """Every file with --long. Else each program has a part of them, and all programs together have
-    them all: the files are dealt out in turn."""
-    turn = [*PROGRAMS, "esdm-cp", "xarray-debian", "xarray-pypi"].index(program)
+    """Every file with --long. Else each program has a part of them, with each commit another one, and all
+    programs together have them all: the files are dealt out in turn."""
+    turn = SEED + [*PROGRAMS, "esdm-cp", "xarray-debian", "xarray-pypi"].index(program)
     cmip6 = sorted(need_data("cmip6").rglob("*.nc"))
     fields = sorted(need_data("fields").glob("*.nc"))
     deal = by_size(24, 6, 1)
