@@ -18,10 +18,6 @@ esdm__circle_init(esdm__circle *circle, esdm_error *err)
     if (circle->low == NULL)
         return esdm__error_nomem(err, 2 * ESDM__CIRCLE_BINS * sizeof(double), "longitudes");
     circle->high = circle->low + ESDM__CIRCLE_BINS;
-    for (int i = 0; i < ESDM__CIRCLE_BINS; i++) {
-        circle->low[i] = INFINITY;
-        circle->high[i] = -INFINITY;
-    }
     return ESDM_OK;
 }
 
@@ -52,8 +48,24 @@ bin_of(double turned_degrees)
 static void
 widen(esdm__circle *circle, int bin, double low, double high)
 {
-    circle->low[bin] = fmin(circle->low[bin], low);
-    circle->high[bin] = fmax(circle->high[bin], high);
+    uint64_t bit = UINT64_C(1) << (bin % 64);
+    bool used = (circle->used[bin / 64] & bit) != 0;
+    circle->used[bin / 64] |= bit;
+    circle->low[bin] = used ? fmin(circle->low[bin], low) : low;
+    circle->high[bin] = used ? fmax(circle->high[bin], high) : high;
+}
+
+/* The first bin from `bin` on that has something; ESDM__CIRCLE_BINS: none. */
+static int
+next_used(const esdm__circle *circle, int bin)
+{
+    if (bin >= ESDM__CIRCLE_BINS)
+        return ESDM__CIRCLE_BINS;
+    int word = bin / 64;
+    uint64_t bits = circle->used[word] & (UINT64_MAX << (bin % 64));
+    while (bits == 0 && ++word < (ESDM__CIRCLE_BINS + 63) / 64)
+        bits = circle->used[word];
+    return bits == 0 ? ESDM__CIRCLE_BINS : word * 64 + __builtin_ctzll(bits);
 }
 
 void
@@ -79,18 +91,17 @@ esdm__circle_add(esdm__circle *circle, double west, double east)
 bool
 esdm__circle_range(const esdm__circle *circle, double *ret_west, double *ret_east)
 {
-    int first = 0, points = 0;
-    while (first < ESDM__CIRCLE_BINS && circle->low[first] > circle->high[first])
-        first++;
+    int first = next_used(circle, 0), points = 0;
     if (first == ESDM__CIRCLE_BINS)
         return false;
     double end = circle->high[first]; /* of what came so far, going around from `first` */
     double widest = -1, second = -1, west = 0, width = 0;
-    for (int i = first + 1; i <= first + ESDM__CIRCLE_BINS; i++) {
-        int bin = i % ESDM__CIRCLE_BINS;
-        double turns = i >= ESDM__CIRCLE_BINS ? 360 : 0;
-        if (circle->low[bin] > circle->high[bin])
-            continue;
+    int bin = first;
+    for (bool around = false; !around;) {
+        bin = next_used(circle, bin + 1);
+        around = bin == ESDM__CIRCLE_BINS;
+        bin = around ? first : bin;
+        double turns = around ? 360 : 0;
         double gap = circle->low[bin] + turns - end;
         points++;
         second = fmax(second, fmin(gap, widest));

@@ -17,8 +17,9 @@
 #define ESDM__CIRCLE_BINS 3600
 
 typedef struct esdm__circle {
-    double *low, *high; /* of what lies in each bin; low > high: nothing; owned */
-    bool cells;         /* something has a width */
+    double *low, *high;                           /* of what lies in each bin; owned */
+    uint64_t used[(ESDM__CIRCLE_BINS + 63) / 64]; /* a bit for each bin that has something */
+    bool cells;                                   /* something has a width */
 } esdm__circle;
 
 /** @return ESDM_ENOMEM. */

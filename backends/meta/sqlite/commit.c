@@ -269,7 +269,7 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
                                             attributes_bytes, err);
     if (status == ESDM_OK)
         status = sqlite__extents_put(link, next->container, commit->extents, commit->nextents,
-                                     false, err);
+                                     SQLITE__EXTENTS_FIRST, err);
     return status;
 }
 
@@ -402,8 +402,9 @@ publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void 
         status = sqlite__attributes_changed(link, next->container, false, attributes,
                                             attributes_bytes, err);
     if (status == ESDM_OK)
-        status = sqlite__extents_put(link, next->container, commit->extents, commit->nextents,
-                                     commit->all_extents, err);
+        status = sqlite__extents_put(
+            link, next->container, commit->extents, commit->nextents,
+            commit->all_extents ? SQLITE__EXTENTS_ALL : SQLITE__EXTENTS_SOME, err);
     if (status == ESDM_OK && next->snapshot % PRUNE_EVERY == 0)
         status = sqlite__prune(store, next->container, next->snapshot, commit->history,
                                next->time_ns, err);

@@ -10,29 +10,46 @@
 #include "store.h"
 
 static esdm_status
-put_one(sqlite__link *link, uint64_t container, const esdm_meta_extent *extent, esdm_error *err)
+put_as(sqlite__link *link, sqlite__statement_id id, uint64_t container,
+       const esdm_meta_extent *extent, esdm_error *err)
+{
+    uint64_t dataset = extent->dataset;
+    if (extent->has_number)
+        return sqlite__run(link, id, err, "iitd", container, dataset, extent->name, extent->number);
+    return sqlite__run(link, id, err, "iitt", container, dataset, extent->name,
+                       extent->text != NULL ? extent->text : "");
+}
+
+/* @param fresh the container has no others, but those that were put before in this list. */
+static esdm_status
+put_one(sqlite__link *link, uint64_t container, const esdm_meta_extent *extent, bool fresh,
+        esdm_error *err)
 {
     static const sqlite__statement_id statements[] = {
         [ESDM_META_EXTENT_SET] = SQLITE__EXTENT_SET,
         [ESDM_META_EXTENT_LOWER] = SQLITE__EXTENT_LOWER,
         [ESDM_META_EXTENT_UPPER] = SQLITE__EXTENT_UPPER};
-    uint64_t dataset = extent->dataset;
-    if (extent->has_number)
-        return sqlite__run(link, statements[extent->how], err, "iitd", container, dataset,
-                           extent->name, extent->number);
-    return sqlite__run(link, SQLITE__EXTENT_SET, err, "iitt", container, dataset, extent->name,
-                       extent->text != NULL ? extent->text : "");
+    esdm_status status = ESDM_OK;
+    bool there = true;
+    if (fresh) { /* a third of the work */
+        status = put_as(link, SQLITE__EXTENT_INSERT, container, extent, err);
+        there = sqlite3_changes(link->db) == 0;
+    }
+    if (status == ESDM_OK && there)
+        status = put_as(link, extent->has_number ? statements[extent->how] : SQLITE__EXTENT_SET,
+                        container, extent, err);
+    return status;
 }
 
 esdm_status
 sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents,
-                    size_t nextents, bool all, esdm_error *err)
+                    size_t nextents, sqlite__extents_how how, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    if (all)
+    if (how == SQLITE__EXTENTS_ALL)
         status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
     for (size_t i = 0; i < nextents && status == ESDM_OK; i++)
-        status = put_one(link, container, &extents[i], err);
+        status = put_one(link, container, &extents[i], how != SQLITE__EXTENTS_SOME, err);
     return status == ESDM_OK && nextents > 0 ? sqlite__trees_keep(link, err) : status;
 }
 
@@ -62,7 +79,8 @@ sqlite__extent_put(void *self, uint64_t container, uint64_t snapshot,
                                  "record %llu has another newest snapshot than %llu",
                                  (unsigned long long) container, (unsigned long long) snapshot);
     if (status == ESDM_OK)
-        status = sqlite__extents_put(&store->writer, container, extents, nextents, true, err);
+        status = sqlite__extents_put(&store->writer, container, extents, nextents,
+                                     SQLITE__EXTENTS_ALL, err);
     return sqlite__end_write(store, status, err);
 }
 

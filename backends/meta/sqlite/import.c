@@ -175,8 +175,8 @@ sqlite__import(void *self, const esdm_meta_import *import, esdm_error *err)
     if (status == ESDM_OK)
         status = insert_snapshots(link, container, import, err);
     if (status == ESDM_OK)
-        status =
-            sqlite__extents_put(link, container, import->extents, import->nextents, false, err);
+        status = sqlite__extents_put(link, container, import->extents, import->nextents,
+                                     SQLITE__EXTENTS_FIRST, err);
     for (uint64_t i = 0; i < import->npages && status == ESDM_OK; i++) {
         esdm_meta_import_page page;
         status = import->next_page(import->user, &page, err);

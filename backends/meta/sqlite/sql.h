@@ -10,19 +10,24 @@
 
 #include "esdm/status.h"
 
+/* So many containers may wait to be entered; each costs queries a look at it. */
+#define SQLITE__CHANGED_MOST 32
+
 /* Rows of the trees (extent_trees.c), from the attributes that `which` tells. */
 #define SQLITE__TIMES "'@time_min', '@time_max'"
 #define SQLITE__LATS  "'@lat_min', '@lat_max'"
 #define SQLITE__LONS  "'@lon_min', '@lon_max'"
-/* Numbers sort before texts: "" says that there is none. */
-#define SQLITE__ENTER_TIMES(which)                                                                 \
+/* Numbers sort before texts: "" says that there is none. Names of latitudes and longitudes have
+ * only lengths and levels between them, which give NULL; a list of four would be a table made anew
+ * each time. `name`: "+name" keeps SQLite from going through all containers by the names. */
+#define SQLITE__ENTER_TIMES(which, name)                                                           \
     "INSERT INTO extent_time SELECT container, min(value), max(value) FROM attribute " which       \
-    " AND name IN (" SQLITE__TIMES ") AND value < '' GROUP BY container"
-#define SQLITE__ENTER_BOXES(which)                                                                 \
+    " AND " name " IN (" SQLITE__TIMES ") AND value < '' GROUP BY container"
+#define SQLITE__ENTER_BOXES(which, name)                                                           \
     "INSERT INTO extent_box SELECT container, min(lat), max(lat), min(lon), max(lon) FROM "        \
     "(SELECT container, CASE WHEN name IN (" SQLITE__LATS ") THEN value END AS lat, "              \
     "CASE WHEN name IN (" SQLITE__LONS ") THEN value END AS lon FROM attribute " which             \
-    " AND name IN (" SQLITE__LATS ", " SQLITE__LONS ") AND value < '') "                           \
+    " AND " name " >= '@lat_max' AND " name " <= '@lon_min' AND value < '') "                      \
     "GROUP BY container HAVING min(lat) IS NOT NULL AND min(lon) IS NOT NULL"
 
 /** Statements that a connection prepares at first use and keeps. */
@@ -94,6 +99,7 @@ typedef enum sqlite__statement_id {
     SQLITE__VIEW_DROP,
     SQLITE__VIEW_FIND,
     SQLITE__VIEW_LEVEL,
+    SQLITE__EXTENT_INSERT,
     SQLITE__EXTENT_SET,
     SQLITE__EXTENT_LOWER,
     SQLITE__EXTENT_UPPER,
@@ -175,8 +181,9 @@ typedef struct sqlite__link {
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
     enum { SQLITE__SETS_UNKNOWN, SQLITE__SETS_TAKEN, SQLITE__SETS_REFUSED } sets;
-    bool has_trees;       /* it was seen; they are never taken away */
-    bool has_tables_of_5; /* it was seen; formats only rise */
+    bool has_trees;          /* it was seen; they are never taken away */
+    bool has_quick_triggers; /* likewise */
+    bool has_tables_of_5;    /* it was seen; formats only rise */
     sqlite__kept kept;
 } sqlite__link;
 

@@ -58,6 +58,11 @@
     "ON CONFLICT DO UPDATE SET value = excluded.value WHERE value >= '' OR excluded.value " changes \
     " value"
 
+#define NUMBER_OF(macro) #macro
+#define TEXT_OF(macro)   NUMBER_OF(macro)
+#define FIRST_CHANGED                                                                              \
+    "SELECT container FROM extent_changed ORDER BY container LIMIT " TEXT_OF(SQLITE__CHANGED_MOST)
+
 /* A snapshot with its record; `tagged` tells, as one more column, whether that has tags. */
 #define SNAPSHOT_OPENED(tagged) \
     "SELECT c.container, c.uuid, c.snapshot, c.structure, c.created_ns, c.modified_ns, " \
@@ -220,12 +225,16 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     /* ---- the index of attributes */
     [SQLITE__INDEXED_GET] = "SELECT value FROM store WHERE key = 'indexed'",
     [SQLITE__INDEXED_SET] = "UPDATE store SET value = ?1 WHERE key = 'indexed'",
+    /* OR FAIL, OR IGNORE: no journal of the statement here, too. */
     [SQLITE__ATTRIBUTE_INSERT] =
-        "INSERT INTO attribute(container, dataset, name, entry, path, value, text) "
+        "INSERT OR FAIL INTO attribute(container, dataset, name, entry, path, value, text) "
         "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     /* Extents are rows of the same table, whose names begin with '@'; "@type" is an attribute. */
     [SQLITE__ATTRIBUTE_DELETE] =
         "DELETE FROM attribute WHERE container = ?1 AND NOT " EXTENT_NAME,
+    [SQLITE__EXTENT_INSERT] =
+        "INSERT OR IGNORE INTO attribute(container, dataset, name, entry, value) "
+        "VALUES(?1, ?2, ?3, 0, ?4)",
     [SQLITE__EXTENT_SET] =
         EXTENT_MERGE("IS NOT"),
     [SQLITE__EXTENT_LOWER] = EXTENT_MERGE("<"),
@@ -243,11 +252,11 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__EXTENT_NEXT] = EXTENT_AFTER(">"),
     [SQLITE__TREE_CHANGED] = "SELECT 1 FROM extent_changed LIMIT 1 OFFSET ?1",
     [SQLITE__TREE_ALL_CHANGED] = "SELECT container FROM extent_changed ORDER BY container",
-    [SQLITE__TREE_TIME_DELETE] = "DELETE FROM extent_time WHERE container = ?1",
-    [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container = ?1",
-    [SQLITE__TREE_TIME_ENTER] = SQLITE__ENTER_TIMES("WHERE container = ?1"),
-    [SQLITE__TREE_BOX_ENTER] = SQLITE__ENTER_BOXES("WHERE container = ?1"),
-    [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container = ?1",
+    [SQLITE__TREE_TIME_DELETE] = "DELETE FROM extent_time WHERE container IN (" FIRST_CHANGED ")",
+    [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container IN (" FIRST_CHANGED ")",
+    [SQLITE__TREE_TIME_ENTER] = SQLITE__ENTER_TIMES("WHERE container IN (" FIRST_CHANGED ")", "+name"),
+    [SQLITE__TREE_BOX_ENTER] = SQLITE__ENTER_BOXES("WHERE container IN (" FIRST_CHANGED ")", "+name"),
+    [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container IN (" FIRST_CHANGED ")",
     [SQLITE__ATTRIBUTE_PENDING] =
         "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/' "
         "FROM container c JOIN snapshot s "

@@ -187,10 +187,17 @@ esdm_status sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err
 esdm_status sqlite__trees_make(sqlite__link *link, esdm_error *err);
 /** Enters what was changed, when that is much. Both within a transaction that writes. */
 esdm_status sqlite__trees_keep(sqlite__link *link, esdm_error *err);
-/** Writes extents of a record. @param all others of it are deleted. (extents.c) */
+/** What a record has of extents beside those that are written. */
+typedef enum sqlite__extents_how {
+    SQLITE__EXTENTS_SOME,  /**< others stay, and are merged with what is written */
+    SQLITE__EXTENTS_ALL,   /**< others are deleted */
+    SQLITE__EXTENTS_FIRST, /**< it has none: it is new */
+} sqlite__extents_how;
+
+/** Writes extents of a record. (extents.c) */
 esdm_status sqlite__extents_put(sqlite__link *link, uint64_t container,
-                                const esdm_meta_extent *extents, size_t nextents, bool all,
-                                esdm_error *err);
+                                const esdm_meta_extent *extents, size_t nextents,
+                                sqlite__extents_how how, esdm_error *err);
 /** Visits an encoded list until the visitor returns false. */
 esdm_status sqlite__attributes_visit(const sqlite__link *link, uint64_t container,
                                      const void *attributes, size_t bytes,

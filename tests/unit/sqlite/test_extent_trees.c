@@ -199,7 +199,8 @@ test_extent_trees__lack_nothing_that_others_changed(void **state)
     sqlite__link *link = &f->store->writer;
     for (int i = 0; i < 20; i++) {
         assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
-        assert_int_equal(sqlite__extents_put(link, 7, more, 2, false, &err), ESDM_OK);
+        assert_int_equal(sqlite__extents_put(link, 7, more, 2, SQLITE__EXTENTS_SOME, &err),
+                         ESDM_OK);
         assert_int_equal(sqlite__end_write(f->store, ESDM_OK, &err), ESDM_OK);
     }
     int64_t waiting = 0;
@@ -373,14 +374,120 @@ test_extent_trees__are_not_needed(void **state)
         }
         for (uint64_t n = 0; n < 50 && turn == 0; n++) { /* containers 73, 243, ... */
             assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
-            esdm_status status =
-                sqlite__extents_put(&f->store->writer, 73 + 170 * n, more, 4, false, &err);
+            esdm_status status = sqlite__extents_put(&f->store->writer, 73 + 170 * n, more, 4,
+                                                     SQLITE__EXTENTS_SOME, &err);
             if (sqlite__end_write(f->store, status, &err) != ESDM_OK)
                 fail_msg("%s", err.message);
         }
         ask(f, 73);
         assert_in_range(f->found, found + 40, found + 50);
     }
+}
+
+/* Of a new container a table that is made for each attribute would take most of the commit. */
+static void
+test_extent_trees__cost_new_containers_no_tables(void **state)
+{
+    fixture *f = *state;
+    static const sqlite__statement_id ids[] = {SQLITE__ATTRIBUTE_INSERT, SQLITE__EXTENT_INSERT,
+                                               SQLITE__EXTENT_SET, SQLITE__EXTENT_LOWER};
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    sqlite3 *db = f->store->writer.db;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char text[1000];
+        sqlite3_stmt *explained = NULL;
+        int programs = 0;
+        (void) snprintf(text, sizeof text, "EXPLAIN %s", sqlite__texts[ids[i]]);
+        assert_int_equal(sqlite3_prepare_v2(db, text, -1, &explained, NULL), SQLITE_OK);
+        while (sqlite3_step(explained) == SQLITE_ROW) {
+            const char *does = (const char *) sqlite3_column_text(explained, 1);
+            programs += strcmp(does, "Program") == 0; /* a trigger */
+            if (strcmp(does, "OpenEphemeral") == 0)
+                fail_msg("a table is made: %s", text);
+        }
+        assert_true(programs > 0);
+        assert_int_equal(sqlite3_finalize(explained), SQLITE_OK);
+    }
+}
+
+static size_t
+put_ranges(fixture *f, uint64_t first, uint64_t last)
+{
+    const esdm_meta_extent two[] = {
+        {.name = "@time_min", .has_number = true, .number = 500},
+        {.name = "@time_max", .has_number = true, .number = 501},
+        {.name = "@time_max", .has_number = true, .number = 502}, /* the last one counts */
+    };
+    esdm_error err = {0};
+    for (uint64_t n = first; n < last; n++) {
+        assert_int_equal(sqlite__begin_write(f->store, false, &err), ESDM_OK);
+        esdm_status status =
+            sqlite__extents_put(&f->store->writer, n, two, 3, SQLITE__EXTENTS_FIRST, &err);
+        if (sqlite__end_write(f->store, status, &err) != ESDM_OK)
+            fail_msg("%s", err.message);
+    }
+    return count_times(f, 501.5, 501.5);
+}
+
+/* Made by an older version; what it had noted is kept. */
+static void
+test_extent_trees__get_quicker_triggers(void **state)
+{
+    fixture *f = *state;
+    const uint64_t first = CONTAINERS + 1, last = CONTAINERS + 101;
+    esdm_error err = {0};
+    int64_t count = 0;
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    change(f, "DROP TRIGGER extent_range_inserted; DROP TRIGGER extent_range_updated;"
+              "CREATE TRIGGER extent_inserted AFTER INSERT ON attribute "
+              "WHEN NEW.name IN ('@time_min', '@time_max', '@lat_min') BEGIN "
+              "INSERT INTO extent_changed SELECT NEW.container WHERE NOT EXISTS "
+              "(SELECT 1 FROM extent_changed WHERE container = NEW.container); END;"
+              "CREATE TRIGGER extent_updated AFTER UPDATE ON attribute "
+              "WHEN NEW.name IN ('@time_min', '@time_max', '@lat_min') BEGIN "
+              "INSERT INTO extent_changed SELECT NEW.container WHERE NOT EXISTS "
+              "(SELECT 1 FROM extent_changed WHERE container = NEW.container); END;");
+    for (uint64_t n = first; n < last; n++) {
+        char sql[200];
+        (void) snprintf(sql, sizeof sql,
+                        "INSERT INTO container SELECT %d, 'new%d', uuid, 1, 1, 1, 1, 1, 1, 0, 0, "
+                        "0, 2, NULL FROM container WHERE container = 1",
+                        (int) n, (int) n);
+        change(f, sql);
+    }
+    assert_int_equal(put_ranges(f, first, first + 50), 50);
+    assert_int_equal(put_ranges(f, first + 50, last), 100);
+    assert_int_equal(
+        sqlite__query_number(&f->store->writer,
+                             "SELECT sum(name LIKE 'extent_range_%') * 10 + sum(name = "
+                             "'extent_inserted' OR name = 'extent_updated') FROM sqlite_master",
+                             &count, &err),
+        ESDM_OK);
+    assert_int_equal(count, 20);
+    assert_int_equal(sqlite__query_number(&f->store->writer, "SELECT count(*) FROM extent_changed",
+                                          &count, &err),
+                     ESDM_OK);
+    assert_true(count < 32);
+    assert_int_equal(sqlite__query_number(&f->store->writer,
+                                          "SELECT count(*) FROM extent_time WHERE low = 500 AND "
+                                          "high = 502",
+                                          &count, &err),
+                     ESDM_OK);
+    assert_in_range(count, 69, 100);
+}
+
+/* Whatever the catalogue has. */
+static void
+test_extent_trees__are_kept_in_few_steps(void **state)
+{
+    fixture *f = *state;
+    const uint64_t first = CONTAINERS + 1, last = CONTAINERS + 65;
+    uint64_t steps = 0;
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    sqlite3_progress_handler(f->store->writer.db, 1, count_step, &steps);
+    (void) put_ranges(f, first, last);
+    sqlite3_progress_handler(f->store->writer.db, 0, NULL, NULL);
+    assert_in_range(steps, 1000, 800 * (last - first));
 }
 
 int
@@ -396,6 +503,10 @@ main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_extent_trees__forget_what_is_removed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_extent_trees__are_searched_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__cost_new_containers_no_tables, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__get_quicker_triggers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_extent_trees__are_kept_in_few_steps, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
