@@ -42,8 +42,14 @@ FAULTS = [
         ("netcdf-plugin/dispatch/watch.py", "        unasked[guard.key] = guard.text, files", "        pass")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
     ("tasks-that-nobody-asks", "6ce7623", [
-        ("netcdf-plugin/dispatch/watch.py", "    if watch_tasks():\n        tasks.note(opened)\n", "")],
+        ("netcdf-plugin/dispatch/watch.py", "    if watch_tasks():\n        tasks.note(number)\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
+    ("failures-that-gather-forgets", "d9b02a22", [
+        ("netcdf-plugin/dispatch/watch.py", "            if exc is not None:\n                self.failed(exc, task)\n", "")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_tasks_of_trio_and_several_that_fail",), 1),
+    ("threads-that-begin-at-once", "d9b02a22", [
+        ("netcdf-plugin/dispatch/python.c", "    await_start();\n", "")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_threads_that_write_their_first_files_at_once",), 1),
     ("workers-that-hand-on", "6ce7623", [
         ("netcdf-plugin/dispatch/watch.py", "    if tell is None or not once(\"workers\"):", "    if once(\"workers\"):")],
      PLUGIN, "netcdf.clients.workers", ("test_tasks_of_dask_workers",), 1),

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct object object; /* PyObject */
 
@@ -33,6 +34,8 @@ typedef struct object object; /* PyObject */
     X(object *, PyCFunction_NewEx, (void *, object *, object *) )                                  \
     X(object *, PyObject_CallFunction, (object *, const char *, ...))                              \
     X(int, PyArg_ParseTuple, (object *, const char *, ...))                                        \
+    X(void *, PyEval_SaveThread, (void) )                                                          \
+    X(void, PyEval_RestoreThread, (void *) )                                                       \
     X(object *, PyLong_FromLong, (long) )                                                          \
     X(long, PyLong_AsLong, (object *) )                                                            \
     X(void, Py_DecRef, (object *) )
@@ -55,10 +58,14 @@ typedef struct method {
 #define METH_VARARGS  1
 #define PY_FILE_INPUT 257
 
+#define START_MS 10000
+
 /* Guarded by Python's global lock. */
 static object *watch; /* its globals; never freed. NULL: watch.py does not run here */
 static bool tried;
-static bool committing; /* $ESDM_NC_FAILURE: failures are none of our business */
+static bool starting;     /* by the thread `starter`: Python runs others meanwhile */
+static pthread_t starter; /* set before `starting` */
+static bool committing;   /* $ESDM_NC_FAILURE: failures are none of our business */
 
 static bool bound; /* all functions were found */
 
@@ -174,6 +181,19 @@ start(void)
     return globals;
 }
 
+/* Threads that open their first files at the same moment: one of them starts watch.py, and the
+ * others must not go unwatched. Not for ever: it may need what this one has locked. */
+static void
+await_start(void)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < START_MS && starting && !pthread_equal(starter, pthread_self()); i++) {
+        void *thread = py.PyEval_SaveThread();
+        (void) nanosleep(&pause, NULL);
+        py.PyEval_RestoreThread(thread);
+    }
+}
+
 /* A function of watch.py; borrowed. */
 static object *
 function(const char *name)
@@ -182,8 +202,12 @@ function(const char *name)
         const char *wanted = secure_getenv("ESDM_NC_FAILURE");
         tried = true;
         committing = wanted != NULL && strcmp(wanted, "commit") == 0;
+        starter = pthread_self();
+        starting = true;
         watch = start();
+        starting = false;
     }
+    await_start();
     return watch == NULL ? NULL : py.PyDict_GetItemString(watch, name);
 }
 

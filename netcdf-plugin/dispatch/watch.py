@@ -10,6 +10,7 @@ under it.
 
 import _thread
 import atexit
+import itertools
 import os
 import sys
 
@@ -17,7 +18,8 @@ SEEN, GUARD, HALF = "_esdm_seen", "_esdm_guard", "_esdm_half"
 
 # They catch every exception and hand it to another process or to nobody.
 CARRIERS = ("multiprocessing.process", "multiprocessing.pool", "concurrent.futures.process",
-            "dask.local", "joblib.externals.loky.process_executor", "loky.process_executor")
+            "dask.local", "joblib.externals.loky.process_executor", "loky.process_executor",
+            "joblib.parallel", "joblib.pool", "joblib._parallel_backends", "joblib._utils")
 
 # Of xarray: what they close while they fail is half written, whoever handles the exception.
 WRITERS = ("to_netcdf", "save_mfdataset")
@@ -25,7 +27,9 @@ WRITERS = ("to_netcdf", "save_mfdataset")
 ALL = -1  # as a key
 
 opened = 0  # files so far
-keys = 0
+openings = itertools.count(1)  # threads count at once
+keys = itertools.count(1)
+changing = _thread.RLock()  # of what belongs to Python and is watched from here
 watched = set()
 halves = {}  # by key, why the files are half written
 cancelled = {}  # by key, the loop of asyncio whose task was cancelled, which is to settle it, and the text
@@ -35,10 +39,10 @@ unasked = {}  # of what futures hold, and nobody has asked for: by key the text 
 class Guard:
     """An attribute of an exception: learns of its end."""
 
+    files = ()  # which its task has opened
+
     def __init__(self, exc):
-        global keys
-        keys += 1
-        self.key, self.text = keys, describe(exc)
+        self.key, self.text = next(keys), describe(exc)
         exc.__dict__[GUARD] = self
 
     def __reduce__(self):  # in another process it is nothing
@@ -64,9 +68,7 @@ class Half:
     """An attribute of an exception: the files that are half written even if somebody handles it."""
 
     def __init__(self, exc):
-        global keys
-        keys += 1
-        self.key = keys
+        self.key = next(keys)
         halves[self.key] = describe(exc)
         exc.__dict__[HALF] = self
 
@@ -172,6 +174,7 @@ def hold(exc, files):
     if files and not isinstance(exc.__dict__.get(GUARD), Guard):
         Guard(exc)
     for guard in guards(exc):
+        guard.files = guard.files or files
         unasked[guard.key] = guard.text, files
 
 
@@ -186,14 +189,31 @@ def watch_futures():
     future = getattr(sys.modules.get("concurrent.futures._base"), "Future", None)
     if future is None or "_exception" in future.__dict__:
         return
-    set_result = future.set_result
+    set_result, result = future.set_result, future.result
 
     def set_result_(self, result):
         task_ends(sys._getframe(1))
+        for exc in sent_by_dask(result):
+            hold(exc, ())
         set_result(self, result)
 
-    future.set_result = set_result_
+    def result_(self, timeout=None):
+        found = result(self, timeout)
+        for guard in [guard for exc in sent_by_dask(found)[:1] for guard in guards(exc)]:
+            unasked.pop(guard.key, None)  # dask raises this one, and forgets the others
+        return found
+
+    future.set_result, future.result = set_result_, result_
     future._exception = Asked()
+
+
+def sent_by_dask(result):
+    """What tasks of dask.local raised in a thread is their result: lists of (key, result, whether it failed)."""
+    if type(result) is not list or "dask.local" not in sys.modules:
+        return []
+    sent = [task[1][0] for task in result if type(task) is tuple and len(task) == 3 and task[2] is True
+            and type(task[1]) is tuple and task[1]]
+    return [exc for exc in sent if isinstance(exc, BaseException)]
 
 
 class Tasks:
@@ -205,6 +225,18 @@ class Tasks:
         self.opened, self.told, self.close = weakref.WeakSet(), loops.call_exception_handler, loops.close
         loops.call_exception_handler = lambda loop, context: self.on_loop(loop, context)
         loops.close = lambda loop: self.on_close(loop)
+        self.watch_callbacks(sys.modules["asyncio.events"].Handle)
+
+    def watch_callbacks(self, handles):
+        run = handles._run
+
+        def _run(handle):
+            exc, task = swallowed(handle)
+            if exc is not None:
+                self.failed(exc, task)
+            return run(handle)
+
+        handles._run = _run
 
     def on_close(self, loop):
         settle_cancelled(sys.exc_info()[1], loop)
@@ -225,7 +257,7 @@ class Tasks:
         if ends_well(exc):
             return
         uncaught(exc)
-        for number in getattr(task, "_esdm_opened", ()):
+        for number in (*getattr(task, "_esdm_opened", ()), *(n for guard in guards(exc) for n in guard.files)):
             abandon(number, describe(exc))
 
     def on_loop(self, loop, context):
@@ -236,6 +268,26 @@ class Tasks:
         for task in list(self.opened):
             if getattr(task, "_log_traceback", False):  # asked for by nobody
                 self.failed(task._exception, task)
+
+
+# By the callback of asyncio that asks a task for its exception, so that nobody else is told of it: what the
+# future that waits for the task must be for that.
+SWALLOW = {"gather.<locals>._done_callback": "done", "shield.<locals>._inner_done_callback": "cancelled"}
+
+
+def swallowed(handle):
+    """The exception that a callback is about to forget, and its task. Of several tasks that fail gather() raises
+    the first one's."""
+    callback = handle._callback
+    must_be = SWALLOW.get(getattr(callback, "__qualname__", None))
+    if must_be is None or callback.__module__ != "asyncio.tasks" or not handle._args:
+        return None, None
+    outer = dict(zip(callback.__code__.co_freevars, callback.__closure__ or ())).get("outer")
+    task = handle._args[0]
+    if outer is None or not getattr(outer.cell_contents, must_be)() or not task.done() or task.cancelled():
+        return None, None
+    exc = task._exception
+    return (None, None) if exc is getattr(outer.cell_contents, "_exception", None) else (exc, task)
 
 
 def settle_cancelled(exc, loop=None):
@@ -252,8 +304,9 @@ tasks = None
 def watch_tasks():
     global tasks
     loops = getattr(sys.modules.get("asyncio.base_events"), "BaseEventLoop", None)
-    if loops is not None and tasks is None:
-        tasks = Tasks(loops, sys.modules["weakref"])
+    with changing:
+        if loops is not None and tasks is None:
+            tasks = Tasks(loops, sys.modules["weakref"])
     return tasks
 
 
@@ -279,15 +332,15 @@ def opening():
     if once("end"):
         atexit.register(at_end)
     watch_cells()
-    opened += 1
+    opened = number = next(openings)
     if watch_tasks():
-        tasks.note(opened)
+        tasks.note(number)
     if watch_threads() and not ("workers" in watched and is_shared(sys._getframe(1))):
-        threads.__dict__.setdefault("opened", []).append(opened)
+        threads.__dict__.setdefault("opened", []).append(number)
     exc = sys.exc_info()[1]
     if exc is not None:
-        exc.__dict__.setdefault(SEEN, opened)
-    return opened
+        exc.__dict__.setdefault(SEEN, number)
+    return number
 
 
 def closing(number, exc):
@@ -307,7 +360,27 @@ def closing(number, exc):
         guard = Guard(exc)
     if tasks is not None and isinstance(exc, sys.modules["asyncio"].CancelledError):
         cancelled[guard.key] = sys.modules["asyncio"]._get_running_loop(), guard.text
+    elif isinstance(exc, getattr(sys.modules.get("trio"), "Cancelled", ())):
+        cancelled[guard.key] = watch_trio(), guard.text
     return guard.key
+
+
+def watch_trio():
+    """What runs the tasks of trio: it cancels those that are still under way when one of them fails."""
+    module = sys.modules.get("trio._core._run")
+    runner = getattr(getattr(module, "GLOBAL_RUN_CONTEXT", None), "runner", None)
+    if runner is None:
+        return ALL  # settled as the program ends
+    kind = type(runner)
+    if once("trio"):  # threads of trio have no runner
+        close = kind.close
+
+        def close_(self):
+            settle_cancelled(getattr(getattr(self, "main_task_outcome", None), "error", None), self)
+            close(self)
+
+        kind.close = close_
+    return runner
 
 
 def once(what):
@@ -321,10 +394,11 @@ def watch_threads():
     threading = sys.modules.get("threading")
     if threading is None or threading.current_thread() is threading.main_thread():
         return False
-    if getattr(threading, "excepthook", in_thread) is not in_thread:
-        previous["thread"], threading.excepthook = threading.excepthook, in_thread
-    watch_futures()
-    watch_workers()
+    with changing:
+        if getattr(threading, "excepthook", in_thread) is not in_thread:
+            previous["thread"], threading.excepthook = threading.excepthook, in_thread
+        watch_futures()
+        watch_workers()
     return True
 
 

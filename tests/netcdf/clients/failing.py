@@ -11,6 +11,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 
 import netCDF4
 import numpy as np
@@ -251,6 +252,143 @@ def task_of_another_loop():
     loop.close()
 
 
+async def fails_as(event):
+    await event.wait()
+    raise Stop("half way")
+
+
+async def writes_until(event):
+    with begin():
+        await fails_as(event)
+
+
+def task_second(catch=(), to_thread=False, in_executor=False):
+    """Two tasks fail, and gather() raises what the first one did."""
+    async def program():
+        loop, event = asyncio.get_running_loop(), asyncio.Event()
+        loop.call_later(0.1, event.set)
+        second = asyncio.to_thread(half_later) if to_thread else loop.run_in_executor(None, half_later) if in_executor \
+            else writes_until(event)
+        with contextlib.suppress(*catch):
+            await asyncio.gather(fails_as(event), second)
+        await asyncio.sleep(0.5)
+
+    asyncio.run(program())
+
+
+def half_later():
+    time.sleep(0.3)
+    half()
+
+
+def task_shielded():
+    """Nobody waits for it any more when it fails."""
+    async def program():
+        event = asyncio.Event()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(writes_until(event)), 0.1)
+        event.set()
+        await asyncio.sleep(0.2)
+
+    asyncio.run(program())
+
+
+def task_shared():
+    """What one of the two has asked for is not forgotten with the other one."""
+    async def program():
+        shared = asyncio.ensure_future(in_task(half))
+
+        async def waits():
+            await shared
+
+        with contextlib.suppress(Stop):
+            await asyncio.gather(waits(), waits())
+        del shared
+        await asyncio.sleep(0.1)
+
+    asyncio.run(program())
+
+
+def task_returned():
+    async def program():
+        found = await asyncio.gather(in_task(half), fails_soon(), return_exceptions=True)
+        assert [type(exc) for exc in found] == [Stop, Stop]
+
+    asyncio.run(program())
+
+
+def at_once():
+    """Threads that write their first files at the same moment."""
+    ready = threading.Barrier(8)
+
+    def other(name):
+        ready.wait()
+        with netCDF4.Dataset(f"esdm://{name}", "w") as ds:
+            ds.createVariable("v", "i4", ())[...] = 0
+            raise Stop(name)
+
+    workers = [threading.Thread(target=other, args=(f"at-once-{i}.nc",)) for i in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    left = [i for i in range(8) if opens(f"esdm://at-once-{i}.nc")]
+    assert not left, left
+
+
+def opens(name):
+    try:
+        netCDF4.Dataset(name).close()
+    except OSError:
+        return False
+    return True
+
+
+def dask_second():
+    """Two tasks of dask fail; it raises what the first one did."""
+    import dask
+
+    def first():
+        time.sleep(0.1)
+        raise Stop("the first one")
+
+    with contextlib.suppress(Stop):
+        dask.compute(dask.delayed(first)(), dask.delayed(half_later)(), scheduler="threads", num_workers=2)
+    time.sleep(0.5)
+    gc.collect()
+
+
+def dask_task_caught():
+    """It is raised to the program, which handles it."""
+    import dask
+    with contextlib.suppress(Stop):
+        dask.compute(dask.delayed(half)(), scheduler="threads", num_workers=2)
+
+
+def trio_cancelled(stops=False):
+    """As for asyncio: because another one has failed, or because the program wants no more of it."""
+    import trio
+
+    async def write():
+        with begin():
+            await trio.sleep(60)
+
+    async def fail():
+        await trio.sleep(0.1)
+        if not stops:
+            raise Stop("half way")
+        nursery.cancel_scope.cancel()
+
+    async def program():
+        nonlocal nursery
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            nursery.start_soon(fail)
+
+    nursery = None
+    trio.run(program)
+
+
 def child():
     worker = multiprocessing.get_context("fork").Process(target=half)
     worker.start()
@@ -406,6 +544,18 @@ ways = {
     "task-cancelled": task_cancelled,
     "task-stopped": task_stopped,
     "task-other-loop": task_of_another_loop,
+    "task-second": task_second,
+    "task-second-caught": lambda: task_second((Stop,)),
+    "task-second-thread": lambda: task_second((Stop,), to_thread=True),
+    "task-second-executor": lambda: task_second((Stop,), in_executor=True),
+    "task-shielded": task_shielded,
+    "task-shared": task_shared,
+    "task-returned": task_returned,
+    "at-once": at_once,
+    "dask-second": dask_second,
+    "dask-task-caught": dask_task_caught,
+    "trio-cancelled": trio_cancelled,
+    "trio-stopped": lambda: trio_cancelled(stops=True),
     "child": child,
     "pool": pool,
     "collected": collected,

@@ -19,13 +19,16 @@ WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
 FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt": -signal.SIGINT, "exit1": 1,
          "append": 1, "message": 1, "thread": 0, "thread-frame": 0, "future": 1, "child": 0, "pool": 0, "dask": 1, "dask-caught": 0,
          "future-unasked": 0, "future-frame": 0, "future-kept": 0, "future-kept-frame": 0,
-         "task": 1, "task-unasked": 0, "task-frame": 0, "task-kept": 0, "task-kept-frame": 0, "task-thread": 0, "task-cancelled": 1}
+         "task": 1, "task-unasked": 0, "task-frame": 0, "task-kept": 0, "task-kept-frame": 0, "task-thread": 0, "task-cancelled": 1,
+         "task-second": 1, "task-second-caught": 0, "task-second-thread": 0, "task-second-executor": 0, "task-shielded": 0,
+         "dask-second": 0, "trio-cancelled": 1}
 HALF_DONE = {"exit0": 0, "raised-later": 1, "caught": 0, "caught-at-once": 0, "kept": 0, "collected": 0,
-             "pickled": 0, "future-caught": 0, "task-caught": 0, "task-stopped": 0, "task-other-loop": 0}
+             "pickled": 0, "future-caught": 0, "task-caught": 0, "task-stopped": 0, "task-other-loop": 0,
+             "task-shared": 0, "task-returned": 0, "dask-task-caught": 0, "trio-stopped": 0}
 COMPLETE = {"retried": 0, "dask-retried": 0, "dask-late": 0, "appends-after": 0, "generator": 0, "handler": 0, "future-reopened": 0}
 SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thread", "thread-frame", "child", "dask", "dask-caught",
         "future-unasked", "future-frame", "future-kept-frame", "future-caught", "future-reopened", "raised-later",
-        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
+        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "task-second", "task-second-executor", "task-shielded", "dask-second", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
 
 
 def fail(python, path, how):
@@ -41,13 +44,13 @@ def values(path):
 
 def check(kind, chosen):
     python = clients.python_of(kind)
-    has_dask = subprocess.run([python, "-c", "import dask.array, xarray"], stderr=subprocess.DEVNULL,
-                              check=False).returncode == 0
+    absent = [name for name, modules in (("dask", "dask.array, xarray"), ("trio", "trio"))
+              if subprocess.run([python, "-c", f"import {modules}"], stderr=subprocess.DEVNULL, check=False).returncode]
     with Site():
         client([python, SCRIPT, "esdm://whole.nc", "whole"])
         for ways, expected in ((FAILS, WHOLE), (HALF_DONE, HALF), (COMPLETE, WHOLE)):
             for how, status in ways.items():
-                if how not in chosen or (how.startswith("dask") and not has_dask):
+                if how not in chosen or how.partition("-")[0] in absent:
                     continue
                 path = f"esdm://{how}.nc"
                 if ways is not COMPLETE:
@@ -66,6 +69,21 @@ def test_debian():
 
 def test_pypi():
     check("pypi", ("top", "with", "interrupt", "dask", "dask-caught", "dask-retried", "dask-late", "kept", "caught-at-once"))
+
+
+def test_tasks_of_trio_and_several_that_fail():
+    check("workers", ("trio-cancelled", "trio-stopped", "task-second-caught", "task-second-thread", "task-shared",
+                      "task-returned", "dask-task-caught"))
+
+
+def test_threads_that_write_their_first_files_at_once():
+    """None of them goes unwatched. The interpreter runs another thread as often as it can."""
+    python = clients.python_of("debian")
+    often = "import sys; sys.setswitchinterval(1e-6); sys.argv = sys.argv[1:]; exec(open(sys.argv[0]).read())"
+    with Site():
+        for i in range(by_size(2, 4, 20)):
+            done = client([python, "-c", often, SCRIPT, f"esdm://{i}.nc", "at-once"], check=False)
+            expect(done.returncode == 0 and "AssertionError" not in done.stderr, done.stderr)
 
 
 def test_nothing_is_left_of_a_new_container():
@@ -132,6 +150,7 @@ def test_tolerances_that_came_with_a_file():
         expect(stated_of == {"small": None, "later": "absolute_tolerance=100"}, f"{stated_of}")
 
 
-main(test_debian, test_pypi, test_nothing_is_left_of_a_new_container,
+main(test_debian, test_pypi, test_tasks_of_trio_and_several_that_fail,
+     test_threads_that_write_their_first_files_at_once, test_nothing_is_left_of_a_new_container,
      test_what_was_replaced_before_the_failure_is_told,
      test_committed_all_the_same_on_request, test_tolerances_that_came_with_a_file)
