@@ -371,6 +371,14 @@ function(esdm_install_package)
   install(DIRECTORY schemas site-config DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm COMPONENT tools)
 endfunction()
 
+# esdm_pages_may_lack(VARIABLE): OPTIONAL where some tests alone are wanted, whose builds have no pages.
+function(esdm_pages_may_lack variable)
+  set(${variable} "" PARENT_SCOPE)
+  if(NOT ESDM_TEST_PROGRAMS STREQUAL "all")
+    set(${variable} OPTIONAL PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Completion of a tool's options in bash, zsh and fish; tools/completion has what they share.
 function(esdm_completion target name)
   set(folder ${PROJECT_BINARY_DIR}/completion)
@@ -379,12 +387,13 @@ function(esdm_completion target name)
   add_custom_command(OUTPUT ${outputs} DEPENDS ${target} ${script} VERBATIM
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DNAME=${name} -DOUTPUT=${folder} -P ${script})
   add_custom_target(completion-${name} ALL DEPENDS ${outputs})
+  esdm_pages_may_lack(lack)
   install(FILES ${folder}/bash/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-    COMPONENT tools)
+    COMPONENT tools ${lack})
   esdm_zsh_folder(zsh)
-  install(FILES ${folder}/zsh/_${name} DESTINATION ${zsh} COMPONENT tools)
+  install(FILES ${folder}/zsh/_${name} DESTINATION ${zsh} COMPONENT tools ${lack})
   install(FILES ${folder}/fish/${name}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
-    COMPONENT tools)
+    COMPONENT tools ${lack})
 endfunction()
 
 # esdm_man_page(TARGET): NAME.1, NAME being the program of the target, from what it says with --help.
@@ -397,5 +406,6 @@ function(esdm_man_page target)
       -DVERSION=${PROJECT_VERSION} -DOUTPUT=${output} -P ${script})
   add_custom_target(man-${name} ALL DEPENDS ${output})
   esdm_completion(${target} ${name})
-  install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+  esdm_pages_may_lack(lack)
+  install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools ${lack})
 endfunction()

@@ -185,7 +185,6 @@ fi
 results=$PWD/$build/tests.xml
 [ "${build#/}" = "$build" ] || results=$build/tests.xml
 rm -f "$results"
-# More than half of their time tests wait for servers, ranks, clocks or the disk: three for each core
-# keep it busy.
-tests/support/summary.py "$results" ctest --test-dir "$build" -j $((3 * jobs)) \
+# More than half of their time tests wait for servers, ranks, clocks or the disk: seven keep two cores busy.
+tests/support/summary.py "$results" ctest --test-dir "$build" -j $((7 * jobs / 2)) \
     --output-on-failure --no-tests=error ${only:+-R "$only"} "${chosen[@]}" --output-junit "$results"
