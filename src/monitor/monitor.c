@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "monitor/database.h"
 #include "monitor/parts.h"
+#include "monitor/runs.h"
 
 #define BUFFER_BYTES (UINT64_C(4) << 20)
 #define INTERVAL_MS  1000u
@@ -418,6 +419,8 @@ esdm__monitor_settle(esdm__monitor *monitor)
         count_left(monitor);
     if ((monitor->options.modules & ESDM__MONITOR_STATS) != 0)
         esdm__stats_write(monitor);
+    if ((monitor->options.modules & ESDM__MONITOR_RUNS) != 0)
+        esdm__runs_write(monitor);
 }
 
 void

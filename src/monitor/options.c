@@ -78,9 +78,11 @@ esdm__monitor_parse(const char *text, const char *source, esdm__monitor_options 
 {
     esdm__monitor_options o = {0};
     esdm_status status = esdm__monitor_options_copy(options, &o, err);
-    o.modules = 0;
-    if (strcmp(text, "off") == 0)
+    o.modules &= ESDM__MONITOR_RUNS;
+    if (strcmp(text, "off") == 0) {
+        o.modules = 0;
         text = "";
+    }
     while (status == ESDM_OK && *text != '\0') {
         size_t bytes = strcspn(text, ",");
         if (bytes > 0)
@@ -103,6 +105,8 @@ esdm__monitor_options_clear(esdm__monitor_options *options)
     free(options->trace_file);
     options->stats_file = NULL;
     options->trace_file = NULL;
+    free(options->runs);
+    options->runs = NULL;
 }
 
 static bool
@@ -121,8 +125,10 @@ esdm__monitor_options_copy(const esdm__monitor_options *options, esdm__monitor_o
     *ret_options = *options;
     ret_options->stats_file = NULL;
     ret_options->trace_file = NULL;
+    ret_options->runs = NULL;
     if (copy_text(options->stats_file, &ret_options->stats_file) &&
-        copy_text(options->trace_file, &ret_options->trace_file))
+        copy_text(options->trace_file, &ret_options->trace_file) &&
+        copy_text(options->runs, &ret_options->runs))
         return ESDM_OK;
     return esdm__error_nomem(err, sizeof *options, "the monitor");
 }

@@ -16,6 +16,7 @@
     0x2u                        /* every span: JSON Lines, Chrome trace events, rows of a table    \
                                  */
 #define ESDM__MONITOR_NODE 0x4u /* CPU, memory, network, block devices, energy of this node */
+#define ESDM__MONITOR_RUNS 0x8u /* the site keeps what runs did (runs.h); no module's name */
 
 typedef struct esdm__monitor_options {
     uint32_t modules;      /* 0: nothing is observed */
@@ -23,6 +24,8 @@ typedef struct esdm__monitor_options {
     char *trace_file;      /* owned; NULL: ESDM__MONITOR_TRACE_FILE; ".json": Chrome events */
     uint64_t buffer_bytes; /* for spans that are not written yet; 0: 4 MiB */
     uint64_t interval_ms;  /* between samples of the node; 0: 1000 */
+    char *runs;            /* owned; folder of ESDM__MONITOR_RUNS; NULL: none */
+    bool runs_names;       /* whether names of containers and datasets are kept there */
 } esdm__monitor_options;
 
 #define ESDM__MONITOR_STATS_FILE "esdm-stats.%h.%p.json"
@@ -30,8 +33,8 @@ typedef struct esdm__monitor_options {
 
 /**
  * Reads "stats,trace:FILE,node" over the options: what it states replaces what they have; "off"
- * turns everything off. @param source what the text is, for messages. ESDM_EINVAL: an unknown
- * module; the options are then as before.
+ * turns everything off; only that ends ESDM__MONITOR_RUNS. @param source what the text is, for
+ * messages. ESDM_EINVAL: an unknown module; the options are then as before.
  */
 esdm_status esdm__monitor_parse(const char *text, const char *source,
                                 esdm__monitor_options *options, esdm_error *err);

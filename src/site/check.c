@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/site_packs.h"
+#include "monitor/runs.h"
 #include "site/admin.h"
 #include "site/catalogue.h"
 #include "site/kept.h"
@@ -245,6 +246,16 @@ report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err
     return status;
 }
 
+/* Programs do not tell that they cannot record what they did. */
+static void
+report_runs(const esdm__site *site, const esdm__report_to *to)
+{
+    const char *folder = site->monitor.runs;
+    const char *why = folder != NULL ? esdm__runs_problem(folder) : NULL;
+    if (why != NULL)
+        esdm__say(to, "note: runs are not recorded in '%s' (monitor.runs): %s", folder, why);
+}
+
 /* ---- the site ------------------------------------------------------------------------------- */
 
 static esdm_status
@@ -267,6 +278,7 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
         *err = why;
         status = read;
     }
+    report_runs(site, to);
     return status == ESDM_OK ? report_strays(site, to, err) : status;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "monitor/runs.h"
 #include "site/admin.h"
 #include "site/kept.h"
 #include "site/parts.h"
@@ -155,6 +156,15 @@ keep_views(const esdm__site *site, const esdm__report_to *to)
         esdm__say(to, "note: no counts are kept for views: %s", why.message);
 }
 
+/* Where all users' runs are recorded. Without it programs run as well. */
+static void
+keep_runs(const esdm__site *site, const esdm__report_to *to)
+{
+    esdm_error why = {0};
+    if (site->monitor.runs != NULL && esdm__runs_make(site->monitor.runs, &why) != ESDM_OK)
+        esdm__say(to, "note: runs are not recorded: %s", why.message);
+}
+
 static esdm_status
 make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, esdm_error *err)
 {
@@ -172,6 +182,8 @@ make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, 
         status = make_with_id(site, dry_run, to, &why);
     if (status == ESDM_OK && !dry_run)
         keep_views(site, to);
+    if (status == ESDM_OK && !dry_run)
+        keep_runs(site, to);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;

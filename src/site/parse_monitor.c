@@ -58,8 +58,8 @@ esdm_status
 esdm__site_parse_monitor(const esdm__json_node *root, const esdm__site_folder *folder,
                          esdm__site *site, esdm_error *err)
 {
-    static const char *const keys[] = {"modules", "stats_file", "trace_file",
-                                       "buffer",  "interval",   NULL};
+    static const char *const keys[] = {"modules",  "stats_file", "trace_file", "buffer",
+                                       "interval", "runs",       "runs_names", NULL};
     esdm__monitor_options *options = &site->monitor;
     esdm__json_node node, member;
     if (!esdm__json_member(root, "monitor", &node))
@@ -77,5 +77,14 @@ esdm__site_parse_monitor(const esdm__json_node *root, const esdm__site_folder *f
         status = esdm__json_size(&member, BUFFER_LEAST, BUFFER_MOST, &options->buffer_bytes, err);
     if (status == ESDM_OK && esdm__json_member(&node, "interval", &member))
         status = esdm__json_u64(&member, INTERVAL_LEAST, INTERVAL_MOST, &options->interval_ms, err);
+    if (status == ESDM_OK && esdm__json_member(&node, "runs", &member)) {
+        status = esdm__site_directory(&member, folder, &options->runs, err);
+        options->modules |= status == ESDM_OK ? ESDM__MONITOR_RUNS : 0;
+    }
+    if (status == ESDM_OK && esdm__json_member(&node, "runs_names", &member)) {
+        if (!json_is_boolean(member.value))
+            return esdm__json_error(&member, err, "must be true or false");
+        options->runs_names = json_is_true(member.value);
+    }
     return status;
 }

@@ -221,6 +221,42 @@ GPtrArray *tool_folder_names(const char *folder, GError **error);
  *  read, which was told; `ret_exit` is then what the tool ends with. */
 char *tool_records_text(const char *source, tool_exit *ret_exit);
 
+/* ---- runs of the site (common/runs.c) ---------------------------------------------------------
+ */
+
+/** What a run did, as the site keeps it. Its user says so: it need not be true. */
+typedef struct tool_run {
+    uint64_t user; /**< numeric id */
+    gint64 started_ns;
+    double seconds;
+    const char *program; /**< borrowed from the line */
+    json_t *line;        /**< "spans" is an array */
+} tool_run;
+
+typedef struct tool_moved {
+    double bytes, seconds;
+} tool_moved;
+
+/** The middle one of some values, and the quarters below and above it. */
+typedef struct tool_usual {
+    guint count;
+    double middle, low, high;
+} tool_usual;
+
+#define TOOL_RUNS_LEAST 5u /**< before something is called unusual */
+
+/** Runs of a program (NULL: of all) by all users that may be read, in order of time; owned.
+ *  @param ret_exit NULL: nothing is told when there are none to be had, else the exit status.
+ *  NULL: the site keeps none. */
+GPtrArray *tool_runs(const char *program, tool_exit *ret_exit);
+/** Of one kind ("fetch", "file-read", …). @param target NULL: of all. */
+tool_moved tool_run_moved(const tool_run *run, const char *kind, const char *target);
+guint tool_run_users(const GPtrArray *runs);
+/** @param values of double; sorted by this. */
+tool_usual tool_usual_of(GArray *values);
+/** Far from most of the earlier ones, of which there are enough, and by half at least. */
+bool tool_is_unusual(const tool_usual *usual, double value);
+
 /* ---- programs (common/program.c) ------------------------------------------------------------ */
 
 /** The path of another tool, which lies beside this one, else its name alone; owned. */

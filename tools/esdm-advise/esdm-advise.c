@@ -39,7 +39,10 @@ static const tool_help help = {
         "writes are done again with each way to cut, in a temporary folder; requests take what\n"
         "the measured model of the site says (esdm-mkfs --calibrate), or --latency and\n"
         "--bandwidth. Choices are compared by how near they come to the best one of each\n"
-        "variable: arithmetic and harmonic mean. The lines for the site's configuration are\n"
+        "variable: arithmetic and harmonic mean. Reading and writing are weighed as runs of all\n"
+        "users did, where the site keeps these (\"monitor\": {\"runs\": FOLDER}), else as the "
+        "jobs\n"
+        "did. The lines for the site's configuration are\n"
         "printed, and nothing is changed. --jobs alone does the same without the site's model.\n"
         "\n"
         "--fit SIZE proposes an accuracy for each variable with which all of it takes no more\n"
@@ -441,6 +444,8 @@ advise_for_site(const advise_study *study, esdm_session **session, const site_op
         advise_jobs_clear(&jobs);
     for (char **folder = job_folders; folder != NULL && *folder != NULL; folder++)
         result = result == TOOL_OK ? advise_load_jobs(&jobs, *folder) : result;
+    if (result == TOOL_OK && model_wanted)
+        advise_load_runs(&jobs);
     if (result == TOOL_OK && model_wanted && *session == NULL)
         result = tool_session_if_made(session);
     if (result == TOOL_OK)

@@ -193,10 +193,14 @@ typedef struct advise_jobs {
     guint jobs;
     guint plain_jobs;                   /**< that ran without --read-ahead */
     uint64_t read_bytes, written_bytes; /**< of variables */
+    guint runs, users, programs;        /**< of all users, as the site keeps them */
+    double runs_read, runs_written;     /**< bytes of variables and files */
 } advise_jobs;
 
 /** Adds what the records below a folder tell: those of one run, or folders of runs. */
 tool_exit advise_load_jobs(advise_jobs *jobs, const char *folder);
+/** Adds what runs of all users moved, where the site keeps them. */
+void advise_load_runs(advise_jobs *jobs);
 void advise_jobs_clear(advise_jobs *jobs);
 
 /* ---- esdm-advise/layouts.c ---------------------------------------------------------------- */

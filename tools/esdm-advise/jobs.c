@@ -204,3 +204,23 @@ advise_load_jobs(advise_jobs *jobs, const char *folder)
     return TOOL_FAILED;
 }
 #endif
+
+void
+advise_load_runs(advise_jobs *jobs)
+{
+    static const char *const reads[] = {"read", "file-read"};
+    static const char *const writes[] = {"write", "file-write"};
+    g_autoptr(GPtrArray) runs = tool_runs(NULL, NULL);
+    g_autoptr(GHashTable) programs = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; runs != NULL && i < runs->len; i++) {
+        const tool_run *one = runs->pdata[i];
+        (void) g_hash_table_add(programs, (gpointer) one->program);
+        for (gsize k = 0; k < G_N_ELEMENTS(reads); k++) {
+            jobs->runs_read += tool_run_moved(one, reads[k], NULL).bytes;
+            jobs->runs_written += tool_run_moved(one, writes[k], NULL).bytes;
+        }
+    }
+    jobs->runs = runs != NULL ? runs->len : 0;
+    jobs->users = runs != NULL ? tool_run_users(runs) : 0;
+    jobs->programs = g_hash_table_size(programs);
+}

@@ -112,7 +112,9 @@ seconds_of_byte(const sums *s, const advise_jobs *jobs, const advise_device *dev
     double cores = g_get_num_processors();
     double moved = s->stored / device->bytes_per_s;
     double written = fmax(s->write_s / cores, moved), read = fmax(s->read_s / cores, moved);
-    double w = (double) jobs->written_bytes, r = (double) jobs->read_bytes;
+    bool all = jobs->runs_written + jobs->runs_read > 0; /* what the whole site does */
+    double w = all ? jobs->runs_written : (double) jobs->written_bytes;
+    double r = all ? jobs->runs_read : (double) jobs->read_bytes;
     if (w + r <= 0)
         w = r = 1;
     return (w * written + r * read) / (w + r) / s->raw;
@@ -280,6 +282,15 @@ print_findings(const findings *f)
                   f->study->samples->len == 1 ? "" : "s", f->study->sources->len,
                   f->study->sources->len == 1 ? "file or container" : "files and containers",
                   f->device.latency_s * 1e3, f->device.bytes_per_s / MIB, f->device.source);
+    if (f->jobs->runs > 0) {
+        g_autofree char *all_read = tool_bytes((uint64_t) f->jobs->runs_read);
+        g_autofree char *all_written = tool_bytes((uint64_t) f->jobs->runs_written);
+        (void) printf("The site has kept %u run%s of %u program%s by %u user%s that read %s and "
+                      "wrote %s: reading and\nwriting are weighed like that.\n\n",
+                      f->jobs->runs, f->jobs->runs == 1 ? "" : "s", f->jobs->programs,
+                      f->jobs->programs == 1 ? "" : "s", f->jobs->users,
+                      f->jobs->users == 1 ? "" : "s", all_read, all_written);
+    }
     if (f->codec.choices != NULL)
         advise_means_print(&f->codec, title, "variables");
     else
@@ -312,6 +323,10 @@ print_findings_json(const findings *f)
     tool_json_set(root, "uses", tool_json_u64(f->jobs->uses->len));
     tool_json_set(root, "read_bytes", tool_json_u64(f->jobs->read_bytes));
     tool_json_set(root, "written_bytes", tool_json_u64(f->jobs->written_bytes));
+    tool_json_set(root, "site_runs", tool_json_u64(f->jobs->runs));
+    tool_json_set(root, "site_users", tool_json_u64(f->jobs->users));
+    tool_json_set(root, "site_read_bytes", json_real(f->jobs->runs_read));
+    tool_json_set(root, "site_written_bytes", json_real(f->jobs->runs_written));
     tool_json_set(root, "samples", tool_json_u64(f->study->samples->len));
     tool_json_set(root, "latency_s", json_real(f->device.latency_s));
     tool_json_set(root, "bytes_per_s", json_real(f->device.bytes_per_s));

@@ -6,7 +6,7 @@
 
 static const tool_help help = {
     .name = "esdm-explain",
-    .arguments = "FOLDER | DATABASE[#RUN]",
+    .arguments = "FOLDER | DATABASE[#RUN] | --site",
     .description =
         "Tells what a program did with files and NetCDF variables, where its time went, why\n"
         "calls took as long as they did, and the three things that would help most. FOLDER\n"
@@ -16,6 +16,11 @@ static const tool_help help = {
         "in .sqlite, .sqlite3 or .db, or postgresql://HOST/DATABASE; #RUN takes one run by its\n"
         "name, #latest the last one. Such records tell of containers, and of requests to\n"
         "targets in place of files; times of calls are explained where they have a trace.\n"
+        "\n"
+        "Where the site keeps runs (\"monitor\": {\"runs\": FOLDER}) a run is compared with the\n"
+        "earlier ones of the same program by all users whose records may be read. --site tells\n"
+        "what the site's programs moved, and how fast its targets were in the last 24 hours and\n"
+        "before. UNUSUAL is what is far from most of at least 5 runs, and by half or more.\n"
         "\n"
         "Times of reads and writes are parted into classes where their density has minima.\n"
         "The cause of each - page cache, read-ahead, device, network, contention, write-back -\n"
@@ -28,13 +33,14 @@ static const tool_help help = {
     .examples = "  esdm-run --report ncra in_*.nc mean.nc\n"
                 "  esdm-run --records /scratch/r python3 model.py\n"
                 "  esdm-explain --page report.html /scratch/r\n"
-                "  esdm-explain runs.sqlite#latest\n",
+                "  esdm-explain runs.sqlite#latest\n"
+                "  esdm-explain --site\n",
     .see_also = "esdm-run",
 };
 
 static char *history;
 static char *hints;
-static gboolean quiet;
+static gboolean quiet, note, of_site;
 static char *page;
 static char *trace;
 
@@ -50,6 +56,9 @@ static const GOptionEntry entries[] = {
     {"mpi-hints", 0, 0, G_OPTION_ARG_FILENAME, &hints,
      "Note which hints files by MPI are to have in the next run; esdm-run --mpi-hints does",
      "FILE"},
+    {"site", 's', 0, G_OPTION_ARG_NONE, &of_site,
+     "What runs of all users did, which the site keeps, and how fast its targets are", NULL},
+    {"note-run", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &note, NULL, NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No report", NULL},
     {0},
 };
@@ -60,6 +69,10 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if (of_site && argc == 1 && history == NULL && hints == NULL && page == NULL && trace == NULL)
+        return tool_finish(earlier_site());
+    if (of_site)
+        return tool_usage("--site goes without a folder, a database, and options of runs");
     if (argc != 2)
         return tool_usage("which folder with the records of a run, or which database (one)?");
     bool database = esdm_records_are_in_database(argv[1]);
@@ -76,7 +89,7 @@ main(int argc, char **argv)
                           "--mpi-hints");
     if (history != NULL)
         status = history_write(&r, history);
-    if (quiet && page == NULL && trace == NULL && hints == NULL)
+    if (quiet && page == NULL && trace == NULL && hints == NULL && !note)
         return status;
     run_sum(&r);
     if (hints != NULL) {
@@ -89,6 +102,10 @@ main(int argc, char **argv)
         tool_json_print(report_json(&r));
     else if (!quiet)
         print_report(&r);
+    if (note) {
+        tool_exit noted = earlier_note(&r);
+        status = status != TOOL_OK ? status : noted;
+    }
     if (page != NULL && status == TOOL_OK)
         status = write_page(&r, page);
     if (trace != NULL && status == TOOL_OK)

@@ -208,6 +208,16 @@ char *history_read_file(const char *path, gsize least, gsize most, gsize *ret_si
 double history_gain(const watch_entry *e);
 /** The same in sentences, of all files. */
 void print_history(const run *r);
+/* Earlier runs by all users of the site (earlier.c), after run_sum(). */
+/** Keeps for the site what the run did with plain files. */
+tool_exit earlier_note(const run *r);
+/** The run beside those before it; nothing where the site keeps none. */
+void print_earlier(const run *r);
+/** NULL: nothing to compare with. */
+json_t *earlier_json(const run *r);
+/** What the programs of the site do, and how fast its targets are today. */
+tool_exit earlier_site(void);
+
 /** NULL: nothing was asked for. */
 json_t *history_json(const watch_entry *e);
 void print_report(const run *r);

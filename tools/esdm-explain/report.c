@@ -365,6 +365,7 @@ print_report(const run *r)
     print_objects(r, WATCH_VARIABLE, "variable");
     print_spans(r);
     print_time(r);
+    print_earlier(r);
     print_actions(r);
     print_why(r);
     print_advice(r);
@@ -483,6 +484,9 @@ report_json(const run *r)
                   (json_int_t) r->read_calls, "write_bytes", (json_int_t) r->write_bytes,
                   "write_calls", (json_int_t) r->write_calls));
     (void) json_object_set_new(report, "actions", actions_json(r));
+    json_t *earlier = earlier_json(r);
+    if (earlier != NULL)
+        (void) json_object_set_new(report, "earlier_runs", earlier);
     g_free(command);
     return report;
 }

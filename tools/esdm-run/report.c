@@ -369,7 +369,7 @@ explain(const report_run *r, const report_options *o)
     char program[PATH_MAX] = "";
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 32);
     char *slash = n > 0 ? strrchr(program, '/') : NULL;
-    const char *argv[14] = {"esdm-explain"};
+    const char *argv[16] = {"esdm-explain"};
     int argc = 1;
     if (o->json)
         argv[argc++] = "--json";
@@ -385,6 +385,7 @@ explain(const report_run *r, const report_options *o)
         argv[argc++] = "--mpi-hints";
         argv[argc++] = o->hints;
     }
+    argv[argc++] = "--note-run";
     if (!o->report)
         argv[argc++] = "--quiet";
     argv[argc] = r->folder;

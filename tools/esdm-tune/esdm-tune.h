@@ -173,6 +173,10 @@ tool_exit tune_learn(char **paths);
 /** Teaches the site what requests in traces took, and tells what came of it (learn_site.c). */
 tool_exit tune_learn_site(char **paths);
 
+/** Compares runs of the site's programs before and after a change (look_back.c), and tells.
+ *  TOOL_NOT_FOUND: too few of them. */
+tool_exit tune_look_back(gint64 changed_ns, bool *ret_slower);
+
 void tune_report(const tune_search *search);
 json_t *tune_report_json(const tune_search *search);
 

@@ -48,6 +48,32 @@ typedef bool (*esdm_records_visitor)(void *context, const char *line);
 ESDM_API esdm_status esdm_records_read(const char *source, esdm_records_visitor take, void *context,
                                        esdm_error *err);
 
+/** Takes what one run did; see esdm_runs_read(). @param user numeric id. @param line borrowed.
+ *  @return false: no more is wanted. */
+typedef bool (*esdm_runs_visitor)(void *context, uint64_t user, const char *line);
+
+/**
+ * Reads what runs of programs by all users did, as the site keeps it (`"monitor": {"runs":
+ * FOLDER}`): a line of JSON each, as "stats" writes, `program`, `job`, `started_ns` and `seconds`
+ * among it. Lines come out of files that their users may have changed: they say of whom they are,
+ * but need not be true, nor JSON.
+ *
+ * @param config_path the site's file; NULL: as esdm_site_find() finds it. Nothing of the site is
+ *        opened.
+ * @param program "ncks", "python3 plot.py"; NULL: all.
+ * @param take called by this thread, for each user in order of time.
+ * @return ESDM_ENOENT: the site keeps no runs, or its folder is not there; ESDM_EACCES.
+ *         Those that this user may not read are left out. Any thread.
+ */
+ESDM_API esdm_status esdm_runs_read(const char *config_path, const char *program,
+                                    esdm_runs_visitor take, void *context, esdm_error *err);
+
+/** Keeps a run of this user for the site. @param line one line of JSON of less than 32 KiB.
+ *  @return ESDM_ENOENT: as esdm_runs_read(); ESDM_EINVAL: too long; ESDM_EACCES, ESDM_ENOSPC,
+ *          ESDM_EIO; ESDM_ETIMEDOUT: another one writes for half a second. Any thread. */
+ESDM_API esdm_status esdm_runs_add(const char *config_path, const char *program, const char *line,
+                                   esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What a session did, as a line of the site's runs. */
+#include "monitor/runs.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/plain_locale.h"
+#include "base/program.h"
+#include "base/thread.h"
+#include "esdm/text.h"
+#include "monitor/parts.h"
+
+#define WAIT_NS UINT64_C(1000000000)
+
+/* ---- the line ------------------------------------------------------------------------------- */
+
+/* Numbers of one kind and target, of all containers. */
+typedef struct sum {
+    const char *target; /* borrowed; NULL: none */
+    esdm__span_kind kind;
+    esdm__span_counts counts;
+} sum;
+
+typedef struct sums {
+    sum *list;
+    size_t count;
+    size_t room;
+} sums;
+
+static sum *
+sum_of(sums *all, const char *target, esdm__span_kind kind)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const char *other = all->list[i].target;
+        bool same = other == NULL || target == NULL ? other == target : strcmp(other, target) == 0;
+        if (all->list[i].kind == kind && same)
+            return &all->list[i];
+    }
+    if (all->count == all->room) {
+        size_t room = all->room > 0 ? 2 * all->room : 32;
+        sum *more = reallocarray(all->list, room, sizeof *more);
+        if (more == NULL)
+            return NULL;
+        all->list = more;
+        all->room = room;
+    }
+    sum *new = &all->list[all->count++];
+    *new = (sum){.target = target, .kind = kind};
+    return new;
+}
+
+static void
+add_counts(esdm__span_counts *to, const esdm__span_counts *c)
+{
+    to->count += c->count;
+    to->failed += c->failed;
+    to->pieces += c->pieces;
+    to->bytes += c->bytes;
+    to->stored_bytes += c->stored_bytes;
+    to->ns += c->ns;
+    to->longest_ns = c->longest_ns > to->longest_ns ? c->longest_ns : to->longest_ns;
+    for (size_t i = 0; i < ESDM__SPAN_SIZES; i++)
+        to->sizes[i] += c->sizes[i];
+}
+
+static json_t *
+counts_json(const char *kind, const char *container, const char *dataset, const char *target,
+            const esdm__span_counts *c)
+{
+    json_t *sizes = json_array();
+    for (size_t i = 0; i < ESDM__SPAN_SIZES; i++)
+        (void) json_array_append_new(sizes, json_integer((json_int_t) c->sizes[i]));
+    return json_pack("{s:s,s:s?,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:o}", "kind", kind,
+                     "container", container, "dataset", dataset, "target", target, "count",
+                     (json_int_t) c->count, "failed", (json_int_t) c->failed, "pieces",
+                     (json_int_t) c->pieces, "bytes", (json_int_t) c->bytes, "stored_bytes",
+                     (json_int_t) c->stored_bytes, "seconds", (double) c->ns / 1e9, "longest_s",
+                     (double) c->longest_ns / 1e9, "sizes", sizes);
+}
+
+static json_t *
+sums_json(esdm__monitor *m)
+{
+    sums all = {0};
+    json_t *list = json_array();
+    unsigned count = atomic_load(&m->objects.count);
+    for (unsigned i = 1; i < count; i++) {
+        const esdm__object *o = esdm__objects_get(&m->objects, i);
+        for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
+            esdm__span_counts c;
+            esdm__counts_read(&o->counts[kind], &c);
+            sum *to = c.count > 0 ? sum_of(&all, o->plain[2], (esdm__span_kind) kind) : NULL;
+            if (to != NULL)
+                add_counts(&to->counts, &c);
+        }
+    }
+    for (size_t i = 0; i < all.count; i++)
+        (void) json_array_append_new(list,
+                                     counts_json(esdm__span_name(all.list[i].kind), NULL, NULL,
+                                                 all.list[i].target, &all.list[i].counts));
+    free(all.list);
+    return list;
+}
+
+static json_t *
+named_json(esdm__monitor *m)
+{
+    json_t *list = json_array();
+    unsigned count = atomic_load(&m->objects.count);
+    for (unsigned i = 1; i < count; i++) {
+        const esdm__object *o = esdm__objects_get(&m->objects, i);
+        for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
+            esdm__span_counts c;
+            esdm__counts_read(&o->counts[kind], &c);
+            if (c.count > 0)
+                (void) json_array_append_new(
+                    list, counts_json(esdm__span_name((esdm__span_kind) kind), o->plain[0],
+                                      o->plain[1], o->plain[2], &c));
+        }
+    }
+    return list;
+}
+
+/* Owned; NULL: no memory. @param program without folders. */
+static char *
+line_of(esdm__monitor *m, const char *program, bool names)
+{
+    const esdm__who *who = &m->who;
+    double seconds = (double) (esdm__monitor_now_ns() - who->monotonic_ns) / 1e9;
+    json_t *line =
+        json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:o}", "what", "statistics", "version", 1,
+                  "program", program, "job", who->job, "host", who->host, "pid", (int) who->pid,
+                  "rank", who->rank, "started_ns", (json_int_t) who->realtime_ns, "seconds",
+                  seconds, "spans", names ? named_json(m) : sums_json(m));
+    char *text = line != NULL
+                     ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9))
+                     : NULL;
+    json_decref(line);
+    if (text != NULL && names && strlen(text) >= ESDM__RUNS_LINE) { /* too many of them */
+        free(text);
+        return line_of(m, program, false);
+    }
+    return text;
+}
+
+/* ---- keeping it ----------------------------------------------------------------------------- */
+
+typedef struct parcel {
+    char *folder; /* owned, so the next two */
+    char *program;
+    char *line;
+} parcel;
+
+static void
+parcel_free(parcel *p)
+{
+    free(p->folder);
+    free(p->program);
+    free(p->line);
+    free(p);
+}
+
+static void *
+deliver(void *argument)
+{
+    parcel *p = argument;
+    (void) !esdm__runs_add(p->folder, p->program, p->line, NULL);
+    parcel_free(p);
+    return NULL;
+}
+
+/* Tools that list, and programs that only look, are no runs. Of a job the first rank alone. */
+static bool
+is_a_run(const esdm__monitor *m)
+{
+    esdm__span_counts reads, writes;
+    esdm__monitor_total(m, ESDM__SPAN_READ, &reads);
+    esdm__monitor_total(m, ESDM__SPAN_WRITE, &writes);
+    return m->who.rank <= 0 && reads.bytes + writes.bytes > 0 && geteuid() == getuid();
+}
+
+void
+esdm__runs_write(esdm__monitor *m)
+{
+    char printable[200];
+    esdm__plain_locale locale;
+    if (!is_a_run(m) || esdm__plain_locale_enter(&locale, NULL) != ESDM_OK)
+        return;
+    parcel *p = calloc(1, sizeof *p);
+    if (p != NULL) {
+        p->program = esdm__program_name(false);
+        if (p->program != NULL) {
+            (void) esdm_text_printable(p->program, printable, sizeof printable);
+            free(p->program);
+            p->program = strdup(printable);
+        }
+        p->folder = strdup(m->options.runs);
+        p->line = p->program != NULL ? line_of(m, p->program, m->options.runs_names) : NULL;
+    }
+    esdm__plain_locale_leave(&locale);
+    pthread_t thread;
+    if (p == NULL || p->folder == NULL || p->line == NULL ||
+        !esdm__thread_start(&thread, NULL, deliver, p)) {
+        if (p != NULL)
+            parcel_free(p);
+        return;
+    }
+    const struct timespec until = esdm__deadline(CLOCK_REALTIME, WAIT_NS);
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0)
+        (void) pthread_detach(thread);
+}

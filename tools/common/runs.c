@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* What earlier runs did, by all users of the site, and what is usual. */
+
+#include "common/common.h"
+#include "esdm/monitor.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RUNS_MOST 20000u
+
+static void
+free_run(gpointer data)
+{
+    tool_run *run = data;
+    json_decref(run->line);
+    g_free(run);
+}
+
+static bool
+take_run(void *context, uint64_t user, const char *text)
+{
+    GPtrArray *list = context;
+    json_t *line = json_loads(text, 0, NULL); /* of a file that its user may have changed */
+    const char *program = json_string_value(json_object_get(line, "program"));
+    double seconds = json_number_value(json_object_get(line, "seconds"));
+    json_int_t started = json_integer_value(json_object_get(line, "started_ns"));
+    if (program == NULL || !(seconds >= 0 && seconds < 1e9) || started <= 0 ||
+        !json_is_array(json_object_get(line, "spans"))) {
+        json_decref(line);
+        return true;
+    }
+    tool_run *run = g_new0(tool_run, 1);
+    *run = (tool_run){
+        .user = user, .started_ns = started, .seconds = seconds, .program = program, .line = line};
+    g_ptr_array_add(list, run);
+    return list->len < RUNS_MOST;
+}
+
+static gint
+by_start(gconstpointer a, gconstpointer b)
+{
+    const tool_run *x = *(const tool_run *const *) a, *y = *(const tool_run *const *) b;
+    return x->started_ns < y->started_ns ? -1 : x->started_ns > y->started_ns;
+}
+
+GPtrArray *
+tool_runs(const char *program, tool_exit *ret_exit)
+{
+    esdm_error err = {0};
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_run);
+    esdm_status status = esdm_runs_read(tool.config, program, take_run, list, &err);
+    if (status != ESDM_OK) {
+        g_ptr_array_unref(list);
+        if (ret_exit != NULL)
+            *ret_exit = tool_fail(status, &err);
+        return NULL;
+    }
+    g_ptr_array_sort(list, by_start);
+    return list;
+}
+
+tool_moved
+tool_run_moved(const tool_run *run, const char *kind, const char *target)
+{
+    tool_moved sum = {0};
+    size_t i;
+    const json_t *s;
+    json_array_foreach(json_object_get(run->line, "spans"), i, s)
+    {
+        if (g_strcmp0(json_string_value(json_object_get(s, "kind")), kind) != 0 ||
+            (target != NULL &&
+             g_strcmp0(json_string_value(json_object_get(s, "target")), target) != 0))
+            continue;
+        double bytes = json_number_value(json_object_get(s, "bytes"));
+        double seconds = json_number_value(json_object_get(s, "seconds"));
+        if (bytes > 0 && bytes < 1e18 && seconds >= 0 && seconds < 1e9) {
+            sum.bytes += bytes;
+            sum.seconds += seconds;
+        }
+    }
+    return sum;
+}
+
+guint
+tool_run_users(const GPtrArray *runs)
+{
+    g_autoptr(GHashTable) users = g_hash_table_new(g_int64_hash, g_int64_equal);
+    for (guint i = 0; i < runs->len; i++)
+        (void) g_hash_table_add(users, &((tool_run *) runs->pdata[i])->user);
+    return g_hash_table_size(users);
+}
+
+static gint
+by_value(gconstpointer a, gconstpointer b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return x < y ? -1 : x > y;
+}
+
+static double
+quantile(const GArray *sorted, double share)
+{
+    double at = share * (double) (sorted->len - 1);
+    guint low = (guint) at;
+    guint high = MIN(low + 1, sorted->len - 1);
+    double a = g_array_index(sorted, double, low), b = g_array_index(sorted, double, high);
+    return a + (at - low) * (b - a);
+}
+
+tool_usual
+tool_usual_of(GArray *values)
+{
+    if (values->len == 0)
+        return (tool_usual){.middle = NAN, .low = NAN, .high = NAN};
+    g_array_sort(values, by_value);
+    return (tool_usual){.count = values->len,
+                        .middle = quantile(values, 0.5),
+                        .low = quantile(values, 0.25),
+                        .high = quantile(values, 0.75)};
+}
+
+bool
+tool_is_unusual(const tool_usual *usual, double value)
+{
+    double spread = usual->high - usual->low;
+    return usual->count >= TOOL_RUNS_LEAST && usual->middle > 0 &&
+           (value > usual->high + 1.5 * spread || value < usual->low - 1.5 * spread) &&
+           (value > 1.5 * usual->middle || value < usual->middle / 1.5);
+}
