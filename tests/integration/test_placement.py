@@ -298,7 +298,7 @@ def write_steps(mib, step):
 
 def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
     """Also where a step fills the memory of a target: then the program would wait for it, and the other
-    target would get nothing. Bytes count first, as time depends on what else the machine does."""
+    target would get nothing. Nor may it wait for one that is full while the other has nothing to do."""
     speeds = {"fast": 40, "slow": 10}
     mib = by_size(128, 160, 512)
     for memory, step in (("64 MiB", 4), ("128 MiB", 16)):
@@ -309,10 +309,10 @@ def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
                 least = max(stored(s, name) / speed / 1e6 for name, speed in speeds.items())
             best = mib * 2**20 / sum(speeds.values()) / 1e6
             shares.append((best / least, best / seconds))
-            if shares[-1][0] > 0.9 and shares[-1][1] > 0.85:
+            if shares[-1][0] > 0.9 and shares[-1][1] > 0.9:
                 break
         expect(max(balance for balance, _ in shares) > 0.9, f"{memory} {step}: {shares}")
-        expect(max(speed for _, speed in shares) > 0.75, f"{memory} {step}: {shares}")
+        expect(max(speed for _, speed in shares) > 0.9, f"{memory} {step}: {shares}")
 
 
 FOLLOWED = 64e6  # bytes of the target within which a change of its speed is known

@@ -210,12 +210,13 @@ take_oldest_ending(esdm__pack_set *packs, const esdm__target *target)
     return oldest;
 }
 
-/* Ends what is stored by now, and waits for the oldest packs as long as they are too many to be
- * kept in memory. One alone is waited for when the next one has been filled: else a fragment as
- * large as the memory would make the program wait for it, and no other target would get its share
- * meanwhile. What becomes of them the commit asks. */
+/* Ends what is stored by now, and, when more is to come, waits for the oldest packs as long as they
+ * are too many to be kept in memory: not before, as the program would wait for this target while
+ * others have nothing to do. One alone is waited for when the next one has been filled: else a
+ * fragment as large as the memory would make the program wait for it, and no other target would get
+ * its share meanwhile. What becomes of them the commit asks. */
 static void
-limit_ending(esdm__pack_set *packs, esdm__target *target)
+limit_ending(esdm__pack_set *packs, esdm__target *target, bool more)
 {
     uint64_t most = esdm__site_target_memory(packs->owner.session->site);
     uint64_t ending;
@@ -223,7 +224,7 @@ limit_ending(esdm__pack_set *packs, esdm__target *target)
         esdm__pack *oldest = take_oldest_ending(packs, target);
         if (oldest == NULL) /* other threads wait for them already */
             return;
-        bool waits = ending > most && ending > oldest->length_bytes;
+        bool waits = more && ending > most && ending > oldest->length_bytes;
         esdm__pack_ask_ended(oldest);
         bool ends = waits || (oldest->ended && oldest->mirrors.count == 0);
         double started = esdm__seconds_now();
@@ -266,6 +267,7 @@ static esdm_status
 append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__place *ret_place,
           esdm_error *err)
 {
+    limit_ending(packs, target, true);
     double started = esdm__seconds_now();
     esdm__pack *p = take_idle(packs, target, &b->mirrors, &b->allowed);
     if (p == NULL) {
@@ -299,7 +301,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
             esdm__pack_set_tell_model(packs, p);
     }
     esdm__pack_set_release(packs, p);
-    limit_ending(packs, target);
+    limit_ending(packs, target, false);
     return status;
 }
 
