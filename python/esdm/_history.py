@@ -65,8 +65,8 @@ class MergeConflict(EsdmError):
 
 
 def merge(name: str, branch_name=None, prefer=None, dry_run: bool = False, pick=0, message=None) -> dict:
-    """Makes the changes of a branch to its container, or to the branch "NAME@branch:OTHER" that it began with, in one
-    commit; or the other way: the branch `name` gets what was changed in what it began with.
+    """Makes the changes of a branch to its container, or to another branch of it, "NAME@branch:OTHER", in one
+    commit; or the other way: the branch `name` gets what was changed in its container.
     @param branch_name None: the container itself, which the branch `name` is of.
     @param prefer "ours" or "theirs": what is done where both have changed the same; None: MergeConflict is raised,
     and nothing changes.

@@ -8,12 +8,15 @@
 
 #include "api/line_parts.h"
 #include "api/line_tags.h"
+#include "api/line_vector.h"
+#include "base/error.h"
 #include "base/ids.h"
 
 /* Who is that long before the commit was interrupted. */
 #define LONG_NS (UINT64_C(3600) * 1000000000)
-#define DOWN    "down:"
-#define UP      "up:"
+/* As tags say them (esdm__line_way). */
+static const char *const ways[] = {"up:", "down:", "side:"};
+#define WAYS (sizeof ways / sizeof *ways)
 
 static void
 tag_into(const char *uuid, esdm__tag_name tag)
@@ -46,18 +49,24 @@ beside(const char *name, const char *branch, char ret[ESDM_CONTAINER_NAME_MAX + 
 
 esdm_status
 esdm__line_merge_begin(esdm_session *session, const char *line, uint64_t snapshot, const char *into,
-                       bool down, esdm__line_merge *ret, esdm_error *err)
+                       esdm__line_way way, const char *has, esdm__line_merge *ret, esdm_error *err)
 {
     esdm__tag_name tag;
     esdm__line l;
+    size_t bytes = strlen(has) + ESDM_BRANCH_MAX + 16;
     esdm__uuid_new(ret->uuid);
     tag_into(ret->uuid, tag);
     (void) snprintf(ret->name, sizeof ret->name, ESDM__CAME_TAG "%s", ret->uuid);
-    (void) snprintf(ret->author, sizeof ret->author, "%s%s", down ? DOWN : UP, branch_of(line));
-    ret->tag = (esdm_meta_tag){.name = ret->name, .author = ret->author};
+    ret->author = malloc(bytes);
+    if (ret->author == NULL)
+        return esdm__error_nomem(err, bytes, "a merge");
+    (void) snprintf(ret->author, bytes, "%s%s:%s", ways[way], branch_of(line), has);
     esdm_status status = esdm__line_find(session, line, &l, err);
-    return status == ESDM_OK ? esdm__line_tag_set(session, &l, tag, snapshot, branch_of(into), err)
-                             : status;
+    if (status == ESDM_OK)
+        status = esdm__line_tag_set(session, &l, tag, snapshot, branch_of(into), err);
+    if (status == ESDM_OK)
+        ret->tag = (esdm_meta_tag){.name = ret->name, .author = ret->author};
+    return status;
 }
 
 static void
@@ -99,24 +108,51 @@ in_order(const void *a, const void *b)
     return x->snapshot < y->snapshot ? -1 : x->snapshot > y->snapshot;
 }
 
-static esdm_status
-settle_one(esdm_session *session, const char *into, const struct esdm__tag_pair *came,
-           esdm_error *err)
+/* What the author of such a tag says. @param ret_has NULL: an older version has noted it. */
+static bool
+read_author(const char *author, esdm__line_way *ret_way, char ret_branch[ESDM_BRANCH_MAX + 1],
+            const char **ret_has)
 {
-    char line[ESDM_CONTAINER_NAME_MAX + 1];
+    size_t way = 0;
+    while (way < WAYS && !begins_with(author, ways[way]))
+        way++;
+    if (way == WAYS)
+        return false;
+    const char *branch = author + strlen(ways[way]);
+    const char *end = strchr(branch, ':');
+    *ret_way = (esdm__line_way) way;
+    *ret_has = end != NULL ? end + 1 : NULL;
+    (void) snprintf(ret_branch, ESDM_BRANCH_MAX + 1, "%.*s",
+                    (int) (end != NULL ? (size_t) (end - branch) : strlen(branch)), branch);
+    return true;
+}
+
+static esdm_status
+settle_one(esdm_session *session, const char *into, const esdm__line *ours,
+           const struct esdm__tag_pair *came, esdm_error *err)
+{
+    char line[ESDM_CONTAINER_NAME_MAX + 1], branch[ESDM_BRANCH_MAX + 1];
     esdm__tag_name tag;
     esdm__line l;
+    esdm__line_way way;
+    const char *has;
     esdm__tag_wanted w = {.name = tag};
-    bool down = begins_with(came->author, DOWN);
+    esdm_status status = ESDM_OK;
+    if (came->snapshot == 0 || !read_author(came->author, &way, branch, &has))
+        return ESDM_OK;
     tag_into(came->rest, tag);
-    beside(into, came->author + strlen(down ? DOWN : UP), line);
-    esdm_status status = esdm__line_find(session, line, &l, err);
+    beside(into, branch, line);
+    if (has != NULL)
+        status = esdm__line_note_vector(session, ours, came->rest, came->snapshot, has, err);
+    if (status == ESDM_OK)
+        status = esdm__line_find(session, line, &l, err);
     if (status == ESDM_OK && l.record != 0)
         status = esdm__tag_look(session, l.record, &w, err);
-    if (status == ESDM_OK && w.snapshot != 0) {
+    if (status == ESDM_OK && w.snapshot != 0 && way != ESDM__LINE_BESIDE) {
         esdm_error why = {0};
-        status = down ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, &why)
-                      : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, &why);
+        status = way == ESDM__LINE_DOWN
+                     ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, &why)
+                     : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, &why);
         if (status == ESDM_ENOENT) /* it was removed meanwhile: there is nothing to merge again */
             status = ESDM_OK;
         else if (status != ESDM_OK && err != NULL)
@@ -140,11 +176,8 @@ esdm__line_merge_settle(esdm_session *session, const char *into, esdm_error *err
         status = esdm__tag_texts_load(session, l.record, ESDM__CAME_TAG, &all, err);
     if (all.count > 1)
         qsort(all.items, all.count, sizeof *all.items, in_order);
-    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
-        const struct esdm__tag_pair *one = &all.items[i];
-        if (one->snapshot != 0 && (begins_with(one->author, DOWN) || begins_with(one->author, UP)))
-            status = settle_one(session, into, one, err);
-    }
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++)
+        status = settle_one(session, into, &l, &all.items[i], err);
     esdm__tag_texts_clear(&all);
     return status;
 }

@@ -13,6 +13,8 @@
 #define ESDM__BEGIN_TAG  "esdm:begin:"
 #define ESDM__INTO_TAG   "esdm:into:"
 #define ESDM__CAME_TAG   "esdm:came:"
+#define ESDM__HAS_TAG    "esdm:has:"
+#define ESDM__KEPT_TAG   "esdm:kept:"
 
 /** "esdm:holds:BRANCH:IN" is the longest one; no branch has ':' in its name. */
 typedef char esdm__tag_name[sizeof ESDM__HOLDS_TAG + 2 * (ESDM_BRANCH_MAX + 1)];

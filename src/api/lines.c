@@ -10,6 +10,7 @@
 
 #include "api/formers.h"
 #include "api/line_tags.h"
+#include "api/line_vector.h"
 #include "base/error.h"
 #include "io/session/journaling.h"
 
@@ -379,6 +380,8 @@ esdm__line_begin(esdm_session *session, const char *parent, const char *name, ui
     esdm__line_tag_in(ESDM__MERGED_TAG, parent, tag);
     if (status == ESDM_OK)
         status = note_begin(session, &l, tag, snapshot, err);
+    if (status == ESDM_OK)
+        status = esdm__line_begin_vector(session, parent, &l, snapshot, err);
     if (status != ESDM_OK || branch == NULL)
         return status;
     /* All that the parent began with, also by way of branches that are gone. */
@@ -581,13 +584,15 @@ esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
     (void) !untag(base, &e, &ignored);
     if (esdm__tag_look(session, record, &parent, &ignored) == ESDM_OK && parent.snapshot != 0)
         (void) !esdm__branch_names(session, base, untag, &e, &ignored);
+    esdm__line_sweep_vectors(session, base);
 }
 
 void
 esdm__line_forget(esdm_session *session, const char *name)
 {
     static const char *const kinds[] = {ESDM__MERGED_TAG, ESDM__PARENT_TAG, ESDM__BEHIND_TAG,
-                                        ESDM__GIVEN_TAG,  ESDM__INTO_TAG,   ESDM__CAME_TAG};
+                                        ESDM__GIVEN_TAG,  ESDM__INTO_TAG,   ESDM__CAME_TAG,
+                                        ESDM__HAS_TAG,    ESDM__KEPT_TAG};
     esdm__line l;
     esdm_error ignored;
     if (session->meta->tag_remove == NULL ||

@@ -16,7 +16,8 @@
  * tag is the branch which keeps that snapshot, by "esdm:holds:BRANCH:B", also when it is removed.
  * Of a line that is about to be merged: "esdm:into:UUID", of the merge; the author of that tag is
  * the other line's branch. Of the snapshot that the merge makes, from its transaction on until all
- * of the above is noted: "esdm:came:UUID"; its author is the merged line's branch.
+ * of the above is noted: "esdm:came:UUID"; its author is which of both began with the other, the
+ * merged line's branch, and what the snapshot has of all lines (api/line_vector.h).
  * Of what it began with, and of what that began with: "esdm:branch:BRANCH", at the newest snapshot
  * that both had in common then. It is kept so. "esdm:given:BRANCH", its newest snapshot that was
  * merged into the branch, also by way of lines between them; the author of that tag is the number
@@ -87,16 +88,24 @@ esdm_status esdm__line_caught_up(esdm_session *session, const char *line, uint64
 typedef struct esdm__line_merge {
     char uuid[ESDM__UUID_BYTES];
     char name[ESDM_META_TAG_NAME_MAX + 1]; /* of the tag */
-    char author[ESDM_BRANCH_MAX + 8];
-    esdm_meta_tag tag; /* that the commit gives its snapshot */
+    char *author;                          /* owned */
+    esdm_meta_tag tag;                     /* that the commit gives its snapshot */
 } esdm__line_merge;
+
+/** Which of two lines began with the other. */
+typedef enum esdm__line_way {
+    ESDM__LINE_UP,     /* the one that is merged */
+    ESDM__LINE_DOWN,   /* the one that it is merged into */
+    ESDM__LINE_BESIDE, /* neither: both are branches */
+} esdm__line_way;
 
 /** Before a snapshot of `line` is merged into `into`: it is kept until the merge is noted, and who
  *  comes later finds what the commit took with it (`tag`), and notes that if this program ends
- *  before it has. @param down `into` began with `line`. */
+ *  before it has. @param has what `into` is going to have, as text (api/line_vector.h).
+ *  @param ret free its author. */
 esdm_status esdm__line_merge_begin(esdm_session *session, const char *line, uint64_t snapshot,
-                                   const char *into, bool down, esdm__line_merge *ret,
-                                   esdm_error *err);
+                                   const char *into, esdm__line_way way, const char *has,
+                                   esdm__line_merge *ret, esdm_error *err);
 /** All is noted, or nothing was committed. Best effort. */
 void esdm__line_merge_end(esdm_session *session, const char *line, const char *into,
                           const esdm__line_merge *merge);

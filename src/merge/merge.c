@@ -32,10 +32,13 @@ merge_all_values(esdm__merging *m, esdm_error *err)
             !esdm__merge_fits(theirs, ours)) /* a conflict of structure that was told */
             continue;
         before = (esdm_dataset *) esdm__container_dataset(m->before, ours->id);
-        esdm_dataset *base = esdm__merge_before(m, theirs);
-        if (base != NULL && !esdm__merge_fits(theirs, base)) /* another one of that name */
-            base = NULL;
-        status = esdm__merge_values(m, theirs, base, before, ours, err);
+        esdm_dataset *bases[ESDM__BASES_LEAVES];
+        for (uint32_t k = 0; k < esdm__merge_leaves(m); k++) {
+            bases[k] = esdm__merge_before(m, theirs, k);
+            if (bases[k] != NULL && !esdm__merge_fits(theirs, bases[k])) /* another one */
+                bases[k] = NULL;
+        }
+        status = esdm__merge_values(m, theirs, bases, before, ours, err);
     }
     return status;
 }

@@ -24,10 +24,39 @@
 #include "io/packs/pack_guard.h"
 #include "layout/records.h"
 
+#define ESDM__BASES_LEAVES 48u
+#define ESDM__BASES_NODES  160u
+#define ESDM__BASE_UNKNOWN UINT8_MAX /* as a node, and as what is picked */
+
+/** What two lines have in common: a snapshot, or two such things merged, since a third one. */
+typedef struct esdm__base_node {
+    bool is_leaf;
+    uint8_t leaf;             /* number of the snapshot */
+    uint8_t base, one, other; /* nodes */
+} esdm__base_node;
+
+/** Snapshots of which no one has all that both lines have, and how they are one base. Those before
+ *  a node are before it in the list. */
+typedef struct esdm__bases {
+    esdm_container *leaves[ESDM__BASES_LEAVES]; /* for reading */
+    size_t nleaves;                             /* 1: it has all */
+    esdm__base_node nodes[ESDM__BASES_NODES];
+    size_t count;
+    uint8_t last; /* the node that is the base */
+} esdm__bases;
+
+/** Whether two of the snapshots have the same. @param i which element of many. */
+typedef bool (*esdm__bases_same)(const void *user, uint32_t one, uint32_t other, uint64_t i);
+/** The snapshot that has what both lines have; ESDM__BASE_UNKNOWN: both have changed it before they
+ *  were merged, and nobody knows which one is meant. */
+uint8_t esdm__bases_pick(const esdm__bases *bases, esdm__bases_same same, const void *user,
+                         uint64_t i);
+
 /** Why a merge is asked for, and how it goes. Handles are borrowed. */
 typedef struct esdm__merging {
     esdm_container *fork;   /* what both began with; NULL: not known */
-    esdm_container *base;   /* what both have */
+    esdm_container *base;   /* what both have; the first one of `bases` where these are several */
+    esdm__bases *bases;     /* NULL: `base` has all */
     esdm_container *theirs; /* for reading */
     esdm_container *before; /* ours, for reading, as it was when `ours` was opened */
     esdm_container *ours;   /* for writing; nobody else writes over this handle */
@@ -54,8 +83,11 @@ bool esdm__merge_conflict(esdm__merging *m, esdm_merge_conflict *conflict, bool 
 
 /** Groups, dimensions, variables, attributes. */
 esdm_status esdm__merge_structure(esdm__merging *m, esdm_error *err);
-/** The dataset of the base; NULL: there was none. */
-esdm_dataset *esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs);
+/** How many snapshots make the base, and one of them. */
+uint32_t esdm__merge_leaves(const esdm__merging *m);
+esdm_container *esdm__merge_leaf(const esdm__merging *m, uint32_t leaf);
+/** The dataset of a snapshot of the base; NULL: there was none. */
+esdm_dataset *esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs, uint32_t leaf);
 /** The dataset of `in` that is the same as one of theirs; NULL: there is none. */
 esdm_dataset *esdm__merge_same(const esdm__merging *m, esdm_container *in,
                                const esdm_dataset *theirs);
@@ -67,8 +99,9 @@ esdm_dimension *esdm__merge_dimension_in(const esdm__merging *m, esdm_container 
 /** Whether two datasets can hold each other's fragments. */
 bool esdm__merge_fits(const esdm_dataset *theirs, const esdm_dataset *ours);
 
-/** Values of one dataset. @param ours,before NULL: there is none (yet). */
-esdm_status esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *base,
+/** Values of one dataset. @param bases of all snapshots of the base; NULL: it has none.
+ *  @param ours,before NULL: there is none (yet). */
+esdm_status esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *const *bases,
                                esdm_dataset *before, esdm_dataset *ours, esdm_error *err);
 
 /** Boxes of one dataset. Zero-initialise. */

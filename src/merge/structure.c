@@ -48,29 +48,29 @@ esdm__merge_same(const esdm__merging *m, esdm_container *in, const esdm_dataset 
 
 /* Where base and theirs are of one line their numbers agree. */
 static esdm_group *
-group_before(const esdm__merging *m, const esdm_group *theirs)
+group_before(const esdm__merging *m, const esdm_group *theirs, uint32_t leaf)
 {
     if (m->apart)
-        return same_group(m, m->base, theirs);
+        return same_group(m, esdm__merge_leaf(m, leaf), theirs);
     return theirs->id < esdm_container_group_count(m->base)
                ? esdm_container_group(m->base, theirs->id)
                : NULL;
 }
 
 static esdm_dimension *
-dimension_before(const esdm__merging *m, const esdm_dimension *theirs)
+dimension_before(const esdm__merging *m, const esdm_dimension *theirs, uint32_t leaf)
 {
     if (m->apart)
-        return esdm__merge_dimension_in(m, m->base, theirs);
+        return esdm__merge_dimension_in(m, esdm__merge_leaf(m, leaf), theirs);
     return theirs->id < esdm_container_dimension_count(m->base)
                ? esdm_container_dimension(m->base, theirs->id)
                : NULL;
 }
 
 esdm_dataset *
-esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs)
+esdm__merge_before(const esdm__merging *m, const esdm_dataset *theirs, uint32_t leaf)
 {
-    return m->apart ? esdm__merge_same(m, m->base, theirs)
+    return m->apart ? esdm__merge_same(m, esdm__merge_leaf(m, leaf), theirs)
                     : (esdm_dataset *) esdm__container_dataset(m->base, theirs->id);
 }
 
@@ -112,14 +112,43 @@ same_attribute(const esdm_container *a, const esdm_attribute *x, const esdm_cont
     return x->count == 0 || esdm_values_equal(a, x->type, x->count, x->values, y->values);
 }
 
-/* Three lists; those of base and ours may be NULL. */
+/* Lists of theirs, ours and each snapshot of the base; all but theirs may be NULL. */
 typedef struct lists {
     esdm__merging *m;
-    const esdm_attributes *base;
     const esdm_attributes *theirs;
     esdm_attributes *ours;
     const char *object;
+    const esdm_attributes *bases[ESDM__BASES_LEAVES];
 } lists;
+
+/* One attribute of the snapshots of the base. */
+typedef struct befores {
+    const esdm__merging *m;
+    esdm_attribute items[ESDM__BASES_LEAVES];
+    const esdm_attribute *found[ESDM__BASES_LEAVES]; /* NULL: it has none */
+} befores;
+
+static bool
+same_before(const void *user, uint32_t one, uint32_t other, uint64_t i)
+{
+    const befores *b = user;
+    (void) i;
+    return same_attribute(esdm__merge_leaf(b->m, one), b->found[one], esdm__merge_leaf(b->m, other),
+                          b->found[other]);
+}
+
+/* @return the leaf; ESDM__BASE_UNKNOWN: it is not known. */
+static uint8_t
+find_before(const lists *l, const char *name, befores *b)
+{
+    b->m = l->m;
+    for (uint32_t k = 0; k < esdm__merge_leaves(l->m); k++)
+        b->found[k] =
+            l->bases[k] != NULL && esdm_attribute_find(l->bases[k], name, &b->items[k], NULL)
+                ? &b->items[k]
+                : NULL;
+    return l->m->bases != NULL ? esdm__bases_pick(l->m->bases, same_before, b, 0) : 0;
+}
 
 /* Programs write what they did before or behind what stands in `history`: both is kept, theirs on
  * the side where they put it. */
@@ -175,19 +204,22 @@ take_attribute(const lists *l, const char *name, const esdm_attribute *theirs, e
 static esdm_status
 merge_attribute(const lists *l, const char *name, esdm_error *err)
 {
-    esdm_attribute base, theirs, ours;
+    esdm_attribute theirs, ours;
+    befores before;
     const esdm__merging *m = l->m;
-    const esdm_attribute *b =
-        l->base != NULL && esdm_attribute_find(l->base, name, &base, NULL) ? &base : NULL;
+    uint8_t leaf = find_before(l, name, &before);
+    bool known = leaf != ESDM__BASE_UNKNOWN;
+    const esdm_attribute *b = before.found[known ? leaf : 0];
+    const esdm_container *base = esdm__merge_leaf(m, known ? leaf : 0);
     const esdm_attribute *t = esdm_attribute_find(l->theirs, name, &theirs, NULL) ? &theirs : NULL;
     const esdm_attribute *o = esdm_attribute_find(l->ours, name, &ours, NULL) ? &ours : NULL;
-    if (same_attribute(m->theirs, t, m->base, b))
+    if (known && same_attribute(m->theirs, t, base, b))
         return ESDM_OK;
     if (same_attribute(m->theirs, t, m->ours, o)) {
         l->m->known = true;
         return ESDM_OK;
     }
-    if (same_attribute(m->ours, o, m->base, b))
+    if (known && same_attribute(m->ours, o, base, b))
         return take_attribute(l, name, t, err);
     if (t != NULL && o != NULL && join_history(l, b, t, o, err)) {
         l->m->result->objects++;
@@ -197,6 +229,17 @@ merge_attribute(const lists *l, const char *name, esdm_error *err)
     return esdm__merge_conflict(l->m, &conflict, true) ? take_attribute(l, name, t, err) : ESDM_OK;
 }
 
+/* In a snapshot before. */
+static bool
+was_looked_at(const lists *l, uint32_t leaf, const char *name)
+{
+    bool was = false;
+    for (uint32_t k = 0; k < leaf && !was; k++)
+        was = l->bases[k] != NULL &&
+              esdm_attribute_find(l->bases[k], name, &(esdm_attribute){0}, NULL);
+    return was;
+}
+
 static esdm_status
 merge_attributes(const lists *l, esdm_error *err)
 {
@@ -204,28 +247,49 @@ merge_attributes(const lists *l, esdm_error *err)
     esdm_status status = ESDM_OK;
     for (size_t i = 0; esdm_attribute_at(l->theirs, i, &one) && status == ESDM_OK; i++)
         status = merge_attribute(l, one.name, err);
-    for (size_t i = 0; l->base != NULL && status == ESDM_OK && esdm_attribute_at(l->base, i, &one);
-         i++) {
-        if (!esdm_attribute_find(l->theirs, one.name, &(esdm_attribute){0}, NULL))
-            status = merge_attribute(l, one.name, err);
+    for (uint32_t k = 0; k < esdm__merge_leaves(l->m); k++) {
+        const esdm_attributes *base = l->bases[k];
+        for (size_t i = 0; base != NULL && status == ESDM_OK && esdm_attribute_at(base, i, &one);
+             i++) {
+            if (!esdm_attribute_find(l->theirs, one.name, &(esdm_attribute){0}, NULL) &&
+                !was_looked_at(l, k, one.name))
+                status = merge_attribute(l, one.name, err);
+        }
     }
     return status;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+/* Of one object, in the snapshots of the base. NULL: it is not there. */
+typedef struct names {
+    const char *items[ESDM__BASES_LEAVES];
+} names;
+
+static bool
+same_name(const void *user, uint32_t one, uint32_t other, uint64_t i)
+{
+    const char *x = ((const names *) user)->items[one];
+    const char *y = ((const names *) user)->items[other];
+    (void) i;
+    return x == NULL || y == NULL ? x == y : strcmp(x, y) == 0;
+}
+
 /* What a name is to become; NULL: it stays. */
 static const char *
-new_name(esdm__merging *m, const esdm_group *group, const char *base, const char *theirs,
+new_name(esdm__merging *m, const esdm_group *group, const names *bases, const char *theirs,
          const char *ours, const char *what)
 {
-    if (strcmp(theirs, base) == 0)
+    uint8_t leaf = m->bases != NULL ? esdm__bases_pick(m->bases, same_name, bases, 0) : 0;
+    const char *base = leaf != ESDM__BASE_UNKNOWN ? bases->items[leaf] : NULL;
+    if (base != NULL && strcmp(theirs, base) == 0)
         return NULL;
     if (strcmp(theirs, ours) == 0) {
         m->known = true;
         return NULL;
     }
-    if (strcmp(ours, base) != 0 && !object_conflict(m, group, base, what, true))
+    if ((base == NULL || strcmp(ours, base) != 0) &&
+        !object_conflict(m, group, base != NULL ? base : ours, what, true))
         return NULL;
     return theirs;
 }
@@ -248,10 +312,18 @@ settle(esdm__merging *m, esdm_status status, const esdm_group *group, const char
 static esdm_status
 merge_group(esdm__merging *m, esdm_group *theirs, esdm_error *err)
 {
-    esdm_group *base = group_before(m, theirs);
+    names before = {0};
+    lists l = {.m = m, .theirs = &theirs->attributes};
+    bool was = false;
+    for (uint32_t k = 0; k < esdm__merge_leaves(m); k++) {
+        const esdm_group *base = group_before(m, theirs, k);
+        was = was || base != NULL;
+        before.items[k] = base != NULL ? base->name : NULL;
+        l.bases[k] = base != NULL ? &base->attributes : NULL;
+    }
     esdm_group *ours = same_group(m, m->ours, theirs);
     esdm_status status = ESDM_OK;
-    if (ours == NULL && base != NULL)
+    if (ours == NULL && was)
         return ESDM_OK; /* ours has another line's groups */
     if (ours == NULL) {
         esdm_group *parent = same_group(m, m->ours, theirs->parent);
@@ -259,16 +331,15 @@ merge_group(esdm__merging *m, esdm_group *theirs, esdm_error *err)
             return ESDM_OK;
         status = settle(m, esdm_group_create(parent, theirs->name, &ours, err), theirs->parent,
                         theirs->name, "group");
-    } else if (base != NULL && theirs->parent != NULL) {
-        const char *name =
-            new_name(m, theirs->parent, base->name, theirs->name, ours->name, "name");
+    } else if (was && theirs->parent != NULL) {
+        const char *name = new_name(m, theirs->parent, &before, theirs->name, ours->name, "name");
         if (name != NULL)
             status = settle(m, esdm_group_rename(ours, name, err), theirs->parent, name, "name");
     }
     char path[PATH_BYTES];
     path_of(theirs, NULL, path);
-    const lists l = {m, base != NULL ? &base->attributes : NULL, &theirs->attributes,
-                     ours != NULL ? &ours->attributes : NULL, path};
+    l.ours = ours != NULL ? &ours->attributes : NULL;
+    l.object = path;
     return status == ESDM_OK && ours != NULL ? merge_attributes(&l, err) : status;
 }
 
@@ -295,7 +366,16 @@ make_dimension(esdm__merging *m, esdm_dimension *theirs, esdm_error *err)
 static esdm_status
 merge_dimension(esdm__merging *m, esdm_dimension *theirs, esdm_error *err)
 {
-    esdm_dimension *base = dimension_before(m, theirs);
+    names before = {0};
+    uint64_t was_long = 0;
+    bool was = false;
+    for (uint32_t k = 0; k < esdm__merge_leaves(m); k++) {
+        const esdm_dimension *base = dimension_before(m, theirs, k);
+        was = was || base != NULL;
+        before.items[k] = base != NULL ? base->name : NULL;
+        if (base != NULL && esdm_dimension_length(base) > was_long)
+            was_long = esdm_dimension_length(base);
+    }
     esdm_dimension *ours = esdm__merge_dimension_in(m, m->ours, theirs);
     uint64_t length = esdm_dimension_length(theirs);
     esdm_status status = ESDM_OK;
@@ -306,13 +386,12 @@ merge_dimension(esdm__merging *m, esdm_dimension *theirs, esdm_error *err)
         (void) object_conflict(m, theirs->group, theirs->name, "dimension", false);
         return ESDM_OK;
     }
-    if (base != NULL) {
-        const char *name = new_name(m, theirs->group, base->name, theirs->name, ours->name, "name");
+    if (was) {
+        const char *name = new_name(m, theirs->group, &before, theirs->name, ours->name, "name");
         if (name != NULL)
             status = settle(m, esdm_dimension_rename(ours, name, err), theirs->group, name, "name");
     }
-    bool grown = theirs->unlimited && length > (base != NULL ? esdm_dimension_length(base) : 0) &&
-                 length > esdm_dimension_length(ours);
+    bool grown = theirs->unlimited && length > was_long && length > esdm_dimension_length(ours);
     if (status == ESDM_OK && grown) {
         status = esdm_dimension_extend(ours, length, err);
         m->result->objects += status == ESDM_OK;
@@ -406,7 +485,15 @@ merge_properties(esdm__merging *m, const esdm_dataset *base, const esdm_dataset 
 static esdm_status
 merge_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_error *err)
 {
-    esdm_dataset *base = esdm__merge_before(m, theirs);
+    esdm_dataset *base = NULL; /* the first one */
+    names before = {0};
+    lists l = {.m = m, .theirs = &theirs->attributes};
+    for (uint32_t k = esdm__merge_leaves(m); k-- > 0;) {
+        esdm_dataset *there = esdm__merge_before(m, theirs, k);
+        base = there != NULL ? there : base;
+        before.items[k] = there != NULL ? there->name : NULL;
+        l.bases[k] = there != NULL ? &there->attributes : NULL;
+    }
     esdm_dataset *ours = esdm__merge_same(m, m->ours, theirs);
     esdm_status status = ESDM_OK;
     if (ours == NULL && base != NULL) {
@@ -419,7 +506,7 @@ merge_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_error *err)
         (void) object_conflict(m, theirs->group, theirs->name, "variable", false);
         return ESDM_OK;
     } else if (base != NULL) {
-        const char *name = new_name(m, theirs->group, base->name, theirs->name, ours->name, "name");
+        const char *name = new_name(m, theirs->group, &before, theirs->name, ours->name, "name");
         if (name != NULL)
             status = settle(m, esdm_dataset_rename(ours, name, err), theirs->group, name, "name");
         if (status == ESDM_OK)
@@ -428,8 +515,8 @@ merge_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_error *err)
     if (status != ESDM_OK || ours == NULL)
         return status;
     char *path = esdm__dataset_path(theirs);
-    const lists l = {m, base != NULL ? &base->attributes : NULL, &theirs->attributes,
-                     &ours->attributes, path != NULL ? path : theirs->name};
+    l.ours = &ours->attributes;
+    l.object = path != NULL ? path : theirs->name;
     status = merge_attributes(&l, err);
     free(path);
     return status;

@@ -19,17 +19,20 @@
 /* Boxes of conflicts that are kept for one dataset until they are told. */
 #define BOXES_MOST 100000u
 
+/* Of several bases the others are behind. */
 enum { BASE, OURS, THEIRS, SIDES };
+#define MOST_SIDES (SIDES + ESDM__BASES_LEAVES - 1)
 
 typedef struct values {
     esdm__merging *m;
-    esdm_dataset *sides[SIDES]; /* NULL: it has no such dataset, all is fill value */
-    esdm_dataset *target;       /* in `ours` */
+    esdm_dataset *sides[MOST_SIDES]; /* NULL: it has no such dataset, all is fill value */
+    uint32_t nsides;
+    esdm_dataset *target; /* in `ours` */
     esdm__typeref type;
     uint64_t each; /* bytes of an element in memory */
     bool varies;
     uint64_t most; /* elements at a time */
-    void *buffers[SIDES];
+    void *buffers[MOST_SIDES];
     uint8_t *marks;    /* of conflicts */
     esdm__boxes found; /* conflicts */
 } values;
@@ -99,7 +102,7 @@ read_part(esdm_dataset *dataset, const esdm__box *box, void *buffer, esdm_error 
 
 /* Fills a side's buffer; elements that the dataset does not reach are its fill value. */
 static esdm_status
-read_side(const values *v, int side, const esdm__box *box, esdm_error *err)
+read_side(const values *v, uint32_t side, const esdm__box *box, esdm_error *err)
 {
     esdm_dataset *dataset = v->sides[side];
     esdm__box part;
@@ -124,7 +127,7 @@ read_side(const values *v, int side, const esdm__box *box, esdm_error *err)
 static void
 clear_sides(const values *v, uint64_t count)
 {
-    for (int i = 0; i < SIDES && v->varies; i++) {
+    for (uint32_t i = 0; i < v->nsides && v->varies; i++) {
         esdm__values_clear(v->type, count, v->buffers[i]);
         memset(v->buffers[i], 0, count * v->each);
     }
@@ -133,11 +136,33 @@ clear_sides(const values *v, uint64_t count)
 /* ---- comparing ----------------------------------------------------------------------------- */
 
 static bool
-same(const values *v, int a, int b, uint64_t i)
+same(const values *v, uint32_t a, uint32_t b, uint64_t i)
 {
     const char *x = (const char *) v->buffers[a] + i * v->each;
     const char *y = (const char *) v->buffers[b] + i * v->each;
     return v->varies ? esdm__values_equal(v->type, 1, x, y) : memcmp(x, y, v->each) == 0;
+}
+
+static uint32_t
+side_of(uint32_t leaf)
+{
+    return leaf == 0 ? BASE : SIDES + leaf - 1;
+}
+
+static bool
+same_leaves(const void *user, uint32_t one, uint32_t other, uint64_t i)
+{
+    return same(user, side_of(one), side_of(other), i);
+}
+
+/* UINT32_MAX: it is not known. */
+static uint32_t
+base_of(const values *v, uint64_t i)
+{
+    if (v->nsides == SIDES)
+        return BASE;
+    uint8_t leaf = esdm__bases_pick(v->m->bases, same_leaves, v, i);
+    return leaf == ESDM__BASE_UNKNOWN ? UINT32_MAX : side_of(leaf);
 }
 
 /* What each element is to be goes into the buffer of theirs. @param ret_keeps whether some element
@@ -149,9 +174,12 @@ decide(const values *v, uint64_t count, bool theirs_win, bool *ret_keeps)
     *ret_keeps = false;
     for (uint64_t i = 0; i < count; i++) {
         v->marks[i] = 0;
-        if (same(v, OURS, THEIRS, i) || same(v, BASE, OURS, i))
+        if (same(v, OURS, THEIRS, i))
             continue;
-        bool conflict = !same(v, BASE, THEIRS, i);
+        uint32_t base = base_of(v, i);
+        if (base != UINT32_MAX && same(v, base, OURS, i))
+            continue;
+        bool conflict = base == UINT32_MAX || !same(v, base, THEIRS, i);
         v->marks[i] = conflict;
         conflicts += conflict;
         if (conflict && theirs_win)
@@ -192,7 +220,7 @@ compare_part(values *v, const esdm__box *box, esdm_error *err)
     uint64_t count = esdm__box_elements(box);
     bool keeps = false;
     esdm_status status = ESDM_OK;
-    for (int side = 0; side < SIDES && status == ESDM_OK; side++)
+    for (uint32_t side = 0; side < v->nsides && status == ESDM_OK; side++)
         status = read_side(v, side, box, err);
     if (status == ESDM_OK) {
         uint64_t conflicts = decide(v, count, v->m->options->prefer == ESDM_MERGE_THEIRS, &keeps);
@@ -300,8 +328,10 @@ prepare(values *v, esdm_error *err)
         return status;
     v->each = esdm__typeref_bytes(v->type);
     v->varies = esdm__typeref_is_variable(v->type);
-    v->most = PART_BYTES / v->each > 0 ? PART_BYTES / v->each : 1;
-    for (int i = 0; i < SIDES; i++) {
+    v->most = PART_BYTES * SIDES / v->nsides / v->each;
+    if (v->most == 0)
+        v->most = 1;
+    for (uint32_t i = 0; i < v->nsides; i++) {
         v->buffers[i] = calloc(v->most, v->each);
         if (v->buffers[i] == NULL)
             return esdm__error_nomem(err, v->most * v->each, "values");
@@ -335,7 +365,7 @@ compare_met(values *v, const esdm__boxes *met, esdm_error *err)
         status = compare_box(v, &met->items[i], err);
     if (status == ESDM_OK)
         tell_conflicts(v);
-    for (int i = 0; i < SIDES; i++)
+    for (uint32_t i = 0; i < v->nsides; i++)
         free(v->buffers[i]);
     free(v->marks);
     esdm__boxes_clear(&v->found);
@@ -364,12 +394,17 @@ enter(const values *v, const esdm__merge_changes *changes, esdm_error *err)
 }
 
 esdm_status
-esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *base, esdm_dataset *before,
-                   esdm_dataset *ours, esdm_error *err)
+esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *const *bases,
+                   esdm_dataset *before, esdm_dataset *ours, esdm_error *err)
 {
+    uint32_t more = esdm__merge_leaves(m) - 1; /* what one of several shows another may hide */
+    esdm_dataset *base = more == 0 ? bases[0] : NULL;
     esdm__merge_changes changes = {0};
     esdm__boxes met = {0};
-    values v = {.m = m, .sides = {base, before, theirs}, .target = ours};
+    values v = {
+        .m = m, .sides = {bases[0], before, theirs}, .nsides = SIDES + more, .target = ours};
+    for (uint32_t k = 1; k <= more; k++)
+        v.sides[side_of(k)] = bases[k];
     esdm_status status = esdm__merge_changes_load(m, theirs, &changes, err);
     if (status == ESDM_OK && m->apart)
         status = esdm__merge_changes_drop_known(&changes, base, before, &m->known, err);

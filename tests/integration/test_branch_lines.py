@@ -319,9 +319,7 @@ def test_what_tools_tell():
         expect([line.split()[0] for line in log.splitlines()] ==
                ["a.nc@branch:fix/b@4", "a.nc@branch:fix/b@3", "a.nc@branch:fix/a@3", "a.nc@branch:fix/a@2", "a.nc@2",
                 "a.nc@1"], log)
-        for one, other in (("b", "c"), ("c", "b"), ("b", "b")):
-            expect_error(run([MERGE, f"a.nc@branch:fix/{one}", f"fix/{other}"], check=False),
-                         "did not begin with" if one != other else "into itself")
+        expect_error(run([MERGE, "a.nc@branch:fix/b", "fix/b"], check=False), "into itself")
         expect_error(run([BRANCH, "a.nc@branch:fix/a", "fix/b"], check=False), "exists")
         expect_error(run([BRANCH, "a.nc@branch:none", "x"], check=False), "no container 'a.nc@branch:none'")
         run([MERGE, "a.nc@branch:fix/a", "fix/b"])

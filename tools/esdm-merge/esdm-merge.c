@@ -16,9 +16,9 @@ static const tool_help help = {
     .description =
         "Makes the changes of a branch to its container, as one commit. The branch stays, and\n"
         "may be merged again later. Changes are those since the branch began, or was merged.\n"
-        "A branch that began with another one is merged into that, NAME@branch:OTHER, or into the\n"
-        "container. --into BRANCH NAME is the other way: the branch catches up with what NAME has\n"
-        "got since, the container or the branch NAME@branch:OTHER that it began with.\n"
+        "It is merged into any other branch of the container, NAME@branch:OTHER, in the same way.\n"
+        "--into BRANCH NAME is the other way: the branch catches up with what NAME has got since,\n"
+        "the container or any other branch of it, NAME@branch:OTHER.\n"
         "\n"
         "Values that the branch has written are referred to by the container, none is copied.\n"
         "Where both have written since, values are compared bit by bit: an element is in\n"
@@ -47,8 +47,7 @@ static struct {
 static const GOptionEntry entries[] = {
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Look for conflicts, and change nothing",
      NULL},
-    {"into", 'i', 0, G_OPTION_ARG_STRING, &into,
-     "The branch gets what NAME has changed, with which it began", "BRANCH"},
+    {"into", 'i', 0, G_OPTION_ARG_STRING, &into, "The branch gets what NAME has changed", "BRANCH"},
     {"ours", 0, 0, G_OPTION_ARG_NONE, &ours, "In conflicts what gets the changes stays as it is",
      NULL},
     {"theirs", 0, 0, G_OPTION_ARG_NONE, &theirs, "In conflicts what is merged wins", NULL},

@@ -108,10 +108,9 @@ typedef struct esdm_merge_result {
 
 /**
  * Makes the changes of a branch to its container, in one commit; the branch stays, and may be
- * merged again later. A branch that began with another one can be merged into that, and into what
- * that began with; these can be merged into it, too, so that it catches up. Changes are those since
- * the newest snapshot that is in both lines: with which the branch began, or that was merged since,
- * in either direction, also by way of branches between them.
+ * merged again later. A branch can be merged into its container and into each other branch of it,
+ * and the container into each of its branches. Changes are those since both lines had the same: as
+ * the one began with the other, or both with a third one, and by all merges since, of any lines.
  * Values change by fragments, which are referred to and not copied; where both sides have written,
  * their values are compared, bit by bit: an element is in conflict when both differ from what was
  * before, and from each other. Attributes, names, dimensions, groups and variables are merged one

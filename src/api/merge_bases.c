@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Which snapshots are merged, and since which. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/merge_parts.h"
+#include "api/tags.h"
+#include "base/error.h"
+#include "io/io.h"
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* The two lines: the one that began with the other, and that one. */
+bool
+esdm__merge_is_down(const esdm__merge_attempt *all)
+{
+    return all->way == ESDM__LINE_DOWN;
+}
+
+const char *
+esdm__merge_below(const esdm__merge_attempt *all)
+{
+    return esdm__merge_is_down(all) ? all->name : all->full;
+}
+
+const char *
+esdm__merge_above(const esdm__merge_attempt *all)
+{
+    return esdm__merge_is_down(all) ? all->full : all->name;
+}
+
+/* Whether both began as one: neither was replaced since. */
+static esdm_status
+check_line(const esdm__merge_attempt *all, esdm_error *err)
+{
+    bool shares = false;
+    const esdm_container *began = esdm__merge_is_down(all) ? all->m.theirs : all->m.ours;
+    if (all->way == ESDM__LINE_BESIDE)
+        began = all->m.fork;
+    esdm_status status =
+        esdm__branch_shares(all->session, esdm__merge_is_down(all) ? all->container : all->record,
+                            esdm__io_of(began)->uuid, &shares, err);
+    if (status == ESDM_OK && shares && all->way == ESDM__LINE_BESIDE)
+        status = esdm__branch_shares(all->session, all->container, esdm__io_of(began)->uuid,
+                                     &shares, err);
+    if (status != ESDM_OK || shares)
+        return status;
+    return esdm__error_set(
+        err, ESDM_ENOTSUP,
+        "'%s' and the branch '%s' have no snapshot in common any more: one of "
+        "them was written anew as a whole since (esdm-restore brings back what it was); "
+        "esdm-diff compares them",
+        esdm__merge_above(all), esdm__name_branch(esdm__merge_below(all), NULL));
+}
+
+typedef struct parent_search {
+    uint64_t snapshot;
+    uint64_t parent;
+    bool found;
+} parent_search;
+
+static bool
+note_parent(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+            const char *message, void *user)
+{
+    parent_search *s = user;
+    (void) time_ns, (void) writer, (void) message;
+    s->found = snapshot == s->snapshot;
+    s->parent = parent != 0 ? parent : snapshot - 1;
+    return !s->found;
+}
+
+static esdm_status
+not_own(const esdm__merge_attempt *all, uint64_t snapshot, uint64_t from, esdm_error *err)
+{
+    if (esdm__merge_is_down(all))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' began with snapshot %" PRIu64 " of '%s': it has %" PRIu64
+                               " already",
+                               all->name, from, all->full, snapshot);
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "branch '%s' began with snapshot %" PRIu64 ": %" PRIu64
+                           " is not one of its own commits",
+                           all->branch, from, snapshot);
+}
+
+/* @param from snapshot with which the branch began; 0: not known. @param ret the one before what is
+ * picked. */
+static esdm_status
+find_parent(const esdm__merge_attempt *all, uint64_t from, uint64_t *ret, esdm_error *err)
+{
+    const esdm_session *session = all->session;
+    parent_search s = {.snapshot = all->options->pick};
+    esdm_status status =
+        session->meta->snapshot_list(session->store, all->full, note_parent, &s, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!s.found)
+        return esdm__error_set(err, ESDM_ENOENT, "'%s' has no snapshot %" PRIu64, all->full,
+                               s.snapshot);
+    if (s.snapshot <= from || s.parent == 0)
+        return not_own(all, s.snapshot, from, err);
+    *ret = s.parent;
+    if (all->options->pick_after == 0)
+        return ESDM_OK;
+    if (all->options->pick_after < from)
+        return not_own(all, all->options->pick_after, from, err);
+    *ret = all->options->pick_after;
+    return ESDM_OK;
+}
+
+/* A line that both of two branches began with, at the newest snapshot that both had of it. */
+static esdm_status
+look_for_fork(const char *line, void *user, esdm_error *err)
+{
+    esdm__merge_attempt *all = user;
+    uint64_t theirs = 0, ours = 0;
+    if (strcmp(line, all->full) == 0 || strcmp(line, all->name) == 0)
+        return ESDM_OK;
+    esdm_status status = esdm__line_fork(all->session, all->full, line, &theirs, err);
+    if (status == ESDM_OK && theirs != 0)
+        status = esdm__line_fork(all->session, all->name, line, &ours, err);
+    if (ours > theirs)
+        ours = theirs;
+    if (status == ESDM_OK && theirs != 0 && ours > all->forked) {
+        all->forked = ours;
+        (void) snprintf(all->fork, sizeof all->fork, "%s", line);
+    }
+    return status;
+}
+
+static esdm_status
+find_fork(esdm__merge_attempt *all, esdm_error *err)
+{
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    all->forked = 0;
+    esdm__line_base(all->name, base);
+    esdm_status status = look_for_fork(base, all, err);
+    return status == ESDM_OK ? esdm__branch_names(all->session, base, look_for_fork, all, err)
+                             : status;
+}
+
+/* The newest snapshot that both had in common when the branch began, as what it began with keeps
+ * it. */
+static esdm_status
+open_fork(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (all->way != ESDM__LINE_BESIDE) {
+        (void) snprintf(all->fork, sizeof all->fork, "%s", esdm__merge_above(all));
+        status = esdm__line_fork(all->session, esdm__merge_below(all), esdm__merge_above(all),
+                                 &all->forked, err);
+    }
+    return status == ESDM_OK && all->forked != 0
+               ? esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, all->forked, &all->m.fork,
+                               err)
+               : status;
+}
+
+static esdm_status
+not_known(const esdm__merge_attempt *all, const esdm__common *common, esdm_error *err)
+{
+    if (all->options->pick != 0)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "snapshot %" PRIu64 " of '%s', before the one that was picked, is "
+                               "not kept any more (\"history\" of the site says how many are)",
+                               common->snapshot, all->full);
+    if (common->related && common->snapshot == 0)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "what of '%s' is in '%s' already is not known any more: the branch "
+                               "between them, by way of which it came, was removed for good",
+                               all->full, all->name);
+    return esdm__error_set(err, ESDM_ENOENT,
+                           "with which snapshot branch '%s' of '%s' began is not known any more",
+                           esdm__name_branch(esdm__merge_below(all), NULL), esdm__merge_above(all));
+}
+
+/* Where theirs goes on from the base: it is one of its snapshots, or one from before they parted.
+ */
+static void
+find_after(esdm__merge_attempt *all, const esdm__common *base)
+{
+    uint64_t fork = all->m.fork != NULL ? all->m.fork->snapshot : 0;
+    bool own = strcmp(base->holder, all->full) == 0;
+    all->m.apart = !own && base->snapshot > fork &&
+                   (esdm__merge_is_down(all) || base->is_given || base->is_late);
+    all->m.after = all->m.apart ? fork : base->snapshot;
+}
+
+static esdm_status
+find_picked(const esdm__merge_attempt *all, esdm__common *base, esdm_error *err)
+{
+    uint64_t from = 0;
+    char parent[ESDM_CONTAINER_NAME_MAX + 1];
+    *base = (esdm__common){.related = true};
+    (void) snprintf(base->holder, sizeof base->holder, "%s", all->full);
+    esdm_status status = esdm__merge_is_down(all)
+                             ? ESDM_OK
+                             : esdm__line_parent(all->session, all->full, parent, &from, NULL, err);
+    if (esdm__merge_is_down(all) && all->m.fork != NULL)
+        from = all->m.fork->snapshot;
+    return status == ESDM_OK ? find_parent(all, from, &base->snapshot, err) : status;
+}
+
+static esdm_status
+open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t snapshot, esdm_container **ret,
+              esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status =
+        snapshot != 0 ? esdm__io_open(all->session, holder, ESDM_OPEN_READ, snapshot, ret, &why)
+                      : ESDM_ENOENT;
+    /* It has the same number in the line that both have in common. */
+    if (status == ESDM_ENOENT && all->m.fork != NULL && snapshot == all->forked)
+        status = esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, snapshot, ret, &why);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* The snapshot that both have, or the one before what is picked. */
+static esdm_status
+open_one_base(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm__common base = all->common;
+    esdm_status status = ESDM_OK;
+    if (all->options->pick != 0)
+        status = find_picked(all, &base, err);
+    if (status != ESDM_OK)
+        return status;
+    find_after(all, &base);
+    status = open_snapshot(all, base.holder, base.snapshot, &all->m.base, err);
+    return status == ESDM_ENOENT ? not_known(all, &base, err) : status;
+}
+
+static void
+close_bases(esdm__merge_attempt *all)
+{
+    for (size_t i = 0; all->bases != NULL && i < all->bases->bases.nleaves; i++) {
+        if (all->bases->bases.leaves[i] != all->m.base)
+            esdm_container_discard(all->bases->bases.leaves[i]);
+    }
+    esdm_container_discard(all->m.base);
+    free(all->bases);
+    all->m.base = NULL;
+    all->m.bases = NULL;
+    all->bases = NULL;
+}
+
+/* Whether theirs went on from it. */
+static esdm_status
+is_of_theirs(const esdm__merge_attempt *all, const esdm__base_leaf *leaf, bool *ret,
+             esdm_error *err)
+{
+    uint64_t fork = 0;
+    bool ours = strcmp(leaf->holder, all->name) == 0 && leaf->snapshot <= all->forked;
+    *ret = ours || strcmp(leaf->holder, all->full) == 0;
+    if (*ret || strcmp(leaf->holder, leaf->line) != 0)
+        return ESDM_OK;
+    esdm_status status = esdm__line_fork(all->session, all->full, leaf->line, &fork, err);
+    *ret = fork >= leaf->snapshot;
+    return status;
+}
+
+/* ESDM_ENOENT: one of the snapshots is not kept. */
+static esdm_status
+open_bases(esdm__merge_attempt *all, esdm_error *err)
+{
+    bool own = false;
+    esdm__bases *bases = &all->bases->bases;
+    esdm_status status = all->bases->lacks || bases->nleaves == 0 ? ESDM_ENOENT : ESDM_OK;
+    for (size_t i = 0; i < bases->nleaves && status == ESDM_OK; i++)
+        status = open_snapshot(all, all->bases->leaves[i].holder, all->bases->leaves[i].snapshot,
+                               &bases->leaves[i], err);
+    if (status != ESDM_OK)
+        return status;
+    all->m.base = bases->leaves[0];
+    if (bases->nleaves > 1)
+        all->m.bases = bases;
+    else
+        status = is_of_theirs(all, &all->bases->leaves[0], &own, err);
+    all->m.apart = !own;
+    all->m.after = own ? all->m.base->snapshot : all->forked;
+    return status;
+}
+
+/* All that both have. Where a snapshot of it is not kept any more, what is noted of both lines
+ * alone tells an older one. */
+static esdm_status
+open_base(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm__vector both = {0};
+    esdm_error why = {0};
+    if (all->options->pick != 0)
+        return open_one_base(all, err);
+    all->bases = calloc(1, sizeof *all->bases);
+    if (all->bases == NULL)
+        return esdm__error_nomem(err, sizeof *all->bases, "a merge");
+    esdm_status status = esdm__vector_meet(&all->has, &all->brings, &both, err);
+    if (status == ESDM_OK)
+        status = esdm__line_find_bases(all->session, all->name, &both, all->bases, err);
+    esdm__vector_clear(&both);
+    if (status != ESDM_OK)
+        return status;
+    status = open_bases(all, &why);
+    if (status == ESDM_ENOENT) {
+        close_bases(all);
+        return open_one_base(all, err);
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* Which of both began with the other, which is no matter of when. */
+static esdm_status
+find_common(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    *ret = (esdm__common){.snapshot = 0};
+    all->way = ESDM__LINE_UP;
+    if (all->branch != NULL)
+        status = esdm__line_common(all->session, all->full, all->name, ret, err);
+    if (status != ESDM_OK || ret->related || esdm__name_branch(all->name, NULL) == NULL)
+        return status; /* of its container every branch was one */
+    status = esdm__line_common(all->session, all->name, all->full, ret, err);
+    if (status == ESDM_OK && (ret->related || all->branch == NULL)) {
+        all->way = ESDM__LINE_DOWN;
+        return ESDM_OK;
+    }
+    all->way = ESDM__LINE_BESIDE;
+    if (status == ESDM_OK)
+        status = find_fork(all, err);
+    if (status != ESDM_OK || all->forked != 0)
+        return status;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "with which snapshot '%s' and '%s' both began is not known any more: "
+                           "they cannot be merged",
+                           all->full, all->name);
+}
+
+/* The newest snapshot of a line. ESDM_ECONFLICT: it is another record now. */
+esdm_status
+esdm__merge_look_at(const esdm__merge_attempt *all, const char *name, esdm_meta_seen *seen,
+                    esdm_error *err)
+{
+    esdm_meta_container record;
+    esdm_status status =
+        all->session->meta->container_find(all->session->store, name, &record, err);
+    if (status != ESDM_OK)
+        return status;
+    if (record.container != seen->container)
+        return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was replaced meanwhile", name);
+    seen->snapshot = record.snapshot;
+    return ESDM_OK;
+}
+
+/* What both have in common, once merges of others are noted that ended before both were opened. */
+esdm_status
+esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err)
+{
+    esdm_status status = esdm__line_settle(all->session, all->full, err);
+    if (status == ESDM_OK)
+        status = esdm__line_settle(all->session, all->name, err);
+    return status == ESDM_OK ? find_common(all, ret, err) : status;
+}
+
+/* What both have of all lines, and what is noted of these two alone: by older versions, or before
+ * one of the others was removed. */
+static esdm_status
+find_vectors(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm__line ours = {.record = all->container}, theirs = {.record = all->record},
+               l = {.record = 0};
+    char id[ESDM__LINE_ID_BYTES];
+    esdm__former former;
+    const char *name = all->common.holder;
+    (void) snprintf(ours.stored, sizeof ours.stored, "%s", all->name);
+    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
+    esdm_status status =
+        esdm__line_vector(all->session, all->name, &ours, all->m.before->snapshot, &all->has, err);
+    if (status == ESDM_OK)
+        status = esdm__line_vector(all->session, all->full, &theirs, all->result.theirs,
+                                   &all->brings, err);
+    if (status != ESDM_OK || all->common.snapshot <= all->forked)
+        return status;
+    status = esdm__line_find(all->session, name, &l, err);
+    if (status == ESDM_OK && l.record != 0)
+        status = esdm__line_id(all->session, &l, id, err);
+    if (status != ESDM_OK || l.record == 0)
+        return status;
+    if (esdm__former_parse(name, &former))
+        name = former.name;
+    const char *branch = esdm__name_branch(name, NULL);
+    branch = branch != NULL ? branch : "";
+    status = esdm__vector_raise(&all->has, branch, id, all->common.snapshot, err);
+    return status == ESDM_OK
+               ? esdm__vector_raise(&all->brings, branch, id, all->common.snapshot, err)
+               : status;
+}
+
+/* Merges alone, of what ours has already, are nothing new. */
+static esdm_status
+find_more(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm__line theirs = {.record = all->record};
+    char id[ESDM__LINE_ID_BYTES];
+    bool only_merged = false;
+    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
+    esdm_status status = esdm__line_id(all->session, &theirs, id, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t after = esdm__vector_get(&all->has, id);
+    if (after < all->forked)
+        after = all->forked;
+    status =
+        esdm__line_only_merged(all->session, &theirs, after, all->result.theirs, &only_merged, err);
+    all->more = !only_merged;
+    for (size_t i = 0; i < all->brings.count && !all->more; i++) {
+        const esdm__vector_item *one = &all->brings.items[i];
+        all->more =
+            strcmp(one->id, id) != 0 && one->snapshot > esdm__vector_get(&all->has, one->id);
+    }
+    return status;
+}
+
+/* The notes are of both as they were opened, as neither has a newer snapshot: else it is
+ * ESDM_ECONFLICT, and what was merged later could count as what both have. */
+static esdm_status
+find_common_of_opened(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm_meta_seen theirs = {.container = all->record}, ours = {.container = all->container};
+    esdm_status status = esdm__merge_find_noted(all, &all->common, err);
+    if (status == ESDM_OK)
+        status = esdm__merge_look_at(all, all->full, &theirs, err);
+    if (status == ESDM_OK)
+        status = esdm__merge_look_at(all, all->name, &ours, err);
+    bool newest = all->options->pick != 0 || theirs.snapshot == all->result.theirs;
+    if (status != ESDM_OK || (newest && ours.snapshot == all->m.before->snapshot))
+        return status;
+    return esdm__error_set(err, ESDM_ECONFLICT, "'%s' and '%s' were written to meanwhile",
+                           all->full, all->name);
+}
+
+esdm_status
+esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
+{
+    uint64_t snapshot;
+    uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
+    esdm_status status =
+        esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
+    if (status == ESDM_OK)
+        status = esdm_container_open(all->session, all->name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST,
+                                     &all->m.ours, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_position(all->m.theirs, &all->record, &all->result.theirs);
+    esdm__container_position(all->m.ours, &all->container, &snapshot);
+    status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
+    if (status == ESDM_OK)
+        status = find_common_of_opened(all, err);
+    if (status == ESDM_OK && all->way != ESDM__LINE_BESIDE)
+        status = check_line(all, err);
+    if (status == ESDM_OK)
+        status = open_fork(all, err);
+    if (status == ESDM_OK && all->options->pick == 0)
+        status = find_vectors(all, err);
+    if (status == ESDM_OK && all->options->pick == 0)
+        status = find_more(all, err);
+    if (status == ESDM_OK && all->way == ESDM__LINE_BESIDE)
+        status = check_line(all, err);
+    if (status == ESDM_OK)
+        status = open_base(all, err);
+    if (status == ESDM_OK)
+        all->result.base = all->m.base->snapshot;
+    return status;
+}
+
+void
+esdm__merge_close(esdm__merge_attempt *all)
+{
+    esdm__pack_guard_free(all->m.guard); /* after the commit */
+    esdm_container_discard(all->m.ours);
+    esdm_container_discard(all->m.before);
+    close_bases(all);
+    esdm__vector_clear(&all->has);
+    esdm__vector_clear(&all->brings);
+    esdm_container_discard(all->m.fork);
+    esdm_container_discard(all->m.theirs);
+    all->m = (esdm__merging){.options = all->options, .result = &all->result};
+}

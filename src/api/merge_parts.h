@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_API_MERGE_PARTS_H
+#define ESDM_API_MERGE_PARTS_H
+
+/** @file One attempt of a merge, for the two sources of it: what is merged since what, and the
+ *  commit. */
+
+#include "api/branches.h"
+#include "api/line_bases.h"
+
+/* One attempt; handles are owned. */
+typedef struct esdm__merge_attempt {
+    esdm_session *session;
+    const char *name;   /* normalised */
+    const char *branch; /* checked; NULL: theirs is the container that ours is a branch of */
+    char full[ESDM_CONTAINER_NAME_MAX + 1]; /* name of theirs */
+    const esdm_merge_options *options;
+    uint64_t record;    /* of theirs */
+    uint64_t container; /* record of ours */
+    esdm__line_way way;
+    char fork[ESDM_CONTAINER_NAME_MAX + 1]; /* line of the newest snapshot that both began with */
+    uint64_t forked;                        /* its number; 0: of lines beside each other alone */
+    esdm__vector has, brings;               /* what ours and theirs have */
+    esdm__line_bases *bases;                /* owned */
+    bool compared;                          /* it was not overtaken before that */
+    bool more;           /* theirs has changes that ours has not, though all may be equal */
+    esdm__common common; /* of both lines, as they were opened */
+    esdm__merging m;
+    esdm_merge_result result;
+} esdm__merge_attempt;
+
+/** Whether ours began with theirs. */
+bool esdm__merge_is_down(const esdm__merge_attempt *all);
+/** The names of the two lines: the one that began with the other, and that one. Of two beside each
+ *  other: theirs and ours. */
+const char *esdm__merge_below(const esdm__merge_attempt *all);
+const char *esdm__merge_above(const esdm__merge_attempt *all);
+
+/** The newest snapshot of a line. ESDM_ECONFLICT: it is another record now. */
+esdm_status esdm__merge_look_at(const esdm__merge_attempt *all, const char *name,
+                                esdm_meta_seen *seen, esdm_error *err);
+/** What is noted of both lines alone, once merges of others are noted that ended before. */
+esdm_status esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err);
+
+/** Opens both lines and the base. ESDM_ECONFLICT: somebody wrote to one of them meanwhile. */
+esdm_status esdm__merge_open(esdm__merge_attempt *all, esdm_error *err);
+void esdm__merge_close(esdm__merge_attempt *all);
+
+#endif
