@@ -344,7 +344,8 @@ fill(esdm__monitor *m, const esdm__monitor_options *options, esdm_error *err)
         status = open_trace(m, err);
     if (status == ESDM_OK && (m->options.modules & ESDM__MONITOR_STATS) != 0)
         status = open_statistics(m, err);
-    esdm__node_read(&m->first);
+    if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
+        esdm__node_read(&m->first);
     m->last = m->first;
     return status;
 }

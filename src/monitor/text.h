@@ -18,17 +18,33 @@ esdm__put_text(char *at, const char *text)
     return at + bytes;
 }
 
+/* How many digits it has. */
+static inline size_t
+esdm__digits_of(uint64_t number)
+{
+    size_t n = 1;
+    for (; number >= 10000; number /= 10000)
+        n += 4;
+    return n + (number >= 10) + (number >= 100) + (number >= 1000);
+}
+
+/* Two digits at a time: most of what a line of a trace takes is its numbers. */
 static inline char *
 esdm__put_number(char *at, uint64_t number)
 {
-    char digits[ESDM__NUMBER_BYTES];
-    size_t n = 0;
-    do
-        digits[n++] = (char) ('0' + number % 10);
-    while ((number /= 10) > 0);
-    while (n > 0)
-        *at++ = digits[--n];
-    return at;
+    static const char pairs[201] = "00010203040506070809101112131415161718192021222324"
+                                   "25262728293031323334353637383940414243444546474849"
+                                   "50515253545556575859606162636465666768697071727374"
+                                   "75767778798081828384858687888990919293949596979899";
+    char *end = at + esdm__digits_of(number);
+    char *to = end;
+    for (; number >= 100; number /= 100)
+        memcpy(to -= 2, pairs + 2 * (number % 100), 2);
+    if (number >= 10)
+        memcpy(to - 2, pairs + 2 * number, 2);
+    else
+        to[-1] = (char) ('0' + number);
+    return end;
 }
 
 static inline char *

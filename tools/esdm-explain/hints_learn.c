@@ -19,6 +19,7 @@
 #define KIB          1024.0
 #define MIB          (1024.0 * 1024.0)
 #define GIB          (1024.0 * MIB)
+#define LARGE_BYTES  (512 * KIB)
 #define BUFFER_BYTES (16 * MIB) /* what ROMIO takes without a hint */
 #define BUFFER_MOST  (64 * MIB) /* each aggregator has one */
 #define STRIPES_MOST 16u
@@ -74,12 +75,40 @@ reads_small(const hints_facts *f, char *ret, size_t room)
            f->file_read_calls >= 0.9 * f->together_read_calls;
 }
 
+/* Without handing round each rank moves its own pieces. Whether these are large is not known:
+ * sieving stays for calls in which they may be small. */
+static const char *
+apart(double each_bytes, const char *without, const char *without_sieve)
+{
+    return each_bytes >= 4 * MIB ? without_sieve : each_bytes >= LARGE_BYTES ? without : "";
+}
+
+static const char *
+reads_apart(const hints_facts *f)
+{
+    return f->together_read_calls < LEAST_CALLS
+               ? ""
+               : apart(mean(f->together_read_bytes, f->together_read_calls),
+                       "romio_cb_read=disable\n", "romio_cb_read=disable\nromio_ds_read=disable\n");
+}
+
+/* What is read of the same file goes with it: a hint that is kept is the last one. */
 static bool
 writes_large(const hints_facts *f, char *ret, size_t room)
 {
-    (void) snprintf(ret, room, "romio_cb_write=disable\n");
-    return f->romio && has_together(f) &&
-           mean(f->together_write_bytes, f->together_write_calls) >= 4 * MIB;
+    double each = mean(f->together_write_bytes, f->together_write_calls);
+    (void) snprintf(
+        ret, room, "%s%s",
+        apart(each, "romio_cb_write=disable\n", "romio_cb_write=disable\nromio_ds_write=disable\n"),
+        reads_apart(f));
+    return f->romio && has_together(f) && each >= LARGE_BYTES;
+}
+
+static bool
+reads_large(const hints_facts *f, char *ret, size_t room)
+{
+    (void) snprintf(ret, room, "%s", reads_apart(f));
+    return f->romio && ret[0] != '\0';
 }
 
 static double
@@ -126,7 +155,8 @@ static const struct {
     {sieves_writes, "the file was read to write pieces with gaps"},
     {writes_small, "small pieces of collective calls were written one by one"},
     {reads_small, "small pieces of collective calls were read one by one"},
-    {writes_large, "pieces of collective calls are large already, and were handed round"},
+    {writes_large, "what collective calls write is large already, and was handed round"},
+    {reads_large, "what collective calls read is large already, and was handed round"},
     {overflows_buffer, "a collective call does not go into the buffer of those that write"},
     {lacks_aggregators, "few ranks write what all hand them"},
     {lacks_stripes, "a large file lies on Lustre"},

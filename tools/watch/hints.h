@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define WATCH_HINTS_MAGIC UINT64_C(0x31746e6968646564) /* "dedhint1" */
+#define WATCH_HINTS_MAGIC UINT64_C(0x32746e6968646564) /* "dedhint2" */
 #define WATCH_HINTS_FILES 64u                          /* at most */
 
 /** What is done with a file. */

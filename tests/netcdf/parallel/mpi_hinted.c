@@ -2,6 +2,8 @@
 /*
  * Files by MPI that hints may make faster, and must not change.
  *
+ *     mpi_hinted IN OUT large       8 collective writes of 1 MiB a rank into OUT, in pieces of
+ *                                   256 KiB that take turns, and the same read again
  *     mpi_hinted IN OUT [stated]    32 independent reads a rank of 64 pieces of 512 bytes each, 16
  * KiB apart, of IN, which the first rank makes; 32 collective writes of 256 KiB a rank into OUT.
  * "stated": the program has a hint of its own for reading. Prints a sum of what was read
@@ -12,7 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS = 32, PIECES = 64, PIECE = 512, APART = 16384, WRITE = 262144 };
+enum {
+    CALLS = 32,
+    PIECES = 64,
+    PIECE = 512,
+    APART = 16384,
+    WRITE = 262144,
+    LARGE = 1 << 20,
+    LARGE_CALLS = 8
+};
 
 static void
 need(int result, const char *what)
@@ -85,6 +95,37 @@ write_together(const char *path, int rank, int ranks)
     DO(MPI_File_close(&file));
 }
 
+/* Pieces of all ranks take turns. @return a sum of what was read. */
+static uint64_t
+move_large(const char *path, int rank, int ranks)
+{
+    static unsigned char values[LARGE];
+    uint64_t sum = 0;
+    MPI_File file;
+    MPI_Datatype rows;
+    MPI_Datatype pieces;
+    DO(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    DO(MPI_Type_create_hvector(LARGE / WRITE, WRITE, (MPI_Aint) ranks * WRITE, MPI_BYTE, &rows));
+    DO(MPI_Type_create_resized(rows, 0, (MPI_Aint) ranks * LARGE, &pieces));
+    DO(MPI_Type_commit(&pieces));
+    DO(MPI_File_set_view(file, (MPI_Offset) rank * WRITE, MPI_BYTE, pieces, "native",
+                         MPI_INFO_NULL));
+    for (int i = 0; i < LARGE_CALLS; i++) {
+        (void) memset(values, 'a' + (rank + i) % 26, sizeof values);
+        DO(MPI_File_write_all(file, values, LARGE, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    DO(MPI_File_seek(file, 0, MPI_SEEK_SET));
+    for (int i = 0; i < LARGE_CALLS; i++) {
+        DO(MPI_File_read_all(file, values, LARGE, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (size_t k = 0; k < sizeof values; k += 64)
+            sum = sum * 31 + values[k];
+    }
+    DO(MPI_Type_free(&pieces));
+    DO(MPI_Type_free(&rows));
+    DO(MPI_File_close(&file));
+    return sum;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -95,12 +136,17 @@ main(int argc, char **argv)
     DO(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     DO(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
     need(argc >= 3 && ranks <= 64 ? MPI_SUCCESS : MPI_ERR_OTHER,
-         "usage: mpi_hinted IN OUT [stated]");
-    if (rank == 0)
-        make_input(argv[1]);
-    DO(MPI_Barrier(MPI_COMM_WORLD));
-    uint64_t sum = read_pieces(argv[1], rank, argc > 3);
-    write_together(argv[2], rank, ranks);
+         "usage: mpi_hinted IN OUT [stated | large]");
+    uint64_t sum;
+    if (argc > 3 && strcmp(argv[3], "large") == 0) {
+        sum = move_large(argv[2], rank, ranks);
+    } else {
+        if (rank == 0)
+            make_input(argv[1]);
+        DO(MPI_Barrier(MPI_COMM_WORLD));
+        sum = read_pieces(argv[1], rank, argc > 3);
+        write_together(argv[2], rank, ranks);
+    }
     DO(MPI_Gather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
     for (int i = 0; i < ranks && rank == 0; i++)
         (void) printf("%016llx\n", (unsigned long long) sums[i]);

@@ -48,6 +48,18 @@ rule_of(hints_facts f)
     return "";
 }
 
+/* Whether one of the rules says so. */
+static bool
+speaks(hints_facts f, const char *hints)
+{
+    char text[256];
+    for (uint32_t i = 1; i < 32; i++) {
+        if (hints_rule(i, &f, text, sizeof text) && strcmp(text, hints) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void
 test_hints__rules(void **state)
 {
@@ -71,10 +83,28 @@ test_hints__rules(void **state)
     f = together(8e6, 2000);
     f.file_write_calls = 100; /* they are put together already */
     assert_string_equal(rule_of(f), "");
-    assert_string_equal(rule_of(together(8e9, 1000)), "romio_cb_write=disable\n");
+    assert_string_equal(rule_of(together(8e9, 1000)),
+                        "romio_cb_write=disable\nromio_ds_write=disable\n");
     f = together(3e9, 1000);
     f.aggregators = 1;
-    assert_string_equal(rule_of(f), "cb_buffer_size=33554432\n");
+    assert_string_equal(rule_of(f), "romio_cb_write=disable\n");
+    assert_true(speaks(f, "cb_buffer_size=33554432\n"));
+    f = (hints_facts){.ranks = 4,
+                      .seconds = 1,
+                      .read_bytes = 1e9,
+                      .read_calls = 1000,
+                      .together_read_bytes = 1e9,
+                      .together_read_calls = 1000,
+                      .romio = true};
+    assert_string_equal(rule_of(f), "romio_cb_read=disable\n");
+    f.together_read_bytes = f.read_bytes = 8e9;
+    assert_string_equal(rule_of(f), "romio_cb_read=disable\nromio_ds_read=disable\n");
+    f.romio = false;
+    assert_string_equal(rule_of(f), "");
+    f = together(3e9, 1000);
+    f.together_read_bytes = 1e9;
+    f.together_read_calls = 1000;
+    assert_string_equal(rule_of(f), "romio_cb_write=disable\nromio_cb_read=disable\n");
     f = together(0.3e9, 1000);
     f.aggregators = 2;
     assert_string_equal(rule_of(f), "cb_nodes=4\ncb_config_list=*:2\n");
