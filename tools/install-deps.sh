@@ -14,13 +14,13 @@ set -eu
 build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
     libxxhash-dev libpcre2-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
     libssl-dev libzfp-dev libfpzip-dev libaec-dev libdeflate-dev libhdf5-dev libfuse3-dev libmicrohttpd-dev
-    libudunits2-dev libeccodes-dev"
+    libudunits2-dev libeccodes-dev libotf2-trace-dev"
 mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy fuse3"
 test="git ccache libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
     libnetcdff-dev strace python3-venv python3-certifi python3-jsonschema sqlite3 util-linux
     ca-certificates chromium postgresql-15 openssl ncview gdal-bin r-cran-ncdf4 xvfb python3-dask libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
-    python3-mpi4py zlib1g-dev golang-go hdf5-tools python3-h5py"
+    python3-mpi4py zlib1g-dev golang-go hdf5-tools python3-h5py otf2-tools"
 
 list_only=no
 packages=

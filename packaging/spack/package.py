@@ -20,6 +20,7 @@ class Esdm(CMakePackage):
     variant("fuse", default=False, description="esdm-mount: containers as files in a folder")
     variant("serve", default=True, description="esdm-serve: containers in a browser and over HTTP")
     variant("zfp", default=True, description="Codec zfp")
+    variant("otf2", default=False, description="Traces in the Open Trace Format 2")
 
     depends_on("c", type="build")
     depends_on("cmake@3.22:", type="build")
@@ -44,6 +45,7 @@ class Esdm(CMakePackage):
     depends_on("libfuse@3.12:", when="+fuse")
     depends_on("libmicrohttpd@0.9.71:", when="+serve")
     depends_on("zfp", when="+zfp")
+    depends_on("otf2@2.3:", when="+otf2")
 
     generator("ninja")
 

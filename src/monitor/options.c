@@ -36,8 +36,10 @@ esdm__monitor_check_file(const char *file, const char *source, esdm_error *err)
 {
     if (esdm__monitor_ends_with(file, ".otf2"))
         return esdm__error_set(err, ESDM_ENOTSUP,
-                               "%s: '%.200s': this ESDM was not built with OTF2; a name that ends "
-                               "in .jsonl gets JSON Lines, one in .json trace events for Perfetto",
+                               "%s: '%.200s': name a database, such as trace:runs.sqlite, of which "
+                               "'esdm-explain --trace run.otf2 runs.sqlite#latest' makes one "
+                               "archive of all ranks; a name that ends in .jsonl gets JSON Lines, "
+                               "one in .json trace events for Perfetto",
                                source, file);
     return ESDM_OK;
 }

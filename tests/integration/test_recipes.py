@@ -14,7 +14,8 @@ from esdmtest import SIZE, SOURCE, Site, expect, main, run
 NAMES = {"jansson": ("jansson", "jansson"), "sqlite3": ("libsqlite", "sqlite"), "liblz4": ("lz4-c", "lz4"),
          "libzstd": ("zstd", "zstd"), "libpcre2-8": ("pcre2", "pcre2"), "libxxhash": ("xxhash", "xxhash"),
          "glib-2.0": ("glib", "glib"), "netcdf": ("libnetcdf", "netcdf-c"), "libcrypto": ("openssl", "openssl"),
-         "hdf5": ("hdf5", "hdf5"), "fuse3": ("libfuse", "libfuse"), "libmicrohttpd": ("libmicrohttpd", "libmicrohttpd")}
+         "hdf5": ("hdf5", "hdf5"), "fuse3": ("libfuse", "libfuse"), "libmicrohttpd": ("libmicrohttpd", "libmicrohttpd"),
+         "otf2": ("otf2", "otf2")}
 
 
 def wanted():

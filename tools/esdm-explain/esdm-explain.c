@@ -34,7 +34,8 @@ static const tool_help help = {
                 "  esdm-run --records /scratch/r python3 model.py\n"
                 "  esdm-explain --page report.html /scratch/r\n"
                 "  esdm-explain runs.sqlite#latest\n"
-                "  esdm-explain --site\n",
+                "  esdm-explain --site\n"
+                "  esdm-explain --quiet --trace run.otf2 /scratch/r; vampir run.otf2\n",
     .see_also = "esdm-run",
 };
 
@@ -48,7 +49,8 @@ static const GOptionEntry entries[] = {
     {"page", 'p', 0, G_OPTION_ARG_FILENAME, &page, "Write a page with pictures (HTML), too",
      "FILE"},
     {"trace", 't', 0, G_OPTION_ARG_FILENAME, &trace,
-     "Write all calls with their causes: JSON Lines, or trace events for Perfetto (FILE.json)",
+     "Write all calls: JSON Lines or trace events for Perfetto (FILE.json), with their causes; an\n"
+     "                              archive for Vampir or Scalasca (FILE.otf2)",
      "FILE"},
     {"history", 0, 0, G_OPTION_ARG_FILENAME, &history,
      "Note what files were read, for the next run of the program; esdm-run --read-ahead does",

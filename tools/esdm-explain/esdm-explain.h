@@ -192,8 +192,12 @@ bool ranks_are_alone(const run *r, const char *file, bool writes);
 guint density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks,
                       guint most);
 
-/** All calls, with their causes: JSON Lines, or Chrome trace events when FILE ends in ".json". */
+/** All calls, with their causes: JSON Lines, Chrome trace events when FILE ends in ".json", or an
+ *  archive when it ends in ".otf2". */
 tool_exit write_trace(const run *r, const char *file);
+/** An archive of the Open Trace Format 2 of all processes: FILE, and what lies beside it under its
+ *  name without ".otf2". Nothing of that may be there. */
+tool_exit write_otf2(const run *r, const char *file);
 /** Writes what files were read, for the next run (watch/history.h); what a history there says of
  *  other files stays. @param file its folder is made, for this user alone. */
 tool_exit history_write(const run *r, const char *file);

@@ -63,6 +63,8 @@ put_line(FILE *out, json_t *line, const char *end)
 tool_exit
 write_trace(const run *r, const char *file)
 {
+    if (g_str_has_suffix(file, ".otf2"))
+        return write_otf2(r, file);
     bool chrome = g_str_has_suffix(file, ".json");
     FILE *out = fopen(file, "we");
     bool good = out != NULL && (!chrome || fputs("[\n", out) != EOF);

@@ -109,6 +109,13 @@ def page(folder, env):
     # Places in the file, through the view.
     expect([c["position"] for c in own] == [(step * RANKS + 2) * 16000 for step in range(40)], str(own[:3]))
     expect(all(c["collective"] and not c["in_mpi"] for c in own), str(own[:1]))
+    if shutil.which("otf2-print"):
+        archive = folder / "run.otf2"
+        esdmtest.run([esdmtest.tool("esdm-explain"), "--quiet", "--trace", archive, records])
+        named = esdmtest.run(["otf2-print", "-G", archive]).stdout
+        expect(all(f'Name: "rank {rank}" ' in named for rank in range(RANKS)) and '"MPI-IO"' in named, named)
+        events = esdmtest.run(["otf2-print", archive]).stdout
+        expect(events.count("Operation Flags: {COLLECTIVE}") >= 160, "collective calls of all ranks")
     expect(any(c["in_mpi"] for c in calls if c["call"] in ("pwrite64", "pwrite", "pwritev", "write")), "in_mpi")
 
 
