@@ -180,18 +180,6 @@ has_control_characters(const char *text)
     return false;
 }
 
-const char *
-esdm__name_branch(const char *name, size_t *ret_bytes)
-{
-    const char *mark = strstr(name, ESDM__BRANCH_MARK);
-    const char *branch = mark != NULL ? mark + sizeof ESDM__BRANCH_MARK - 1 : NULL;
-    if (mark == NULL || mark == name || branch[0] == '\0' || strpbrk(branch, "@?:") != NULL)
-        return NULL;
-    if (ret_bytes != NULL)
-        *ret_bytes = (size_t) (mark - name);
-    return branch;
-}
-
 esdm_status
 esdm__branch_check(const char *branch, esdm_error *err)
 {

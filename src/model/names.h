@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hidden_names.h"
 #include "esdm/status.h"
 
 /** Hash table from names to numbers. It holds hashes, not names: the owner tells the name of a
@@ -45,11 +46,6 @@ bool esdm__utf8_is_valid(const char *text, size_t bytes);
 
 /** Checks a container name and writes the normalised form (see esdm_container_normalise). */
 esdm_status esdm__name_normalise(const char *name, char *buffer, esdm_error *err);
-/** What stands before the name of a branch: NAME@branch:BRANCH. */
-#define ESDM__BRANCH_MARK "@branch:"
-/** The branch in the name of a container that is one; NULL: it is none. @param ret_bytes length of
- *  the name of the container that it is a branch of; may be NULL. */
-const char *esdm__name_branch(const char *name, size_t *ret_bytes);
 /** Checks the name of a branch: 1 to ESDM_BRANCH_MAX bytes, as a container's name without '@', '?',
  *  ':' and blanks, already normalised. */
 esdm_status esdm__branch_check(const char *branch, esdm_error *err);

@@ -11,7 +11,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "io/session/former.h"
+#include "base/hidden_names.h"
 #include "query/query.h"
 
 typedef struct tally {
@@ -106,7 +106,7 @@ add_row(const char *container, const char *dataset, const esdm__query_value *val
 {
     counting *c = user;
     (void) dataset;
-    if (esdm__name_is_own(container))
+    if (esdm__name_is_hidden(container))
         return true;
     if (c->last == NULL || strcmp(c->last, container) != 0) { /* they come by name */
         free(c->last);

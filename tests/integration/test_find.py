@@ -367,6 +367,50 @@ def test_find__leaves_containers_out():
             expect(run([FIND, *wrong], check=False).returncode == 2, f"{wrong}")
 
 
+def check_facets_of_listed(site):
+    """Facets count each container that esdm-find lists, and no other."""
+    def facets(expression):
+        return json.loads(run([FIND, "--facets", "model,kind", "--json", expression]).stdout)["facets"]
+
+    def listed(expression):
+        lines = json.loads(run([FIND, "--columns", "model,kind", "--json", expression]).stdout)["matches"]
+        seen = {(line["container"], name, value) for line in lines for name, value in line["values"].items() if value}
+        counts = {"model": {}, "kind": {}}
+        for _, name, value in seen:
+            counts[name][value] = counts[name].get(value, 0) + 1
+        return counts
+
+    text = site.file("a.cdl")
+    for name, model in {"a.nc": "m1", "b.nc": "m1", "in/c.nc": "m2", "d.nc": "m3"}.items():
+        text.write_text(f'netcdf a {{ variables: int v ; v:units = "K" ; :model = "{model}" ; :kind = "k" ; }}')
+        client(["ncgen", "-4", "-o", f"esdm://{name}", text])
+    run([tool("esdm-branch"), "a.nc", "fix"])
+    run([tool("esdm-branch"), "in/c.nc", "one/two"])
+    for name in (".esdm-recipe/x.nc", "in/.esdm-cp-1", ".esdm-cp-2.nc", "in/.esdm-other", "x@branch.nc"):
+        client(["ncgen", "-4", "-o", f"esdm://{name}", text])
+    run([tool("esdm-rm"), "d.nc"])  # a former one
+    for expression in ("exists :model", "model = m1", "model = m3", "kind = k", "units = K", "not model = m1",
+                       "exists :kind and not model = m2"):
+        want, told = listed(expression), facets(expression)
+        expect(told == want and want["model"], f"{expression}: {told} in place of {want}")
+    expect(facets("exists :model")["model"] == {"m1": 2, "m3": 2, "m2": 1}, "counts")
+
+
+def test_find__facets_count_what_is_listed():
+    need_program("ncgen")
+    views = {"kinds": "{model}/{kind}"}
+    for kept in ({}, {"views": views}):
+        with Site(**kept) as site:
+            check_facets_of_listed(site)
+    skip_without_postgres()
+    with Server() as server:
+        for schema, kept in (("a", {}), ("b", {"views": views})):
+            store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm",
+                     "schema": schema}
+            with Site(metadata=store, **kept) as site:
+                check_facets_of_listed(site)
+
+
 def test_find__regular_expressions_with_literal_parts():
     """What a literal part leaves is looked at, of many containers at once; a part is no condition of its own."""
     need_program("ncgen")

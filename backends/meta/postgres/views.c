@@ -61,6 +61,27 @@ are_there(postgres__store *store, bool *ret_there, esdm_error *err)
                        NULL, ret_there, err);
 }
 
+/* Of a store whose views were made before there was this index. Under the mutex. */
+static esdm_status
+make_hidden_index(postgres__store *store, esdm_error *err)
+{
+    bool lacks = false;
+    PGresult *result = NULL;
+    esdm_status status = ask_whether(
+        store,
+        "SELECT to_regclass('{S}.container_hidden') IS NULL AND pg_has_role(c.relowner, 'USAGE') "
+        "FROM pg_class c WHERE c.oid = '{S}.container'::regclass",
+        NULL, &lacks, err);
+    if (status == ESDM_OK && lacks)
+        status = postgres__query(
+            store,
+            "CREATE INDEX IF NOT EXISTS container_hidden ON {S}.container(container) "
+            "WHERE least(1, strpos(name, '@branch:') + strpos(name, '.esdm-')) = 1",
+            NULL, &result, err);
+    PQclear(result);
+    return status;
+}
+
 /* Under the mutex. */
 static esdm_status
 set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bool anew,
@@ -83,7 +104,8 @@ set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bo
         if (status == ESDM_OK)
             status =
                 postgres__query(store, "SELECT {S}.view_make($1::text[])", &params, &result, err);
-    }
+    } else if (status == ESDM_OK)
+        status = make_hidden_index(store, err);
     PQclear(result);
     postgres__params_clear(&params);
     return status;

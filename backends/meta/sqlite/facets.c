@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hidden_names.h"
 #include "base/meta_checks.h"
 #include "base/meta_tree.h"
 #include "find.h"
@@ -53,7 +54,7 @@ typedef struct counting {
     sqlite__link *link;
     number_set found;
     uint64_t nfound;
-    number_set hidden; /* containers that no program can say */
+    number_set hidden; /* containers that queries pass by */
     number_set seen;   /* of those that are found, those that have the attribute */
     bool all;          /* every one that has the attribute is found, by counting it */
     bool datasets;     /* some are found as well */
@@ -241,20 +242,22 @@ count_pending(counting *c, const char *name, esdm_error *err)
     return status;
 }
 
-/* Those that have no name, or one of the engine's own. */
+/* Those that have no name, or one that queries pass by. */
 static esdm_status
 note_hidden(counting *c, esdm_error *err)
 {
-    static const sqlite__statement_id statements[] = {SQLITE__UNNAMED, SQLITE__OWN_NAMED};
+    static const sqlite__statement_id statements[] = {SQLITE__UNNAMED, SQLITE__OWN_NAMED,
+                                                      SQLITE__HIDDEN_NAMED};
     esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < 2 && status == ESDM_OK; i++) {
+    for (size_t i = 0; i < 3 && status == ESDM_OK; i++) {
         sqlite3_stmt *statement = NULL;
         bool row = false;
         status = sqlite__prepare(c->link, statements[i], &statement, err, "");
         if (status == ESDM_OK)
             status = sqlite__step(c->link, statement, &row, err);
         while (status == ESDM_OK && row) {
-            c->nomem |= !add(&c->hidden, sqlite__u64(statement, 0));
+            if (i < 2 || esdm__name_is_hidden(sqlite__text(statement, 1)))
+                c->nomem |= !add(&c->hidden, sqlite__u64(statement, 0));
             status = sqlite__step(c->link, statement, &row, err);
         }
     }

@@ -59,7 +59,7 @@ static const char tables[] =
     " snapshot INTEGER NOT NULL, structure INTEGER NOT NULL, document_at INTEGER NOT NULL,"
     " next_page INTEGER NOT NULL, created_ns INTEGER NOT NULL, modified_ns INTEGER NOT NULL,"
     " raw_bytes INTEGER NOT NULL, stored_bytes INTEGER NOT NULL, fragments INTEGER NOT NULL,"
-    " datasets INTEGER NOT NULL, sum INTEGER);"
+    " datasets INTEGER NOT NULL, sum INTEGER);" SQLITE__HIDDEN_INDEX
     "CREATE TABLE IF NOT EXISTS snapshot" SNAPSHOT_COLUMNS "CREATE TABLE IF NOT EXISTS page("
     " container INTEGER NOT NULL, dataset INTEGER NOT NULL, page INTEGER NOT NULL,"
     " records INTEGER NOT NULL, level INTEGER NOT NULL, absolute INTEGER NOT NULL,"

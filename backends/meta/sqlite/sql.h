@@ -17,6 +17,10 @@
 #define SQLITE__TIMES "'@time_min', '@time_max'"
 #define SQLITE__LATS  "'@lat_min', '@lat_max'"
 #define SQLITE__LONS  "'@lon_min', '@lon_max'"
+/* Names among which those are that queries pass by (base/hidden_names.h), and their index. */
+#define SQLITE__HAS_MARK "(instr(name, '@branch:') > 0 OR instr(name, '.esdm-') > 0)"
+#define SQLITE__HIDDEN_INDEX                                                                       \
+    "CREATE INDEX IF NOT EXISTS container_hidden ON container(name) WHERE " SQLITE__HAS_MARK ";"
 /* Numbers sort before texts: "" says that there is none. Names of latitudes and longitudes have
  * only lengths and levels between them, which give NULL; a list of four would be a table made anew
  * each time. `name`: "+name" keeps SQLite from going through all containers by the names. */
@@ -83,6 +87,7 @@ typedef enum sqlite__statement_id {
     SQLITE__FACET,
     SQLITE__UNNAMED,
     SQLITE__OWN_NAMED,
+    SQLITE__HIDDEN_NAMED,
     SQLITE__DATASET_NAMES,
     SQLITE__DATASET_NAME,
     SQLITE__DATASET_NAME_ADD,

@@ -270,6 +270,8 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
                       "WHERE name = ?1 AND dataset = 0",
     [SQLITE__UNNAMED] = "SELECT container FROM container WHERE name IS NULL",
     [SQLITE__OWN_NAMED] = "SELECT container FROM container WHERE name >= '/' AND name < '0'",
+    /* Through its index; a store of before has none until its views are set. */
+    [SQLITE__HIDDEN_NAMED] = "SELECT container, name FROM container c WHERE " SQLITE__HAS_MARK,
     /* Names that attributes of datasets have, or had: only where the store has all of them. */
     [SQLITE__DATASET_NAMES] = "SELECT 1 FROM store WHERE key = 'names'",
     [SQLITE__DATASET_NAME] = "SELECT 1 FROM store WHERE key = 'name:' || ?1",

@@ -24,7 +24,7 @@ static const char tables[] =
     " part TEXT NOT NULL, n INTEGER NOT NULL);"
     "CREATE UNIQUE INDEX IF NOT EXISTS view_node_part ON view_node(parent, part);"
     "CREATE TABLE IF NOT EXISTS view_member(container INTEGER NOT NULL, node INTEGER NOT NULL,"
-    " PRIMARY KEY(container, node)) WITHOUT ROWID;";
+    " PRIMARY KEY(container, node)) WITHOUT ROWID;" SQLITE__HIDDEN_INDEX;
 
 /* Names of attributes of datasets, which queries look up (find.c). */
 static const char dataset_names[] =

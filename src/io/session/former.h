@@ -12,8 +12,7 @@
  * has a tag stay, even where the site keeps none.
  */
 
-#include <string.h>
-
+#include "base/hidden_names.h"
 #include "io/session/session.h"
 #include "model/names.h"
 
@@ -30,34 +29,6 @@ typedef struct esdm__former {
     bool removed; /* else it was replaced */
 } esdm__former;
 
-/** Whether a name of the store is one of the engine's own. */
-static inline bool
-esdm__name_is_own(const char *stored)
-{
-    return stored[0] == '/';
-}
-/** Whether programs of ESDM keep it for the time of their run (ESDM_SCRATCH_FOLDER). */
-static inline bool
-esdm__name_is_scratch(const char *stored)
-{
-    return strncmp(stored, ESDM_SCRATCH_FOLDER "/", sizeof ESDM_SCRATCH_FOLDER) == 0;
-}
-/** Whether it is of what is not whole yet (ESDM_UNFINISHED_COPY). */
-static inline bool
-esdm__name_is_unfinished(const char *stored)
-{
-    const char *slash = strrchr(stored, '/');
-    return strncmp(slash != NULL ? slash + 1 : stored, ESDM_UNFINISHED_COPY,
-                   sizeof ESDM_UNFINISHED_COPY - 1) == 0;
-}
-/** Whether queries pass a name of the store by: the engine's own, and branches, which would be
- * found beside what they are branches of. */
-static inline bool
-esdm__name_is_hidden(const char *stored)
-{
-    return esdm__name_is_own(stored) || esdm__name_branch(stored, NULL) != NULL ||
-           esdm__name_is_scratch(stored) || esdm__name_is_unfinished(stored);
-}
 /** Takes a stored name apart. false: it is none of a former container. */
 bool esdm__former_parse(const char *stored, esdm__former *ret_former);
 /** Writes how a stored name is told to people: "a.nc (former, 1a2b3c4d)"; others as they are. */

@@ -364,6 +364,7 @@ test_find__no_operator_goes_through_a_table(void **state)
     }
     assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
     check_plan(f, sqlite__texts[SQLITE__FACET], "facets");
+    check_plan(f, sqlite__texts[SQLITE__HIDDEN_NAMED], "names that are passed by");
     check_plan(f, sqlite__texts[SQLITE__VIEW_LEVEL], "a level of a view");
     check_plan(f, sqlite__texts[SQLITE__VIEW_FIND], "a place of a view");
 }

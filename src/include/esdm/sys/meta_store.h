@@ -285,10 +285,11 @@ typedef struct esdm_meta_plugin {
 
     /**
      * How many of the containers that meet an expression (as of find_expression()) have each value
-     * of some attributes. A value may be told several times, whose counts are to be added. Since
-     * interface 8; optional. ESDM_ENOTSUP when the expression finds datasets as well, or a
-     * container has several values of an attribute: who asks then goes through what is found; what
-     * was told before does not count.
+     * of some attributes. Containers do not count whose names queries pass by: those that begin
+     * with '/', branches, and what is not whole yet (base/hidden_names.h says which). A value may
+     * be told several times, whose counts are to be added. Since interface 8; optional.
+     * ESDM_ENOTSUP when the expression finds datasets as well, or a container has several values of
+     * an attribute: who asks then goes through what is found; what was told before does not count.
      */
     esdm_status (*facets)(void *store, const esdm_meta_expression *expression,
                           const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
