@@ -186,6 +186,17 @@ uint64_t esdm__blob_stored_bytes(const esdm__blob_view *view, uint32_t first, ui
 esdm_status esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count,
                               const void *stored, size_t stored_bytes, void *raw, size_t raw_bytes,
                               esdm_error *err);
+/** Whether a block may be decoded in part. */
+bool esdm__blob_has_parts(const esdm__blob_view *view, uint32_t block);
+/**
+ * Verifies a block that may, and decodes what is wanted of it.
+ * @param stored its stored bytes. @param raw room for all of it; what was not wanted is undefined.
+ * @param ret_bytes raw bytes that were decoded; raw_bytes: all.
+ */
+esdm_status esdm__blob_decode_some(const esdm__blob_view *view, uint32_t block,
+                                   const esdm_codec_range *wanted, size_t count, const void *stored,
+                                   size_t stored_bytes, void *raw, size_t raw_bytes,
+                                   size_t *ret_bytes, esdm_error *err);
 /** Memory that esdm__blob_decode() takes beside what it is given, about: of its largest block, what
  *  lies between codecs and what those make of numbers. */
 uint64_t esdm__blob_decode_bytes(const esdm__blob_view *view);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
+#include <time.h>
 
 #define MIB   (UINT64_C(1) << 20)
 #define BOUND 0.05
@@ -298,6 +299,70 @@ test_a_point_needs_its_block_alone(void)
     esdm_session_close(session);
 }
 
+static void
+read_all(esdm_dataset *dataset, const uint64_t *size, float *values)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 3, NULL, size, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, values, NULL, ERR));
+}
+
+/* Of a block of 5 MiB a point takes a part, until so many were read that all of it is kept; the
+ * values are those of the whole each time. */
+static void
+test_a_point_takes_a_part_of_its_block(void)
+{
+    static const uint64_t size[3] = {5, 512, 512};
+    const uint64_t count = size[0] * size[1] * size[2];
+    float *values = malloc(count * sizeof *values);
+    clock_t one = 0;
+    clock_t all = 0;
+    check(values != NULL);
+    for (uint64_t turn = 0; turn < 5; turn++) {
+        esdm_session *session = open_with("\"threads\":1,\"memory\":\"256 MiB\"");
+        esdm_container *container;
+        float value;
+        ok(esdm_container_open(session, "whole", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container,
+                               ERR));
+        esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+        const uint64_t at[3] = {turn, turn * 100, 77};
+        clock_t begin = clock();
+        ok(read_point(dataset, at, &value));
+        clock_t took = clock() - begin;
+        one = turn == 0 || took < one ? took : one;
+        check_value(value, (at[0] * 512 + at[1]) * 512 + at[2]);
+        begin = clock();
+        read_all(dataset, size, values);
+        took = clock() - begin;
+        all = turn == 0 || took < all ? took : all;
+        check(values[(at[0] * 512 + at[1]) * 512 + at[2]] == value);
+        esdm_container_discard(container);
+        esdm_session_close(session);
+    }
+    if (!(2 * one < all))
+        die("a point took %.1f ms, all %.1f ms", 1e3 * (double) one / CLOCKS_PER_SEC,
+            1e3 * (double) all / CLOCKS_PER_SEC);
+
+    esdm_session *session = open_with("\"threads\":1,\"memory\":\"256 MiB\"");
+    esdm_container *container;
+    esdm_dataspace space;
+    ok(esdm_container_open(session, "whole", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container,
+                           ERR));
+    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+    for (uint64_t i = 0; i < 40; i++) { /* columns through some parts, in steps */
+        const uint64_t offset[3] = {0, i * 11, i * 12};
+        const uint64_t column[3] = {5, 70, 1};
+        float some[5 * 70];
+        ok(esdm_dataspace_init(&space, 3, offset, column, ERR));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, some, NULL, ERR));
+        for (uint64_t k = 0; k < 5 * 70; k++)
+            check(some[k] == values[(k / 70 * 512 + offset[1] + k % 70) * 512 + offset[2]]);
+    }
+    free(values);
+    esdm_container_discard(container);
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
@@ -307,6 +372,7 @@ main(void)
     test_what_fits_a_block_is_one_fragment();
     test_the_mode_may_change();
     test_small_readers_can_read_it();
+    test_a_point_takes_a_part_of_its_block();
     test_a_point_needs_its_block_alone();
     return 0;
 }

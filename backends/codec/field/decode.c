@@ -10,6 +10,7 @@
 #include "encode.h"
 
 typedef struct head {
+    uint8_t version;
     field__kind kind;
     field__coder coder;
     uint8_t flags;
@@ -23,16 +24,22 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     uint8_t stored_kind = esdm__cursor_u8(in);
     uint8_t coder = esdm__cursor_u8(in);
     h->flags = esdm__cursor_u8(in);
-    if (!in->failed && version > FIELD__VERSION_LORENZO)
+    if (!in->failed && version > FIELD__VERSION_PARTS)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "field: a block of format %u; this version reads up to %u", version,
-                               FIELD__VERSION_LORENZO);
+                               FIELD__VERSION_PARTS);
     if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
         (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE | FIELD__FLAG_ONE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
     if ((h->flags & FIELD__FLAG_WIDE) != 0 &&
         field__kind_bytes(kind) < 4) /* all codes fit 32 bits */
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
+    if (version == FIELD__VERSION_PARTS &&
+        ((coder != FIELD__CODER_ROWS && coder != FIELD__CODER_LEVELS &&
+          coder != FIELD__CODER_LORENZO) ||
+         (h->flags & ~FIELD__FLAG_WIDE) != 0))
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
+    h->version = version;
     h->kind = kind;
     h->coder = (field__coder) coder;
     if (coder == FIELD__CODER_BYTES)
@@ -47,12 +54,31 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     return ESDM_OK;
 }
 
-/* Puts elements into raw where the mask is; `one` of them everywhere. */
-static void
+/* A block, or a part of one, that is decoded. */
+typedef struct piece {
+    field__kind kind;
+    field__coder coder;
+    uint8_t flags;
+    field__axes axes;
+    size_t elements;
+    const field__parts *parts; /* NULL: the block */
+    field__part part;
+} piece;
+
+/* Elements of the block before a row of the piece. */
+static size_t
+row_start(const piece *p, size_t r)
+{
+    return p->parts != NULL ? field__part_row(p->parts, &p->part, r) : r * (size_t) p->axes.nx;
+}
+
+/* Puts elements into raw where the mask is, `one` of them everywhere; returns how many. */
+static size_t
 put_specials(const uint8_t *mask, size_t elements, const uint8_t *special, bool one, size_t size,
              uint8_t *raw)
 {
     const uint8_t *from = special;
+    size_t count = 0;
     for (size_t i = 0; i < elements;) {
         const uint8_t *next = memchr(mask + i, mask[i] ? 0 : 1, elements - i);
         size_t end = next != NULL ? (size_t) (next - mask) : elements;
@@ -64,41 +90,60 @@ put_specials(const uint8_t *mask, size_t elements, const uint8_t *special, bool 
             memcpy(raw + i * size, from, bytes);
             from += bytes;
         }
+        count += mask[i] ? end - i : 0;
         i = end;
+    }
+    return count;
+}
+
+/* The same of rows that lie apart. */
+static void
+spread_specials(const piece *p, const uint8_t *mask, const uint8_t *special, bool one, uint8_t *raw)
+{
+    size_t size = field__kind_bytes(p->kind);
+    size_t nx = (size_t) p->axes.nx;
+    if (p->parts == NULL) {
+        (void) put_specials(mask, p->elements, special, one, size, raw);
+        return;
+    }
+    for (size_t r = 0; r * nx < p->elements; r++) {
+        size_t count =
+            put_specials(mask + r * nx, nx, special, one, size, raw + row_start(p, r) * size);
+        special += one ? 0 : count * size;
     }
 }
 
 /* The mask, and the elements under it put into raw. */
 static esdm_status
-get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__cursor *in,
-             esdm_error *err)
+get_specials(const piece *p, uint8_t *mask, uint8_t *raw, esdm__cursor *in, esdm_error *err)
 {
-    esdm_status st = field__mask_decode(mask, &h->axes, in, err);
+    esdm_status st = field__mask_decode(mask, &p->axes, in, err);
     if (st != ESDM_OK)
         return st;
-    size_t size = field__kind_bytes(h->kind);
-    if ((h->flags & FIELD__FLAG_ONE) != 0) {
+    size_t size = field__kind_bytes(p->kind);
+    if ((p->flags & FIELD__FLAG_ONE) != 0) {
         const uint8_t *one = esdm__cursor_take(in, size);
         if (one == NULL)
             return esdm__error_set(err, ESDM_ECORRUPT, "field: special values are cut off");
-        put_specials(mask, elements, one, true, size, raw);
+        spread_specials(p, mask, one, true, raw);
         return ESDM_OK;
     }
     size_t masked = 0;
-    for (size_t i = 0; i < elements; i++)
+    for (size_t i = 0; i < p->elements; i++)
         masked += mask[i];
     uint8_t *special = esdm__scratch_new(masked * size + 1);
     if (special == NULL)
         return esdm__error_nomem(err, masked * size, "special values");
     st = field__bytes_decode(special, masked * size, size, in, err);
     if (st == ESDM_OK)
-        put_specials(mask, elements, special, false, size, raw);
+        spread_specials(p, mask, special, false, raw);
     esdm__scratch_free(special);
     return st;
 }
 
 /* Where the values of rows go. */
 typedef struct target {
+    const piece *piece;
     const field__map *map;
     const field__volume *volume;
     uint8_t *raw;
@@ -117,11 +162,11 @@ target_clear(target *t)
 }
 
 static esdm_status
-target_init(target *t, const field__map *map, const field__volume *volume, uint8_t *raw,
-            esdm_error *err)
+target_init(target *t, const piece *p, const field__map *map, const field__volume *volume,
+            uint8_t *raw, esdm_error *err)
 {
     size_t nx = (size_t) volume->axes.nx;
-    *t = (target){.map = map, .volume = volume, .raw = raw};
+    *t = (target){.piece = p, .map = map, .volume = volume, .raw = raw};
     /* Products of what a hostile step gives may be infinite, which is a value like others. */
     t->simple = map->kind == FIELD__MAP_GRID && map->type == FIELD__FLOAT32 && map->base == 0 &&
                 map->divisor == 1 && !volume->wide && ((uintptr_t) raw & 3) == 0 &&
@@ -144,7 +189,7 @@ put_row(void *user, const field__volume *volume, size_t r)
     const target *t = user;
     size_t nx = (size_t) volume->axes.nx;
     size_t size = field__kind_bytes(t->map->type);
-    uint8_t *to = t->raw + r * nx * size;
+    uint8_t *to = t->raw + row_start(t->piece, r) * size;
     const uint8_t *mask = volume->mask != NULL ? volume->mask + r * nx : NULL;
     bool some = mask != NULL && memchr(mask, 1, nx) != NULL;
     uint8_t *values = some ? t->row : to;
@@ -176,19 +221,19 @@ put_row(void *user, const field__volume *volume, size_t r)
 
 /* Rows of values, as the coder completes them or at its end. */
 static esdm_status
-decode_volume(const head *h, const field__map *map, const field__volume *volume, uint8_t *raw,
+decode_volume(const piece *p, const field__map *map, const field__volume *volume, uint8_t *raw,
               esdm__cursor *in, esdm_error *err)
 {
     target t;
-    esdm_status st = target_init(&t, map, volume, raw, err);
+    esdm_status st = target_init(&t, p, map, volume, raw, err);
     if (st != ESDM_OK)
         return st;
-    if (h->coder == FIELD__CODER_PACK) {
+    if (p->coder == FIELD__CODER_PACK) {
         st = field__pack_decode(volume, in, put_row, &t, err);
-    } else if (h->coder == FIELD__CODER_LORENZO) {
+    } else if (p->coder == FIELD__CODER_LORENZO) {
         st = field__lorenzo_decode(volume, in, put_row, &t, err);
     } else {
-        st = h->coder == FIELD__CODER_ROWS ? field__rows_decode(volume, in, err)
+        st = p->coder == FIELD__CODER_ROWS ? field__rows_decode(volume, in, err)
                                            : field__levels_decode(volume, in, err);
         for (size_t r = 0; r < volume->rows && st == ESDM_OK; r++)
             put_row(&t, volume, r);
@@ -197,42 +242,143 @@ decode_volume(const head *h, const field__map *map, const field__volume *volume,
     return st;
 }
 
+/* Behind the map: mask, special values, codes. */
 static esdm_status
-decode_codes(const head *h, size_t elements, uint8_t *raw, esdm__cursor *in, esdm_error *err)
+decode_piece(const piece *p, const field__map *map, uint8_t *raw, esdm__cursor *in, esdm_error *err)
 {
-    field__map map;
     field__volume volume = {0};
     uint8_t *mask = NULL;
+    esdm_status st = ESDM_OK;
+    if ((p->flags & FIELD__FLAG_MASK) != 0) {
+        mask = esdm__scratch_new(p->elements);
+        st = mask == NULL ? esdm__error_nomem(err, p->elements, "a mask")
+                          : get_specials(p, mask, raw, in, err);
+    }
+    bool all = st == ESDM_OK && mask != NULL && memchr(mask, 0, p->elements) == NULL;
+    if (st == ESDM_OK && p->coder == FIELD__CODER_NONE && !all)
+        st = esdm__error_set(err, ESDM_ECORRUPT, "field: a block without values for some points");
+    if (st == ESDM_OK && p->coder >= FIELD__CODER_ROWS && !(all && p->parts != NULL)) {
+        st = field__volume_init(&volume, &p->axes, (p->flags & FIELD__FLAG_WIDE) != 0, err);
+        volume.mask = mask;
+        mask = NULL;
+        if (st == ESDM_OK)
+            st = decode_volume(p, map, &volume, raw, in, err);
+    }
+    field__volume_clear(&volume);
+    esdm__scratch_free(mask);
+    return st;
+}
+
+static esdm_status
+decode_part(const head *h, const field__map *map, const field__parts *parts, size_t i,
+            esdm__cursor *in, uint8_t *raw, esdm_error *err)
+{
+    piece p = {.kind = h->kind, .coder = h->coder, .parts = parts};
+    p.part = field__parts_at(parts, i);
+    p.axes = p.part.axes;
+    p.elements = (size_t) (p.axes.nb * p.axes.nz * p.axes.ny * p.axes.nx);
+    uint8_t flags = esdm__cursor_u8(in);
+    p.flags = (uint8_t) (flags | h->flags);
+    if (in->failed || (flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_ONE)) != 0)
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a part is damaged");
+    return decode_piece(&p, map, raw, in, err);
+}
+
+/* Of the parts those that are marked. */
+static esdm_status
+decode_marked(const head *h, const field__map *map, const field__parts *parts, const uint8_t *marks,
+              uint8_t *raw, esdm__cursor *in, size_t *ret_elements, esdm_error *err)
+{
+    uint64_t *bytes = malloc(parts->count * sizeof *bytes);
+    esdm_status st = bytes != NULL ? ESDM_OK : esdm__error_nomem(err, parts->count * 8, "parts");
+    for (size_t i = 0; i < parts->count && st == ESDM_OK; i++)
+        bytes[i] = esdm__cursor_varint(in);
+    *ret_elements = 0;
+    for (size_t i = 0; i < parts->count && st == ESDM_OK; i++) {
+        const uint8_t *from =
+            bytes[i] <= esdm__cursor_left(in) ? esdm__cursor_take(in, (size_t) bytes[i]) : NULL;
+        if (from == NULL || in->failed) {
+            st = esdm__error_set(err, ESDM_ECORRUPT, "field: parts of a block are cut off");
+        } else if (marks[i]) {
+            esdm__cursor part;
+            field__axes axes = field__parts_at(parts, i).axes;
+            esdm__cursor_init(&part, from, (size_t) bytes[i]);
+            st = decode_part(h, map, parts, i, &part, raw, err);
+            *ret_elements += (size_t) (axes.nb * axes.nz * axes.ny * axes.nx);
+        }
+    }
+    free(bytes);
+    return st;
+}
+
+/* What is wanted of a block. */
+typedef struct wish {
+    const esdm_codec_range *ranges; /* of bytes; NULL: all */
+    size_t count;
+    size_t *decoded; /* elements that were */
+} wish;
+
+static void
+mark_wanted(const head *h, const wish *wanted, const field__parts *parts, size_t elements,
+            uint8_t *marks)
+{
+    size_t size = field__kind_bytes(h->kind);
+    for (size_t i = 0; i < wanted->count; i++) {
+        size_t to = wanted->ranges[i].to / size + (wanted->ranges[i].to % size != 0);
+        field__parts_mark(parts, wanted->ranges[i].from / size, to < elements ? to : elements,
+                          marks);
+    }
+}
+
+static esdm_status
+decode_parts(const head *h, const field__map *map, const wish *wanted, size_t elements,
+             uint8_t *raw, esdm__cursor *in, esdm_error *err)
+{
+    field__parts parts;
+    if (!field__parts_get(&h->axes, in, &parts))
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: the parts of a block are damaged");
+    uint8_t *marks = calloc(parts.count, 1);
+    if (marks == NULL)
+        return esdm__error_nomem(err, parts.count, "parts");
+    if (wanted->ranges != NULL)
+        mark_wanted(h, wanted, &parts, elements, marks);
+    else
+        memset(marks, 1, parts.count);
+    esdm_status st = decode_marked(h, map, &parts, marks, raw, in, wanted->decoded, err);
+    free(marks);
+    return st;
+}
+
+static esdm_status
+decode_codes(const head *h, const wish *wanted, size_t elements, uint8_t *raw, esdm__cursor *in,
+             esdm_error *err)
+{
+    field__map map;
     esdm_status st = ESDM_OK;
     if (!field__map_get(&map, h->kind, in))
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the map of a block is damaged");
     if (map.kind == FIELD__MAP_PALETTE)
         st = field__palette_get(&map, elements, in, err);
-    if (st == ESDM_OK && (h->flags & FIELD__FLAG_MASK) != 0) {
-        mask = esdm__scratch_new(elements);
-        st = mask == NULL ? esdm__error_nomem(err, elements, "a mask")
-                          : get_specials(h, elements, mask, raw, in, err);
+    if (st == ESDM_OK && h->version == FIELD__VERSION_PARTS) {
+        st = decode_parts(h, &map, wanted, elements, raw, in, err);
+    } else if (st == ESDM_OK) {
+        const piece p = {.kind = h->kind,
+                         .coder = h->coder,
+                         .flags = h->flags,
+                         .axes = h->axes,
+                         .elements = elements};
+        st = decode_piece(&p, &map, raw, in, err);
     }
-    if (st == ESDM_OK && h->coder == FIELD__CODER_NONE &&
-        (mask == NULL || memchr(mask, 0, elements) != NULL))
-        st = esdm__error_set(err, ESDM_ECORRUPT, "field: a block without values for some points");
-    if (st == ESDM_OK && h->coder >= FIELD__CODER_ROWS) {
-        st = field__volume_init(&volume, &h->axes, (h->flags & FIELD__FLAG_WIDE) != 0, err);
-        volume.mask = mask;
-        mask = NULL;
-        if (st == ESDM_OK)
-            st = decode_volume(h, &map, &volume, raw, in, err);
-    }
-    field__volume_clear(&volume);
     field__map_clear(&map);
-    esdm__scratch_free(mask);
     return st;
 }
 
 esdm_status
-field__decode(int32_t type, size_t elements, const void *encoded, size_t encoded_bytes, void *raw,
-              esdm_error *err)
+field__decode_some(int32_t type, size_t elements, const void *encoded, size_t encoded_bytes,
+                   const esdm_codec_range *wanted, size_t count, void *raw, size_t *ret_elements,
+                   esdm_error *err)
 {
+    const wish some = {.ranges = wanted, .count = count, .decoded = ret_elements};
     esdm__cursor in;
     head h;
     esdm__cursor_init(&in, encoded, encoded_bytes);
@@ -241,7 +387,16 @@ field__decode(int32_t type, size_t elements, const void *encoded, size_t encoded
     if (st != ESDM_OK)
         return st;
     size_t size = field__kind_bytes(kind);
+    *ret_elements = elements;
     if (h.coder == FIELD__CODER_BYTES)
         return field__bytes_decode(raw, elements * size, size, &in, err);
-    return decode_codes(&h, elements, raw, &in, err);
+    return decode_codes(&h, &some, elements, raw, &in, err);
+}
+
+esdm_status
+field__decode(int32_t type, size_t elements, const void *encoded, size_t encoded_bytes, void *raw,
+              esdm_error *err)
+{
+    size_t decoded;
+    return field__decode_some(type, elements, encoded, encoded_bytes, NULL, 0, raw, &decoded, err);
 }

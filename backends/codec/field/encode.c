@@ -2,8 +2,13 @@
 
 /*
  * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3 with coder LORENZO or a
- * map of PIECES), kind u8 (values.h), coder u8, flags u8; then, unless the coder is BYTES, axes b,
- * z, y, x (varints), the map, the mask and its elements when flagged, and what the coder stores.
+ * map of PIECES; 4 in parts), kind u8 (values.h), coder u8, flags u8; then, unless the coder is
+ * BYTES, axes b, z, y, x (varints), the map, the mask and its elements when flagged, and what the
+ * coder stores.
+ *
+ * In parts (parts.h): behind the map the extent of a full part along b, z, y, x (varints), the
+ * bytes of each part (varints), and the parts: flags u8, mask and elements when flagged, and, but
+ * where all is masked, what the coder stores of a block like that.
  */
 
 #include "encode.h"
@@ -17,6 +22,7 @@
 
 #define SAMPLES_BALANCED 20000
 #define SAMPLES_ARCHIVE  50000
+#define SAMPLES_PART     12000
 
 static void
 put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer *out)
@@ -33,41 +39,38 @@ put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer 
     }
 }
 
-/* Copies the elements under the mask, one after the other; whether they are all the same. */
-static bool
-gather_specials(const field__job *job, uint8_t *elements)
+/* Copies n elements where the mask is, one after the other; returns where they end. */
+static uint8_t *
+gather(const uint8_t *mask, size_t n, const uint8_t *raw, size_t size, uint8_t *to)
 {
-    size_t size = field__kind_bytes(job->kind);
-    const uint8_t *raw = job->raw;
-    uint8_t *to = elements;
-    bool same = true;
-    for (size_t i = 0; i < job->block->elements; i++) {
-        const uint8_t *next = job->mask[i] ? memchr(job->mask + i, 0, job->block->elements - i)
-                                           : memchr(job->mask + i, 1, job->block->elements - i);
-        size_t end = next != NULL ? (size_t) (next - job->mask) : job->block->elements;
-        if (job->mask[i]) {
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *next = memchr(mask + i, mask[i] ? 0 : 1, n - i);
+        size_t end = next != NULL ? (size_t) (next - mask) : n;
+        if (mask[i]) {
             memcpy(to, raw + i * size, (end - i) * size);
             to += (end - i) * size;
         }
         i = end - 1;
     }
-    size_t bytes = (size_t) (to - elements);
-    if (bytes > size)
-        same = memcmp(elements, elements + size, bytes - size) == 0;
-    return same;
+    return to;
+}
+
+static bool
+all_same(const uint8_t *elements, size_t bytes, size_t size)
+{
+    return bytes <= size || memcmp(elements, elements + size, bytes - size) == 0;
 }
 
 /* The mask, and the elements under it. */
 static esdm_status
-put_specials(const field__job *job, const uint8_t *elements, bool one, esdm__buffer *out,
-             esdm_error *err)
+put_specials(const uint8_t *mask, const field__axes *axes, const uint8_t *elements, size_t bytes,
+             size_t size, bool one, esdm__buffer *out, esdm_error *err)
 {
-    size_t size = field__kind_bytes(job->kind);
-    esdm_status st = field__mask_encode(job->mask, &job->axes, out, err);
+    esdm_status st = field__mask_encode(mask, axes, out, err);
     if (st == ESDM_OK && one)
         esdm__buffer_put(out, elements, size);
     else if (st == ESDM_OK)
-        st = field__bytes_encode(elements, job->masked * size, size, out, err);
+        st = field__bytes_encode(elements, bytes, size, out, err);
     return st;
 }
 
@@ -234,13 +237,15 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
 {
     uint8_t *elements = NULL;
     size_t start = out->bytes;
+    size_t size = field__kind_bytes(job->kind);
+    size_t bytes = job->masked * size;
     uint8_t flags = (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0);
     if (job->masked > 0) {
-        size_t bytes = job->masked * field__kind_bytes(job->kind);
         elements = esdm__scratch_new(bytes);
         if (elements == NULL)
             return esdm__error_nomem(err, bytes, "special values");
-        if (gather_specials(job, elements) && coder == FIELD__CODER_LORENZO)
+        (void) gather(job->mask, job->block->elements, job->raw, size, elements);
+        if (coder == FIELD__CODER_LORENZO && all_same(elements, bytes, size))
             flags |= FIELD__FLAG_ONE;
     }
     put_head(job, coder, flags, out);
@@ -249,8 +254,122 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
     field__map_put(map, out);
     esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
     if (st == ESDM_OK && elements != NULL)
-        st = put_specials(job, elements, (flags & FIELD__FLAG_ONE) != 0, out, err);
+        st = put_specials(job->mask, &job->axes, elements, bytes, size,
+                          (flags & FIELD__FLAG_ONE) != 0, out, err);
     esdm__scratch_free(elements);
+    return st;
+}
+
+/* How codes are stored. */
+typedef struct coding {
+    field__coder coder;          /* ROWS, LEVELS or LORENZO */
+    const field__levels *levels; /* of LEVELS */
+    size_t samples;              /* that weights are fitted to */
+} coding;
+
+static esdm_status
+put_codes(const coding *c, const field__volume *volume, esdm__buffer *out, esdm_error *err)
+{
+    size_t head;
+    if (c->coder == FIELD__CODER_LORENZO)
+        return field__lorenzo_encode(volume, out, err);
+    return c->coder == FIELD__CODER_ROWS
+               ? field__rows_encode(volume, c->samples, out, &head, err)
+               : field__levels_encode(volume, c->levels, c->samples, out, &head, err);
+}
+
+/* The mask of a part and the elements under it; *ret_all: there are no others. */
+static esdm_status
+put_part_specials(const field__job *job, const field__parts *parts, const field__part *part,
+                  const field__volume *volume, esdm__buffer *out, bool *ret_all, esdm_error *err)
+{
+    size_t size = field__kind_bytes(job->kind);
+    size_t nx = (size_t) part->axes.nx;
+    *ret_all = false;
+    if (volume->mask == NULL) {
+        esdm__buffer_put_u8(out, 0);
+        return ESDM_OK;
+    }
+    uint8_t *elements = esdm__scratch_new(volume->elements * size);
+    if (elements == NULL)
+        return esdm__error_nomem(err, volume->elements * size, "special values");
+    uint8_t *end = elements;
+    for (size_t r = 0; r < volume->rows; r++) {
+        const uint8_t *raw = (const uint8_t *) job->raw;
+        end = gather(volume->mask + r * nx, nx, raw + field__part_row(parts, part, r) * size, size,
+                     end);
+    }
+    size_t bytes = (size_t) (end - elements);
+    bool one = all_same(elements, bytes, size);
+    *ret_all = bytes == volume->elements * size;
+    esdm__buffer_put_u8(out, FIELD__FLAG_MASK | (one ? FIELD__FLAG_ONE : 0));
+    esdm_status st = put_specials(volume->mask, &part->axes, elements, bytes, size, one, out, err);
+    esdm__scratch_free(elements);
+    return st;
+}
+
+static esdm_status
+put_part(const field__job *job, const coding *c, const field__parts *parts, size_t i,
+         const field__volume *whole, esdm__buffer *out, esdm_error *err)
+{
+    field__part part = field__parts_at(parts, i);
+    field__volume volume;
+    bool all = false;
+    esdm_status st =
+        field__part_cut(parts, &part, whole, job->masked > 0 ? job->mask : NULL, &volume, err);
+    if (st != ESDM_OK)
+        return st;
+    st = put_part_specials(job, parts, &part, &volume, out, &all, err);
+    if (st == ESDM_OK && !all)
+        st = put_codes(c, &volume, out, err);
+    if (st == ESDM_OK && c->coder == FIELD__CODER_LEVELS)
+        field__part_paste(parts, &part, &volume, whole);
+    field__volume_clear(&volume);
+    return st;
+}
+
+static esdm_status
+put_parts(const field__job *job, const field__map *map, const coding *c, const field__parts *parts,
+          const field__volume *volume, esdm__buffer *out, esdm_error *err)
+{
+    const size_t start = out->bytes;
+    esdm__buffer all;
+    esdm__buffer_init(&all);
+    put_head(job, c->coder, volume->wide ? FIELD__FLAG_WIDE : 0, out);
+    if (!out->failed)
+        out->data[start] = FIELD__VERSION_PARTS;
+    field__map_put(map, out);
+    esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
+    field__parts_put(parts, out);
+    for (size_t i = 0; i < parts->count && st == ESDM_OK; i++) {
+        size_t before = all.bytes;
+        st = put_part(job, c, parts, i, volume, &all, err);
+        esdm__buffer_put_varint(out, all.bytes - before);
+    }
+    if (st == ESDM_OK && all.failed)
+        st = esdm__error_nomem(err, all.bytes, "an encoded block");
+    if (st == ESDM_OK)
+        esdm__buffer_put(out, all.data, all.bytes);
+    esdm__buffer_clear(&all);
+    return st;
+}
+
+/* Large blocks of mode archive in parts: others are decoded in no time. */
+static esdm_status
+encode_with(field__job *job, const field__map *map, const coding *c, field__volume *volume,
+            esdm__buffer *out, esdm_error *err)
+{
+    field__parts parts;
+    if (job->effort == ESDM_EFFORT_ARCHIVE && field__parts_choose(&job->axes, &parts)) {
+        coding part = *c;
+        part.samples = SAMPLES_PART;
+        return put_parts(job, map, &part, &parts, volume, out, err);
+    }
+    esdm_status st = put_block(job, map, c->coder, volume->wide, out, err);
+    volume->mask = job->masked > 0 ? job->mask : NULL;
+    if (st == ESDM_OK)
+        st = put_codes(c, volume, out, err);
+    volume->mask = NULL;
     return st;
 }
 
@@ -279,12 +398,7 @@ static esdm_status
 encode_lorenzo(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
                esdm_error *err)
 {
-    esdm_status st = put_block(job, map, FIELD__CODER_LORENZO, false, out, err);
-    volume->mask = job->masked > 0 ? job->mask : NULL;
-    if (st == ESDM_OK)
-        st = field__lorenzo_encode(volume, out, err);
-    volume->mask = NULL;
-    return st;
+    return encode_with(job, map, &(coding){.coder = FIELD__CODER_LORENZO}, volume, out, err);
 }
 
 static esdm_status
@@ -294,13 +408,8 @@ encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm_
     size_t samples = job->effort == ESDM_EFFORT_FAST      ? 0
                      : job->effort == ESDM_EFFORT_ARCHIVE ? SAMPLES_ARCHIVE
                                                           : SAMPLES_BALANCED;
-    size_t head;
-    esdm_status st = put_block(job, map, FIELD__CODER_ROWS, volume->wide, out, err);
-    volume->mask = job->masked > 0 ? job->mask : NULL;
-    if (st == ESDM_OK)
-        st = field__rows_encode(volume, samples, out, &head, err);
-    volume->mask = NULL;
-    return st;
+    return encode_with(job, map, &(coding){.coder = FIELD__CODER_ROWS, .samples = samples}, volume,
+                       out, err);
 }
 
 /* Levels; *ret_good is false when a point would miss its bound. */
@@ -308,21 +417,17 @@ static esdm_status
 encode_levels(field__job *job, field__map *refined, const field__levels *levels, esdm__buffer *out,
               bool *ret_good, esdm_error *err)
 {
+    const coding c = {.coder = FIELD__CODER_LEVELS, .levels = levels, .samples = SAMPLES_ARCHIVE};
     field__volume volume = {0};
     size_t start = out->bytes;
-    size_t head;
     *ret_good = false;
     esdm_status st = field__map_refined_codes(job, refined, &volume, err);
-    volume.mask = job->masked > 0 ? job->mask : NULL;
     if (st == ESDM_OK)
-        st = put_block(job, refined, FIELD__CODER_LEVELS, false, out, err);
-    if (st == ESDM_OK)
-        st = field__levels_encode(&volume, levels, SAMPLES_ARCHIVE, out, &head, err);
+        st = encode_with(job, refined, &c, &volume, out, err);
     if (st == ESDM_OK)
         *ret_good = field__map_holds(job, refined, &volume);
     if (!*ret_good)
         out->bytes = start;
-    volume.mask = NULL;
     field__volume_clear(&volume);
     return st;
 }

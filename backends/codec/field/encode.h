@@ -9,6 +9,7 @@
 #include "map.h"
 #include "mask.h"
 #include "pack.h"
+#include "parts.h"
 #include "predict.h"
 
 /** Of all blocks but those of coder PACK without differences, which came later: who does not know
@@ -17,6 +18,8 @@
 #define FIELD__VERSION_PLAIN 2u
 /** Of blocks of coder LORENZO or with a map of PIECES, which came later still. */
 #define FIELD__VERSION_LORENZO 3u
+/** Of blocks in parts, which came last. */
+#define FIELD__VERSION_PARTS 4u
 
 /** How the codes are stored. */
 typedef enum field__coder {

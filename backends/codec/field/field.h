@@ -49,4 +49,14 @@ esdm_status field__encode(const field__block *block, const esdm_codec_accuracy *
 esdm_status field__decode(int32_t type, size_t elements, const void *encoded, size_t encoded_bytes,
                           void *raw, esdm_error *err);
 
+/**
+ * The same of the elements that some ranges of raw bytes meet: of a block in parts only parts with
+ * one of these are decoded, the rest of `raw` is left as it is.
+ * @param wanted borrowed; NULL: all.
+ * @param ret_elements how many are decoded; `elements`: all.
+ */
+esdm_status field__decode_some(int32_t type, size_t elements, const void *encoded,
+                               size_t encoded_bytes, const esdm_codec_range *wanted, size_t count,
+                               void *raw, size_t *ret_elements, esdm_error *err);
+
 #endif

@@ -19,6 +19,8 @@
 
 #define GROUPS      4u /* of levels: the finest or others, of planes: the last ones or others */
 #define WEIGHT_SETS (GROUPS * 2u * LEVEL_CLASSES)
+/* Points that the weights of a set are fitted to, at least, where it has as many. */
+#define SAMPLES_LEAST 2000u
 
 typedef struct walk {
     const field__volume *volume;
@@ -33,7 +35,8 @@ typedef struct walk {
     field__writer *writer; /* encoding */
     field__source *source; /* decoding */
     field__fit *fits;      /* fitting: as weights */
-    size_t thin;           /* fitting: one of so many rows of the finest level */
+    size_t *thin;          /* fitting: of each set, one of so many rows */
+    size_t *points;        /* counting those of each set */
 } walk;
 
 /* y of plane z of volume b, by its number among all planes. */
@@ -201,14 +204,21 @@ start_row(walk *w, const spot *at, field__level_row *row)
         row->above = codes_at(w, at->plane - at->distance, at->y);
 }
 
+static void
+count_row(const walk *w, const spot *at)
+{
+    size_t nx = (size_t) w->volume->axes.nx;
+    if (at->pass != PASS_GRID)
+        w->points[index_of(w, at)] += nx / (2 * at->spacing);
+}
+
 /* Takes the inner points of a row as samples. */
 static void
 sample_row(walk *w, const spot *at)
 {
     field__level_row row;
     uint64_t number = at->plane * w->volume->axes.ny + at->y;
-    size_t thin = at->level == 0 ? w->thin : w->thin / 8 + 1;
-    if (at->pass == PASS_GRID || (number * 2654435761u >> 8) % thin != 0)
+    if (at->pass == PASS_GRID || (number * 2654435761u >> 8) % w->thin[index_of(w, at)] != 0)
         return;
     start_row(w, at, &row);
     const field__level_weights *weights = &w->weights[index_of(w, at)];
@@ -234,6 +244,10 @@ do_row(walk *w, const spot *at, esdm_error *err)
 {
     const field__kernels *kernels = field__kernels_best();
     field__level_row row;
+    if (w->points != NULL) {
+        count_row(w, at);
+        return ESDM_OK;
+    }
     if (w->fits != NULL) {
         sample_row(w, at);
         return ESDM_OK;
@@ -374,10 +388,20 @@ take_solution(field__level_weights *weights, const field__fit *f)
 static esdm_status
 fit_weights(walk *w, size_t samples, esdm_error *err)
 {
+    size_t points[WEIGHT_SETS] = {0};
+    size_t thin[WEIGHT_SETS];
+    w->points = points;
+    (void) do_planes(w, err); /* counting does not fail */
+    w->points = NULL;
+    for (uint32_t i = 0; i < WEIGHT_SETS; i++) {
+        size_t share =
+            (size_t) ((double) points[i] * (double) samples / (double) w->volume->elements);
+        thin[i] = points[i] / (share > SAMPLES_LEAST ? share : SAMPLES_LEAST) + 1;
+    }
+    w->thin = thin;
     w->fits = calloc(WEIGHT_SETS, sizeof *w->fits);
     if (w->fits == NULL)
         return esdm__error_nomem(err, WEIGHT_SETS * sizeof *w->fits, "weights of a block");
-    w->thin = w->volume->elements / samples + 1;
     bool unsolved[WEIGHT_SETS] = {false};
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < WEIGHT_SETS; i++)

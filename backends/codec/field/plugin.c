@@ -58,6 +58,20 @@ field_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_
                          err);
 }
 
+static esdm_status
+field_decode_some(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes,
+                  const esdm_codec_range *wanted, size_t count, void *raw, size_t raw_bytes,
+                  size_t *ret_bytes, esdm_error *err)
+{
+    int32_t type = type_of(input, raw_bytes);
+    size_t size = field__element_bytes(type);
+    size_t elements = 0;
+    esdm_status st = field__decode_some(type, raw_bytes / size, encoded, encoded_bytes, wanted,
+                                        count, raw, &elements, err);
+    *ret_bytes = elements * size;
+    return st;
+}
+
 extern const esdm_codec_plugin esdm_codec_field_plugin;
 const esdm_codec_plugin esdm_codec_field_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
@@ -70,4 +84,5 @@ const esdm_codec_plugin esdm_codec_field_plugin = {
     .bound = field_bound,
     .encode = field_encode,
     .decode = field_decode,
+    .decode_some = field_decode_some,
 };

@@ -64,7 +64,7 @@ typedef enum esdm_accuracy_mode {
     ESDM_MODE_SPEED = 1,    /**< the program shall wait as little as possible */
     ESDM_MODE_BALANCED = 2, /**< the least time for writing and one reading; the default */
     ESDM_MODE_ARCHIVE = 3,  /**< the fewest bytes; what is read together is stored in blocks of up
-                                 to 16 MiB, each of which is decoded as a whole */
+                                 to 16 MiB, in parts of 1 MiB that are decoded alone */
     ESDM_MODE_ENERGY = 4,   /**< the least work of CPU and storage together */
     ESDM_MODE_PROGRESSIVE = 5, /**< as balanced, in layers: who opens `NAME?accuracy=1%` reads only
                                    the bytes of which numbers become so accurate */

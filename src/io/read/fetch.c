@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/scratch.h"
 #include "codec/raw_blocks.h"
+#include "io/read/fetch_some.h"
 #include "plugin/registry.h"
 
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
@@ -15,6 +16,8 @@
 /* Where a read has a price of its own: as many times the bytes that it could have moved instead. */
 #define STEP_PRICES         8u
 #define LARGEST_CACHED_HEAD 65536u
+/* Smaller blocks are decoded as a whole: they take some milliseconds. */
+#define PARTS_BLOCK_LEAST (UINT64_C(1) << 20)
 
 /* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
 
@@ -301,26 +304,6 @@ read_blocks(blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
 
 /* ---- wanted blocks ------------------------------------------------------------------------ */
 
-/* Sets a bit for each wanted block in [first, last]. NULL: all are wanted, or out of memory, in
- * which case reading them all is right too. */
-static uint8_t *
-mark_blocks(const blob *b, const esdm__want *want, uint32_t first, uint32_t last)
-{
-    if (want->next_row == NULL || last - first < 2)
-        return NULL;
-    uint8_t *marks = calloc(last - first + 1u, 1);
-    if (marks == NULL)
-        return NULL;
-    uint64_t from;
-    uint64_t to;
-    while (want->next_row(want->user, &from, &to)) {
-        uint32_t until = esdm__blocks_at(&b->geometry, to - 1);
-        for (uint32_t k = esdm__blocks_at(&b->geometry, from); k <= until; k++)
-            marks[k - first] = 1;
-    }
-    return marks;
-}
-
 /* Takes wanted blocks out of the cache; clears their marks. */
 static void
 take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging)
@@ -398,13 +381,80 @@ count_marks(const uint8_t *marks, uint32_t n)
     return count;
 }
 
+/* Of one block what is wanted, where its codec can do that and it is worth it: then the mark goes.
+ */
+static esdm_status
+read_some(blob *b, const esdm__some *some, uint32_t block, uint8_t *raw, uint8_t *mark,
+          esdm_error *err)
+{
+    size_t raw_bytes = (size_t) esdm__blob_raw_bytes(&b->view, block, 1);
+    size_t count;
+    b->key.block = block;
+    if (!esdm__blob_has_parts(&b->view, block) ||
+        !esdm__some_is_worth(b->session->cache, &b->key, raw_bytes))
+        return ESDM_OK;
+    esdm_codec_range *wanted = esdm__some_of(some, &b->geometry, block, &count);
+    uint64_t offset;
+    uint64_t bytes;
+    size_t done = 0;
+    esdm__blob_range(&b->view, 0, block, 1, &offset, &bytes);
+    uint8_t *stored = wanted != NULL ? new_buffer(b, bytes) : NULL;
+    esdm_status status = ESDM_OK;
+    if (stored != NULL) {
+        esdm__span span;
+        esdm_range range = {b->fragment->position + b->fragment->head_bytes + offset, bytes,
+                            stored};
+        status = read_ranges(b, &range, 1, err);
+        esdm__span_begin(&span, b->session->monitor);
+        if (status == ESDM_OK)
+            status = esdm__blob_decode_some(&b->view, block, wanted, count, stored, (size_t) bytes,
+                                            raw, raw_bytes, &done, err);
+        if (esdm__span_is_observed(&span))
+            esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
+                                                       .bytes = done,
+                                                       .stored_bytes = bytes,
+                                                       .pieces = 1,
+                                                       .status = status});
+        *mark = 0;
+    }
+    if (status == ESDM_OK && done == raw_bytes)
+        put_cached(b, block, 1, raw);
+    else if (status == ESDM_OK && done > 0)
+        esdm__some_note(b->session->cache, &b->key, done);
+    esdm__scratch_free(stored);
+    free(wanted);
+    return status;
+}
+
+/* The same of all that are marked; only large blocks are worth a look, and where each read waits
+ * for a network many of them take one together. */
+static esdm_status
+read_parts(blob *b, const esdm__want *want, uint8_t *marks, uint32_t first, uint32_t last,
+           uint8_t *staging, esdm_error *err)
+{
+    esdm__some some;
+    esdm_status status = ESDM_OK;
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
+    if (b->raw || b->geometry.block_bytes < PARTS_BLOCK_LEAST ||
+        (b->target->plugin->concurrency > 0 && count_marks(marks, last - first + 1) > 1))
+        return ESDM_OK;
+    esdm__some_find(want, &some);
+    for (uint32_t k = first; k <= last && status == ESDM_OK && some.count > 0; k++) {
+        uint8_t *raw = staging + (esdm__blocks_start(&b->geometry, k) - base);
+        if (marks[k - first] != 0)
+            status = read_some(b, &some, k, raw, &marks[k - first], err);
+    }
+    esdm__some_clear(&some);
+    return status;
+}
+
 static esdm_status
 fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uint8_t *staging,
              esdm_error *err)
 {
     uint32_t n = last - first + 1;
     uint8_t few[ESDM__CACHE_BLOCKS];
-    uint8_t *owned = mark_blocks(b, want, first, last);
+    uint8_t *owned = esdm__want_blocks(want, &b->geometry, first, last);
     uint8_t *marks = owned;
     if (marks == NULL) {
         if (n > ESDM__CACHE_BLOCKS)
@@ -415,7 +465,9 @@ fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uin
     bool cache = count_marks(marks, n) <= ESDM__CACHE_BLOCKS;
     if (cache)
         take_cached(b, marks, first, last, staging);
-    esdm_status status = read_marked(b, marks, first, last, cache, staging, err);
+    esdm_status status = read_parts(b, want, marks, first, last, staging, err);
+    if (status == ESDM_OK)
+        status = read_marked(b, marks, first, last, cache, staging, err);
     free(owned);
     return status;
 }

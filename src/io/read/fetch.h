@@ -21,7 +21,8 @@
 typedef struct esdm__want {
     uint64_t from; /* first raw byte */
     uint64_t to;   /* one past the last */
-    /** Rows inside: `rows` runs of `row_bytes`, see esdm__want_row; NULL: everything between. */
+    /** The next of the rows inside; false behind the last one, then they begin again. NULL:
+     *  everything between. */
     bool (*next_row)(void *user, uint64_t *ret_from, uint64_t *ret_to);
     void *user;
     const esdm__coarse *coarse; /* NULL: as they are stored */

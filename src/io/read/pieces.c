@@ -154,8 +154,10 @@ static bool
 next_row(void *user, uint64_t *ret_from, uint64_t *ret_to)
 {
     row_walk *walk = user;
-    if (walk->done)
+    if (walk->done) {
+        walk->done = false; /* all indices are 0 again */
         return false;
+    }
     uint64_t at = walk->g->source_first;
     for (uint32_t i = 0; i < walk->outer; i++)
         at += walk->index[i] * (uint64_t) walk->g->source_stride[i];

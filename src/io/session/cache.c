@@ -175,10 +175,16 @@ esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key)
     return has;
 }
 
+bool
+esdm__cache_takes(const esdm__cache *cache, size_t bytes)
+{
+    return bytes <= cache->limit_bytes / 4;
+}
+
 void
 esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data, size_t bytes)
 {
-    if (bytes > cache->limit_bytes / 4)
+    if (!esdm__cache_takes(cache, bytes))
         return;
     entry *e = malloc(sizeof *e + bytes);
     if (e == NULL)

@@ -34,6 +34,8 @@ bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t
                           size_t bytes);
 /** Whether it is there. */
 bool esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key);
+/** Whether blocks of so many bytes are kept at all. */
+bool esdm__cache_takes(const esdm__cache *cache, size_t bytes);
 /** Keeps a copy. Best effort. */
 void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,
                      size_t bytes);

@@ -499,10 +499,10 @@ test_block__packed_without_differences_has_a_version_of_its_own(void **state)
         out.data[0] = 0;
         assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
                          ESDM_ECORRUPT);
-        out.data[0] = 4;
+        out.data[0] = 5;
         assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
                          ESDM_ENOTSUP);
-        assert_non_null(strstr(err.message, "up to 3"));
+        assert_non_null(strstr(err.message, "up to 4"));
         esdm__buffer_clear(&out);
     }
 }

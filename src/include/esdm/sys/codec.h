@@ -75,6 +75,12 @@ typedef struct esdm_codec_input {
     esdm_codec_effort effort;            /**< for encode(); 0 is the codec's own choice */
 } esdm_codec_input;
 
+/** Raw bytes from … to - 1 of a block. */
+typedef struct esdm_codec_range {
+    size_t from;
+    size_t to; /**< > from */
+} esdm_codec_range;
+
 typedef struct esdm_codec_plugin {
     esdm_plugin base;
     uint8_t id;
@@ -94,6 +100,14 @@ typedef struct esdm_codec_plugin {
     esdm_status (*decode)(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes,
                           void *raw, size_t raw_bytes, esdm_error *err);
     uint32_t flags; /**< ESDM_CODEC_* */
+    /**
+     * As decode(), but at least the `count` ranges that are wanted, which lie within the block; the
+     * rest of `raw` is undefined. For codecs that can do that in less time. NULL: they cannot.
+     * @param ret_bytes raw bytes that were decoded; raw_bytes: all of them.
+     */
+    esdm_status (*decode_some)(const esdm_codec_input *input, const void *encoded,
+                               size_t encoded_bytes, const esdm_codec_range *wanted, size_t count,
+                               void *raw, size_t raw_bytes, size_t *ret_bytes, esdm_error *err);
 } esdm_codec_plugin;
 
 #ifdef __cplusplus

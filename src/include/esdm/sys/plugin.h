@@ -38,7 +38,7 @@ extern "C" {
  * Structures that are handed over as arrays (esdm_iov) never change. Any other change raises
  * ESDM_PLUGIN_ABI_OLDEST, too.
  */
-#define ESDM_PLUGIN_ABI        8
+#define ESDM_PLUGIN_ABI        9
 #define ESDM_PLUGIN_ABI_OLDEST 7
 
 typedef enum esdm_plugin_kind {
