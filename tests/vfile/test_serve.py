@@ -11,10 +11,11 @@ import socket
 import ssl
 import struct
 import subprocess
+import threading
 import time
 import urllib.parse
 
-from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, tool
+from esdmtest import SANITIZE, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, run, tool
 from served import ask, serving
 
 HOSTILE = '<script>document.title="harmed"</script>"&\'><img src=x onerror=alert(1)>'
@@ -240,6 +241,42 @@ def test_slow_and_many_clients__others_are_answered():
             expect(SANITIZE or memory < 256 * 1024, f"{memory} KiB of memory")
 
 
+def test_floods__clients_that_ask_for_nothing_give_their_place_to_others():
+    """More of them than the server has places; some send a byte now and then, and would never be idle."""
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, server), contextlib.ExitStack() as stack:
+            flood = []
+            for i in range(by_size(300, 600, 600)):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+                slow.setblocking(False)
+                flood.append(slow)
+            over = threading.Event()
+
+            def drip():
+                while not over.wait(0.3):
+                    for slow in flood[::2]:
+                        with contextlib.suppress(OSError):
+                            slow.send(b"G")
+
+            dripping = threading.Thread(target=drip)
+            dripping.start()
+            try:
+                for _ in range(3):
+                    began = time.monotonic()
+                    expect(ask(port, "/api/list")[0].status == 200, "no answer in a flood")
+                    print(f"{time.monotonic() - began:.1f} s in a flood", flush=True)
+            finally:
+                over.set()
+                dripping.join()
+            expect(server.poll() is None, "the server has ended")
+            kept = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            for _ in range(2):      # one connection goes on with the next request
+                kept.request("GET", "/api/list")
+                expect(kept.getresponse().read(), "kept")
+            kept.close()
+
+
 def test_references__others_get_what_everybody_may_read():
     with Site() as site:
         text = "netcdf r { dimensions: x = 3; variables: int v(x); data: v = 1, 2, 3; }"
@@ -351,5 +388,6 @@ def test_end__comes_in_time_beside_slow_clients():
 
 main(test_listing_search_and_structure, test_facets, test_views_are_browsed, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
+     test_floods__clients_that_ask_for_nothing_give_their_place_to_others,
      test_others__need_the_token, test_others__get_what_is_encrypted, test_end__comes_in_time_beside_slow_clients,
      test_references__others_get_what_everybody_may_read)

@@ -240,7 +240,9 @@ start(serve_state *state, const address *at, const tls_files *tls)
                             state, MHD_OPTION_EXTERNAL_LOGGER, remember_why, NULL,
                             MHD_OPTION_SOCK_ADDR, &at->any, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
                             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                            SECONDS_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MEMORY_EACH,
+                            SECONDS_IDLE, MHD_OPTION_NOTIFY_CONNECTION, serve_guard_connection,
+                            state->guard, MHD_OPTION_NOTIFY_COMPLETED, serve_guard_done,
+                            state->guard, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MEMORY_EACH,
                             MHD_OPTION_ARRAY, encrypted, MHD_OPTION_END);
 }
 
@@ -273,11 +275,17 @@ serve(serve_state *state, const address *at, const tls_files *tls)
     (void) sigaddset(&ends, SIGTERM);
     (void) sigaddset(&ends, SIGHUP);
     (void) pthread_sigmask(SIG_BLOCK, &ends, NULL); /* of all threads */
+    state->guard = serve_guard_new(CONNECTIONS);
+    if (state->guard == NULL) {
+        tool_error("cannot start a thread: %s", g_strerror(errno));
+        return TOOL_FAILED;
+    }
     struct MHD_Daemon *daemon = start(state, at, tls);
     if (daemon == NULL) {
         g_strstrip(why_not);
         tool_error("cannot listen on port %d: %s; --port takes another one", port,
                    why_not[0] != '\0' ? why_not : g_strerror(errno));
+        serve_guard_free(state->guard);
         return TOOL_FAILED;
     }
     atomic_store(&started, true);
@@ -289,6 +297,7 @@ serve(serve_state *state, const address *at, const tls_files *tls)
         _exit(TOOL_OK);
     }
     MHD_stop_daemon(daemon);
+    serve_guard_free(state->guard);
     return TOOL_OK;
 }
 

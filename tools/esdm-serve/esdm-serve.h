@@ -17,7 +17,11 @@
 #define SERVE_MOST_ELEMENTS (2u << 20) /* of a picture */
 #define SERVE_MOST_READ     (1u << 30) /* bytes of the box that they are taken from */
 
+/** Who has a connection and asks for nothing (guard.c). */
+typedef struct serve_guard serve_guard;
+
 typedef struct serve_state {
+    serve_guard *guard;
     esdm_session *session;
     vfile_pool *files;
     tool_pool *models;           /* serve_model: snapshots of containers (model.c) */
@@ -48,6 +52,21 @@ serve_result serve_error(serve_request *request, unsigned code, const char *text
 serve_result serve_failed(serve_request *request, esdm_status status, const esdm_error *err);
 /** Queues a response and lets go of it; sets the headers that all answers have. */
 serve_result serve_reply(serve_request *request, unsigned code, struct MHD_Response *response);
+
+/* ---- connections that ask for nothing (guard.c) -------------------------------------------- */
+
+/** Begins to watch. @param connections most that there are. @return owned; NULL: no thread. */
+serve_guard *serve_guard_new(guint connections);
+/** When no connection is left. */
+void serve_guard_free(serve_guard *guard);
+/** For MHD_OPTION_NOTIFY_CONNECTION; the user is the guard. */
+void serve_guard_connection(void *user, struct MHD_Connection *connection, void **context,
+                            enum MHD_ConnectionNotificationCode what);
+/** The headers of a request are there: it takes as long as it takes. */
+void serve_guard_request(serve_guard *guard, struct MHD_Connection *connection);
+/** For MHD_OPTION_NOTIFY_COMPLETED; the user is the guard. */
+void serve_guard_done(void *user, struct MHD_Connection *connection, void **seen,
+                      enum MHD_RequestTerminationCode how);
 
 /* ---- bodies that are read while they are sent (stream.c) ----------------------------------- */
 

@@ -247,6 +247,7 @@ serve_handle(void *state, struct MHD_Connection *connection, const char *url, co
     (void) version;
     (void) upload;
     serve_request request = {.state = state, .connection = connection};
+    serve_guard_request(request.state->guard, connection);
     request.head = g_str_equal(method, MHD_HTTP_METHOD_HEAD);
     if (g_str_equal(method, MHD_HTTP_METHOD_OPTIONS) && allowed_origin(&request) != NULL)
         return answer_preflight(&request);
