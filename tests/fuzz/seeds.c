@@ -268,7 +268,8 @@ save_answers(const char *folder)
 }
 
 /* What to decode into, then a block: see fuzz_field.c. Every effort and coder, exact and within a
- * bound; in the last round without differences. */
+ * bound; in the last round without differences; then what is predicted from coarse to fine, and
+ * that in parts. */
 static void
 save_fields(const char *folder)
 {
@@ -325,6 +326,18 @@ save_fields(const char *folder)
     ok(codec->encode(&input, smooth, sizeof smooth, encoded, sizeof encoded, &bytes, &err));
     const uint8_t head[4] = {ESDM_TYPE_FLOAT32, 1, (128 * 192 - 1) & 255, (128 * 192 - 1) >> 8};
     save(folder, "field", 3 * EFFORTS * TYPES, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
+
+    /* What is in parts: 16 times as many elements as the head says. */
+    enum { ROWS = 640, COLUMNS = 1024, FEW = ROWS * COLUMNS / 16 - 1 };
+    static float large[ROWS * COLUMNS];
+    static uint8_t many[1 << 18];
+    input.shape = (const uint64_t[]){ROWS, COLUMNS};
+    for (int k = 0; k < ROWS * COLUMNS; k++)
+        large[k] = 20 * sinf((float) (k % COLUMNS) / 290) * cosf((float) (k / COLUMNS) / 170);
+    ok(codec->encode(&input, large, sizeof large, many, sizeof many, &bytes, &err));
+    const uint8_t of_parts[4] = {ESDM_TYPE_FLOAT32, 2, FEW & 255, FEW >> 8};
+    save(folder, "field", 3 * EFFORTS * TYPES + 1,
+         (piece[]){{of_parts, sizeof of_parts}, {many, bytes}}, 2);
 }
 
 /* Codec, type, what to do, rank and shape, then a block: see fuzz_foreign.c. */

@@ -183,6 +183,8 @@ execute(const json_t *recipe, const char *prefix, const char *pins, bool bounded
         result = TOOL_FAILED;
     if (result == TOOL_OK && bounded)
         result = recipe_sandbox(&run, &folders);
+    if (result == TOOL_OK && bounded && !recipe_sandbox_exists())
+        tool_error("note: this kernel has no Landlock: the program may write wherever you may");
     const recipe_limits limits = {
         json_number_value(json_object_get(recipe, "seconds")) * LIMIT_TIMES + LIMIT_MORE_S,
         folders};

@@ -40,11 +40,30 @@ remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
     return 0;
 }
 
+/* What the program has left running could lead us out of the folder meanwhile, so that is done
+ * where nothing else can be written to; the folder itself is left. */
+static void
+remove_contents(char *folder)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        g_autoptr(GPtrArray) folders = g_ptr_array_new();
+        g_ptr_array_add(folders, folder);
+        if (recipe_sandbox_enter(folders))
+            (void) nftw(folder, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+        _exit(0);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 void
 recipe_run_clear(recipe_run *run)
 {
-    if (run->folder != NULL)
-        (void) nftw(run->folder, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+    if (run->folder != NULL) {
+        remove_contents(run->folder);
+        (void) rmdir(run->folder);
+    }
     g_clear_pointer(&run->folder, g_free);
     g_clear_pointer(&run->log, g_free);
 }
