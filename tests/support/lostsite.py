@@ -37,13 +37,14 @@ def write(first, last, steps=3):
 
 
 def contents(site):
-    """All containers as text, in one process each."""
-    dumped = {}
-    for name in listed():
-        out = site.file("out.nc")
-        run([tool("esdm-cp"), "-f", f"esdm://{name}", out])
-        dumped[name] = run(["ncdump", out]).stdout.split("{", 1)[1]
-        out.unlink()
+    """All containers and branches as text."""
+    out, names = site.file("out"), listed()
+    run([tool("esdm-cp"), "-q", "-r", "esdm://", out])
+    for name in names:
+        if "@" in name:
+            run([tool("esdm-cp"), "-q", f"esdm://{name}", out / name])
+    dumped = {name: run(["ncdump", out / name]).stdout.split("{", 1)[1] for name in names}
+    shutil.rmtree(out)
     return dumped
 
 
