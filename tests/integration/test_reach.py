@@ -253,6 +253,49 @@ def test_reach__stores_of_format_2_get_it():
         expect("later.nc:" in answers(["time overlaps 1970-01-02"])[0], "a guest does not find it")
 
 
+def test_reach__notes_of_merges_only_move_to_newer_snapshots():
+    """With format 2, too, whose owner has not upgraded it: of two who note a merge the older one may come last."""
+    skip_without_postgres()
+    with Server() as server, Site(metadata=store(server)) as site:
+        server.sql(OLDER)
+        _, guest = with_guest(server, site)
+        site.config.write_text(guest)
+        site.file("a.cdl").write_text("netcdf a { dimensions: x = 2 ; variables: int v(x) ; data: v = 1, 2 ; }")
+        run(["ncgen", "-4", "-o", site.file("a.nc"), site.file("a.cdl")])
+        run([tool("esdm-cp"), site.file("a.nc"), "esdm://a.nc"])
+        for i in range(3):
+            client(["ncatted", "-h", "-a", f"n,global,o,l,{i}", "esdm://a.nc"])
+        site_id, = server.sql("SELECT value FROM esdm.store WHERE key = 'site'")
+        container, = server.sql("SELECT container FROM esdm.container WHERE name = 'a.nc'")
+
+        def note(*snapshots, record=container):
+            """What setting them in this order says, and what the tag is then."""
+            done = run([BUILD / "tests/integration/raise_tag", BUILD / "esdm/esdm-meta-postgres.so", site_id,
+                        json.dumps({**store(server), "user": "guest"}), record, "esdm:merged", *map(str, snapshots)])
+            return done.stdout.splitlines(), server.sql("SELECT snapshot, author FROM esdm.tag WHERE name = 'esdm:merged'")
+
+        def note_beside(sql, snapshot):
+            """The same while another one's change is under way, which has been made when that is looked at."""
+            with subprocess.Popen(server.psql(f"BEGIN; {sql}; SELECT pg_sleep(2); COMMIT"), stdout=subprocess.DEVNULL) as other:
+                server.wait_for_sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'", ["1"])
+                found = note(snapshot)
+            expect(other.returncode == 0, sql)
+            return found
+
+        expect(note(3) == (["0"], ["3|3"]), "the first one")
+        expect(note(2) == (["0"], ["3|3"]), "an older note took the place of a newer one")
+        expect(note(4, 2, 3) == (["0", "0", "0"], ["4|4"]), "a newer one is not noted")
+        for said, tags in (note(9), note(5, record="4711")):
+            expect("has no snapshot" in said[0] and tags == ["4|4"], f"{said} {tags}")
+        server.sql("DELETE FROM esdm.tag")
+        said, tags = note_beside("SELECT FROM esdm.container FOR UPDATE; UPDATE esdm.snapshot SET pruned = true WHERE snapshot = 2", 2)
+        expect("has no snapshot" in said[0] and tags == [], f"a snapshot that is dropped meanwhile: {said} {tags}")
+        said, tags = note_beside("SELECT esdm.set_state(1, 'elsewhere')", 4)
+        expect("is migrated" in said[0] and tags == [], f"a store that is migrated meanwhile: {said} {tags}")
+        expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["2"], "it was upgraded by a guest")
+
+
 if __name__ == "__main__":
-    main(test_reach__finds_what_is_found_without_it, test_reach__rows_follow_every_change,
+    main(test_reach__finds_what_is_found_without_it, test_reach__notes_of_merges_only_move_to_newer_snapshots,
+         test_reach__rows_follow_every_change,
          test_reach__stores_of_format_2_get_it, test_reach__whoever_does_not_own_the_tables_goes_on)

@@ -176,22 +176,43 @@ postgres__shared_of(void *self, const char *uuid, esdm_meta_shared_visitor visit
 
 /* ---- tags ----------------------------------------------------------------------------------- */
 
+/* Clears the parameters. @param ret_result may be NULL. */
 static esdm_status
 change_tag(postgres__store *store, postgres__statement id, postgres__params *params,
-           esdm_error *err)
+           PGresult **ret_result, esdm_error *err)
 {
     esdm_status status = postgres__enter_write(store, err);
     if (status == ESDM_OK) {
         postgres__pins_sink(store);
         status = postgres__check_format(store, err);
         if (status == ESDM_OK)
-            status = postgres__run(store, id, params, NULL, err);
+            status = postgres__run(store, id, params, ret_result, err);
         postgres__leave(store);
     }
     if (status != ESDM_OK && postgres__params_repeated(params))
         (void) esdm__error_prefix(
             err, status, "the connection was lost: the change may have taken place or not");
     postgres__params_clear(params);
+    return status;
+}
+
+/* A tag that only moves to newer snapshots. */
+static esdm_status
+raise_tag(postgres__store *store, uint64_t container, const esdm_meta_tag *tag, esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    postgres__put_int(&params, container);
+    postgres__put_escaped(&params, tag->name);
+    postgres__put_int(&params, tag->snapshot);
+    postgres__put_int(&params, tag->created_ns);
+    postgres__put_escaped(&params, tag->author);
+    esdm_status status = change_tag(store, POSTGRES__TAG_RAISE, &params, &result, err);
+    if (status == ESDM_OK && postgres__u64(result, 0, 0) == 0)
+        status =
+            esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
+                            (unsigned long long) container, (unsigned long long) tag->snapshot);
+    PQclear(result);
     return status;
 }
 
@@ -204,6 +225,9 @@ postgres__tag_set(void *self, uint64_t container, const esdm_meta_tag *tag, bool
     esdm_status status = esdm__check_tag(container, POSTGRES__CONTAINER_MAX, tag, err);
     if (status != ESDM_OK)
         return status;
+    /* A seal is on the newest snapshot, which set_tag() looks at. */
+    if (replace && tag->only_newer && strcmp(tag->name, ESDM_META_TAG_SEAL) != 0)
+        return raise_tag(self, container, tag, err);
     postgres__put_token(&params, token);
     postgres__put_int(&params, container);
     postgres__put_escaped(&params, tag->name);
@@ -211,9 +235,7 @@ postgres__tag_set(void *self, uint64_t container, const esdm_meta_tag *tag, bool
     postgres__put_int(&params, tag->created_ns);
     postgres__put_escaped(&params, tag->author);
     postgres__put_bool(&params, replace);
-    if (replace && tag->only_newer)
-        params.offsets[params.count - 1] = SIZE_MAX; /* NULL */
-    return change_tag(self, POSTGRES__TAG_SET, &params, err);
+    return change_tag(self, POSTGRES__TAG_SET, &params, NULL, err);
 }
 
 esdm_status
@@ -224,7 +246,7 @@ postgres__tag_remove(void *self, uint64_t container, const char *name, esdm_erro
     postgres__put_token(&params, token);
     postgres__put_int(&params, container);
     postgres__put_escaped(&params, name);
-    return change_tag(self, POSTGRES__TAG_REMOVE, &params, err);
+    return change_tag(self, POSTGRES__TAG_REMOVE, &params, NULL, err);
 }
 
 esdm_status

@@ -525,7 +525,6 @@ BEGIN
         v_pair[2], (v_pair[1] << 32) + 1]);
 END $body$;
 
--- p_replace NULL: unless there is one of that name on this snapshot or a later one.
 CREATE OR REPLACE FUNCTION {S}.set_tag(
     p_token uuid, p_again boolean, p_container bigint, p_name text, p_snapshot bigint,
     p_created_ns bigint, p_author text, p_replace boolean) RETURNS bigint[]
@@ -549,10 +548,6 @@ BEGIN
             AND c.snapshot <> p_snapshot) THEN
         RAISE EXCEPTION USING ERRCODE = 'ESD04', MESSAGE = format('snapshot %s is not the newest '
             'any more: somebody has written to the container', p_snapshot);
-    END IF;
-    IF p_replace IS NULL AND EXISTS(SELECT FROM {S}.tag t WHERE t.container = p_container
-            AND t.name = p_name AND t.snapshot >= p_snapshot) THEN
-        RETURN {S}.leave(p_token, v_now, ARRAY[p_container]);
     END IF;
     IF NOT p_replace AND EXISTS(SELECT FROM {S}.tag t WHERE t.container = p_container
             AND t.name = p_name) THEN

@@ -231,6 +231,17 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__IMPORT_SHARES] = "INSERT INTO {S}.shared(uuid, container) "
                                 "SELECT u.uuid, $1 FROM unnest($2) AS u(uuid)",
     [POSTGRES__TAG_SET] = "SELECT {S}.set_tag($1, $2, $3, $4, $5, $6, $7, $8)",
+    /* No function: stores of format 2 have none for it. The snapshot is looked at as it is once
+     * nobody else has it. A repetition changes nothing more: it needs no token. */
+    [POSTGRES__TAG_RAISE] =
+        "WITH there AS MATERIALIZED (SELECT s.container, s.snapshot FROM {S}.container c "
+        "JOIN {S}.snapshot s ON s.container = c.container AND s.snapshot = $3 AND NOT s.pruned "
+        "WHERE c.container = $1 AND (SELECT {S}.enter(NULL, false)) IS NULL FOR UPDATE OF c, s), "
+        "raised AS (INSERT INTO {S}.tag AS t(container, name, snapshot, created_ns, author) "
+        "SELECT h.container, $2, h.snapshot, CASE $4 WHEN 0 THEN {S}.now_ns() ELSE $4 END, $5 "
+        "FROM there h ON CONFLICT (container, name) DO UPDATE SET snapshot = excluded.snapshot, "
+        "created_ns = excluded.created_ns, author = excluded.author "
+        "WHERE t.snapshot < excluded.snapshot) SELECT count(*) FROM there",
     [POSTGRES__TAG_REMOVE] = "SELECT {S}.remove_tag($1, $2, $3, $4)",
     [POSTGRES__TAG_LIST] = "SELECT t.name, t.snapshot, t.created_ns, t.author FROM {S}.tag t "
                            "WHERE t.container = $1 ORDER BY t.name",
