@@ -21,7 +21,6 @@ typedef struct finding {
     const char *name;
     esdm__line_bases *ret;
     esdm__vector known[ESDM__BASES_NODES]; /* of what each node is the base */
-    int depth;
 } finding;
 
 static esdm_status
@@ -62,9 +61,10 @@ add_leaf(finding *f, const candidate *c)
 {
     esdm__bases *bases = &f->ret->bases;
     size_t i = 0;
-    if (c->l.record == 0 && f->depth > 1)
+    if (c->l.record == 0) { /* what it had is not known */
+        f->ret->lacks = true;
         return ESDM__BASE_UNKNOWN;
-    f->ret->lacks = f->ret->lacks || c->l.record == 0;
+    }
     while (i < bases->nleaves && (f->ret->leaves[i].snapshot != c->item->snapshot ||
                                   strcmp(f->ret->leaves[i].holder, c->l.stored) != 0))
         i++;
@@ -136,9 +136,7 @@ find(finding *f, const esdm__vector *both, uint8_t *ret, esdm_error *err)
     candidate *all = calloc(both->count + 1, sizeof *all);
     if (all == NULL)
         return esdm__error_nomem(err, both->count * sizeof *all, "lines");
-    f->depth++;
     esdm_status status = find_in(f, both, all, ret, err);
-    f->depth--;
     for (size_t i = 0; i < both->count; i++)
         esdm__vector_clear(&all[i].has);
     free(all);

@@ -22,7 +22,7 @@ typedef struct esdm__base_leaf {
 typedef struct esdm__line_bases {
     esdm__base_leaf leaves[ESDM__BASES_LEAVES]; /* the handles of `bases` are not set */
     esdm__bases bases;
-    bool lacks; /* one is not there any more */
+    bool lacks; /* one is not there any more: what it had is not known */
 } esdm__line_bases;
 
 /** @param name of any line of the container. @param both what both have.

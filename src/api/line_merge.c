@@ -14,8 +14,11 @@
 
 /* Who is that long before the commit was interrupted. */
 #define LONG_NS (UINT64_C(3600) * 1000000000)
-/* As tags say them (esdm__line_way). */
-static const char *const ways[] = {"up:", "down:", "side:"};
+/* As tags say them (esdm__line_way). Versions that know no vectors skip what they cannot read, as
+ * they would take the tag without noting anything. */
+static const char *const ways[] = {"UP:", "DOWN:", "SIDE:"};
+/* As older versions said them. */
+static const char *const old_ways[] = {"up:", "down:", "side:"};
 #define WAYS (sizeof ways / sizeof *ways)
 
 static void
@@ -114,11 +117,11 @@ read_author(const char *author, esdm__line_way *ret_way, char ret_branch[ESDM_BR
             const char **ret_has)
 {
     size_t way = 0;
-    while (way < WAYS && !begins_with(author, ways[way]))
+    while (way < WAYS && !begins_with(author, ways[way]) && !begins_with(author, old_ways[way]))
         way++;
     if (way == WAYS)
         return false;
-    const char *branch = author + strlen(ways[way]);
+    const char *branch = author + strlen(ways[way]); /* both are as long */
     const char *end = strchr(branch, ':');
     *ret_way = (esdm__line_way) way;
     *ret_has = end != NULL ? end + 1 : NULL;

@@ -56,6 +56,11 @@ esdm_status esdm__line_newest(esdm_session *session, const char *name, const cha
 esdm_status esdm__line_given(esdm_session *session, const char *name, const char *in,
                              esdm__shared *ret, esdm_error *err);
 
+/** The newest snapshot of a line that tags of it alone say is in another one. @param ret 0: none.
+ */
+esdm_status esdm__line_noted_in(esdm_session *session, const char *name, const esdm__line *l,
+                                const char *in, uint64_t *ret, esdm_error *err);
+
 /** The branch itself keeps what of it is in the other line. */
 esdm_status esdm__line_note_own(esdm_session *session, const char *name, const esdm__line *l,
                                 const char *in, uint64_t snapshot, esdm_error *err);

@@ -225,9 +225,9 @@ esdm__line_vector(esdm_session *session, const char *name, const esdm__line *l, 
     if (status == ESDM_OK)
         status = esdm__vector_raise(ret, branch != NULL ? branch : "", id, snapshot, err);
     if (status == ESDM_OK)
-        status = take_tags(session, l, ESDM__HAS_TAG, snapshot, ret, err);
-    if (status == ESDM_OK)
         status = take_tags(session, l, ESDM__CAME_TAG, snapshot, ret, err);
+    if (status == ESDM_OK) /* who notes it sets this one before the other one goes */
+        status = take_tags(session, l, ESDM__HAS_TAG, snapshot, ret, err);
     if (status != ESDM_OK || branch == NULL || strcmp(l->stored, name) != 0)
         return status;
     esdm__line_base(name, above);

@@ -91,6 +91,33 @@ esdm__line_begin_given(esdm_session *session, const char *parent, const char *na
     return esdm__line_note_given(session, name, in, given.snapshot, given.since, err);
 }
 
+/* Of a line of that name which was removed since there may be tags, but the newer one of the name
+ * is another record. */
+esdm_status
+esdm__line_noted_in(esdm_session *session, const char *name, const esdm__line *l, const char *in,
+                    uint64_t *ret, esdm_error *err)
+{
+    esdm__tag_name tag;
+    esdm__shared given;
+    esdm_meta_container record;
+    esdm__tag_wanted w = {.name = tag};
+    bool shares = false;
+    *ret = 0;
+    esdm_status status = session->meta->container_find(session->store, in, &record, err);
+    if (status == ESDM_OK)
+        status = esdm__line_given(session, in, name, &given, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret = given.snapshot;
+    esdm__line_tag_in(ESDM__MERGED_TAG, in, tag);
+    status = esdm__tag_look(session, l->record, &w, err);
+    if (status == ESDM_OK && w.snapshot > *ret)
+        status = esdm__branch_shares(session, l->record, record.uuid, &shares, err);
+    if (status == ESDM_OK && shares)
+        *ret = w.snapshot;
+    return status;
+}
+
 /* ---- after a merge -------------------------------------------------------------------------- */
 
 /* A line that came into another one, looked at beside all lines of the container. */

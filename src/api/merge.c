@@ -228,12 +228,17 @@ merge_once(esdm__merge_attempt *all, bool *ret_again, esdm_error *err)
     status = esdm__merge_branch(&all->m, err);
     *ret_again = status == ESDM_ECONFLICT;
     if (status == ESDM_OK && all->result.open_conflicts > 0)
-        return esdm__error_set(err, ESDM_ECONFLICT,
-                               "'%s' and the branch '%s' have changed the same in %" PRIu64
-                               " places: nothing is merged",
-                               esdm__merge_above(all),
-                               esdm__name_branch(esdm__merge_below(all), NULL),
-                               all->result.open_conflicts);
+        return esdm__error_set(
+            err, ESDM_ECONFLICT,
+            "'%s' and the branch '%s' have changed the same in %" PRIu64
+            " places: nothing is merged%s",
+            esdm__merge_above(all), esdm__name_branch(esdm__merge_below(all), NULL),
+            all->result.open_conflicts,
+            all->unknown ? " (a line that both have merged was removed for good, or "
+                           "its snapshot is not kept: what differs where both have "
+                           "written since they parted may have been changed by one "
+                           "of them alone)"
+                         : "");
     if (status == ESDM_OK && !all->options->dry_run)
         status = publish(all, err);
     *ret_again = status == ESDM_ECONFLICT;

@@ -206,6 +206,22 @@ find_picked(const esdm__merge_attempt *all, esdm__common *base, esdm_error *err)
     return status == ESDM_OK ? find_parent(all, from, &base->snapshot, err) : status;
 }
 
+/* Whether a line went on from what both began with, up to that snapshot at least: the numbers of
+ * others are their own. */
+static esdm_status
+is_of_fork(const esdm__merge_attempt *all, const char *holder, uint64_t snapshot, bool *ret,
+           esdm_error *err)
+{
+    uint64_t fork = 0;
+    esdm_status status = ESDM_OK;
+    *ret = strcmp(holder, all->name) == 0 || strcmp(holder, all->full) == 0 ||
+           strcmp(holder, all->fork) == 0;
+    if (!*ret)
+        status = esdm__line_fork(all->session, holder, all->fork, &fork, err);
+    *ret = *ret || fork >= snapshot;
+    return status;
+}
+
 static esdm_status
 open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t snapshot, esdm_container **ret,
               esdm_error *err)
@@ -215,7 +231,12 @@ open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t snapshot, e
         snapshot != 0 ? esdm__io_open(all->session, holder, ESDM_OPEN_READ, snapshot, ret, &why)
                       : ESDM_ENOENT;
     /* It has the same number in the line that both have in common. */
-    if (status == ESDM_ENOENT && all->m.fork != NULL && snapshot == all->forked)
+    bool shared = false;
+    if (status == ESDM_ENOENT && all->m.fork != NULL && snapshot == all->forked) {
+        esdm_status found = is_of_fork(all, holder, snapshot, &shared, &why);
+        status = found != ESDM_OK ? found : status;
+    }
+    if (status == ESDM_ENOENT && shared)
         status = esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, snapshot, ret, &why);
     if (status != ESDM_OK && err != NULL)
         *err = why;
@@ -266,20 +287,52 @@ is_of_theirs(const esdm__merge_attempt *all, const esdm__base_leaf *leaf, bool *
     return status;
 }
 
-/* ESDM_ENOENT: one of the snapshots is not kept. */
+/* What a snapshot had that is not kept is not known. What both began with stands in its place. */
+static esdm_status
+lose_leaf(esdm__merge_attempt *all, size_t leaf, esdm_error *err)
+{
+    esdm__bases *bases = &all->bases->bases;
+    all->unknown = true;
+    for (size_t n = 0; n < bases->count; n++) {
+        if (bases->nodes[n].is_leaf && bases->nodes[n].leaf == leaf)
+            bases->nodes[n] = (esdm__base_node){
+                .base = ESDM__BASE_UNKNOWN, .one = ESDM__BASE_UNKNOWN, .other = ESDM__BASE_UNKNOWN};
+    }
+    return esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, all->forked, &bases->leaves[leaf],
+                         err);
+}
+
+static esdm_status
+open_leaf(esdm__merge_attempt *all, size_t leaf, esdm_error *err)
+{
+    esdm_error why = {0};
+    const esdm__base_leaf *wanted = &all->bases->leaves[leaf];
+    esdm_status status =
+        open_snapshot(all, wanted->holder, wanted->snapshot, &all->bases->bases.leaves[leaf], &why);
+    if (status == ESDM_ENOENT && all->m.fork != NULL)
+        return lose_leaf(all, leaf, err);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* ESDM_ENOENT: one of the snapshots is not kept, and it is not known what both began with. */
 static esdm_status
 open_bases(esdm__merge_attempt *all, esdm_error *err)
 {
     bool own = false;
     esdm__bases *bases = &all->bases->bases;
-    esdm_status status = all->bases->lacks || bases->nleaves == 0 ? ESDM_ENOENT : ESDM_OK;
-    for (size_t i = 0; i < bases->nleaves && status == ESDM_OK; i++)
-        status = open_snapshot(all, all->bases->leaves[i].holder, all->bases->leaves[i].snapshot,
-                               &bases->leaves[i], err);
+    all->unknown = all->bases->lacks || bases->nleaves == 0;
+    esdm_status status = all->unknown && all->m.fork == NULL ? ESDM_ENOENT : ESDM_OK;
+    if (status == ESDM_OK && bases->nleaves == 0)
+        status = lose_leaf(all, bases->nleaves++, err);
+    else
+        for (size_t i = 0; i < bases->nleaves && status == ESDM_OK; i++)
+            status = open_leaf(all, i, err);
     if (status != ESDM_OK)
         return status;
     all->m.base = bases->leaves[0];
-    if (bases->nleaves > 1)
+    if (bases->nleaves > 1 || all->unknown)
         all->m.bases = bases;
     else
         status = is_of_theirs(all, &all->bases->leaves[0], &own, err);
@@ -288,13 +341,61 @@ open_bases(esdm__merge_attempt *all, esdm_error *err)
     return status;
 }
 
-/* All that both have. Where a snapshot of it is not kept any more, what is noted of both lines
- * alone tells an older one. */
+/* Whether the newest snapshot that is noted of both lines alone has all that both have. */
+static esdm_status
+has_all(const esdm__merge_attempt *all, const esdm__vector *both, bool *ret, esdm_error *err)
+{
+    esdm__line l = {.record = 0};
+    esdm__vector has = {0};
+    esdm__former former;
+    const char *name = all->common.holder;
+    *ret = false;
+    if (all->common.snapshot == 0)
+        return ESDM_OK;
+    esdm_status status = esdm__line_find(all->session, name, &l, err);
+    if (esdm__former_parse(name, &former))
+        name = former.name;
+    if (status != ESDM_OK || l.record == 0)
+        return status;
+    status = esdm__line_vector(all->session, name, &l, all->common.snapshot, &has, err);
+    *ret = status == ESDM_OK;
+    for (size_t i = 0; i < both->count && *ret; i++)
+        *ret = esdm__vector_get(&has, both->items[i].id) >= both->items[i].snapshot;
+    esdm__vector_clear(&has);
+    return status;
+}
+
+/* Where one snapshot of what both have is gone, and what is noted of both lines alone has less: an
+ * older base would lose what was changed back since, so all that differs is in conflict. */
+static esdm_status
+open_base_of(esdm__merge_attempt *all, const esdm__vector *both, esdm_error *err)
+{
+    bool whole = false;
+    esdm_error why = {0};
+    esdm_status status = esdm__line_find_bases(all->session, all->name, both, all->bases, err);
+    if (status != ESDM_OK)
+        return status;
+    status = open_bases(all, &why);
+    if (status == ESDM_OK && !all->unknown)
+        return ESDM_OK;
+    if (status != ESDM_OK && status != ESDM_ENOENT) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    esdm_status found = has_all(all, both, &whole, err);
+    if (found != ESDM_OK || (status == ESDM_OK && !whole))
+        return found;
+    close_bases(all);
+    all->unknown = false;
+    return whole ? open_one_base(all, err) : not_known(all, &all->common, err);
+}
+
+/* All that both have. */
 static esdm_status
 open_base(esdm__merge_attempt *all, esdm_error *err)
 {
     esdm__vector both = {0};
-    esdm_error why = {0};
     if (all->options->pick != 0)
         return open_one_base(all, err);
     all->bases = calloc(1, sizeof *all->bases);
@@ -302,17 +403,8 @@ open_base(esdm__merge_attempt *all, esdm_error *err)
         return esdm__error_nomem(err, sizeof *all->bases, "a merge");
     esdm_status status = esdm__vector_meet(&all->has, &all->brings, &both, err);
     if (status == ESDM_OK)
-        status = esdm__line_find_bases(all->session, all->name, &both, all->bases, err);
+        status = open_base_of(all, &both, err);
     esdm__vector_clear(&both);
-    if (status != ESDM_OK)
-        return status;
-    status = open_bases(all, &why);
-    if (status == ESDM_ENOENT) {
-        close_bases(all);
-        return open_one_base(all, err);
-    }
-    if (status != ESDM_OK && err != NULL)
-        *err = why;
     return status;
 }
 
@@ -372,7 +464,7 @@ esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *
 /* What both have of all lines, and what is noted of these two alone: by older versions, or before
  * one of the others was removed. */
 static esdm_status
-find_vectors(esdm__merge_attempt *all, esdm_error *err)
+find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
 {
     esdm__line ours = {.record = all->container}, theirs = {.record = all->record},
                l = {.record = 0};
@@ -403,6 +495,39 @@ find_vectors(esdm__merge_attempt *all, esdm_error *err)
                : status;
 }
 
+/* The same of a third line: older versions note what one line has of another one for these two
+ * alone. */
+static esdm_status
+raise_by_older(const esdm__merge_attempt *all, size_t i, const esdm__vector *of, esdm__vector *to,
+               const char *side, esdm_error *err)
+{
+    esdm__line l;
+    uint64_t snapshot = 0;
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    const esdm__vector_item *one = &of->items[i];
+    if (one->snapshot <= esdm__vector_get(to, one->id))
+        return ESDM_OK;
+    esdm_status status =
+        esdm__line_by_id(all->session, all->name, one->branch, one->id, &l, name, err);
+    if (status != ESDM_OK || l.record == 0 || strcmp(l.stored, name) != 0 ||
+        strcmp(name, all->name) == 0 || strcmp(name, all->full) == 0)
+        return status;
+    status = esdm__line_noted_in(all->session, name, &l, side, &snapshot, err);
+    return status == ESDM_OK ? esdm__vector_raise(to, one->branch, one->id, snapshot, err) : status;
+}
+
+static esdm_status
+find_vectors(esdm__merge_attempt *all, esdm_error *err)
+{
+    esdm_status status = find_noted_vectors(all, err);
+    /* Lists of what there was before: each raises the other one. */
+    for (size_t i = 0; i < all->brings.count && status == ESDM_OK; i++)
+        status = raise_by_older(all, i, &all->brings, &all->has, all->name, err);
+    for (size_t i = 0; i < all->has.count && status == ESDM_OK; i++)
+        status = raise_by_older(all, i, &all->has, &all->brings, all->full, err);
+    return status;
+}
+
 /* Merges alone, of what ours has already, are nothing new. */
 static esdm_status
 find_more(esdm__merge_attempt *all, esdm_error *err)
@@ -431,12 +556,10 @@ find_more(esdm__merge_attempt *all, esdm_error *err)
 /* The notes are of both as they were opened, as neither has a newer snapshot: else it is
  * ESDM_ECONFLICT, and what was merged later could count as what both have. */
 static esdm_status
-find_common_of_opened(esdm__merge_attempt *all, esdm_error *err)
+check_newest(const esdm__merge_attempt *all, esdm_error *err)
 {
     esdm_meta_seen theirs = {.container = all->record}, ours = {.container = all->container};
-    esdm_status status = esdm__merge_find_noted(all, &all->common, err);
-    if (status == ESDM_OK)
-        status = esdm__merge_look_at(all, all->full, &theirs, err);
+    esdm_status status = esdm__merge_look_at(all, all->full, &theirs, err);
     if (status == ESDM_OK)
         status = esdm__merge_look_at(all, all->name, &ours, err);
     bool newest = all->options->pick != 0 || theirs.snapshot == all->result.theirs;
@@ -450,6 +573,7 @@ esdm_status
 esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
 {
     uint64_t snapshot;
+    all->unknown = false;
     uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
     esdm_status status =
         esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
@@ -462,13 +586,17 @@ esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
     esdm__container_position(all->m.ours, &all->container, &snapshot);
     status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
     if (status == ESDM_OK)
-        status = find_common_of_opened(all, err);
+        status = esdm__merge_find_noted(all, &all->common, err);
+    if (status == ESDM_OK)
+        status = check_newest(all, err);
     if (status == ESDM_OK && all->way != ESDM__LINE_BESIDE)
         status = check_line(all, err);
     if (status == ESDM_OK)
         status = open_fork(all, err);
     if (status == ESDM_OK && all->options->pick == 0)
         status = find_vectors(all, err);
+    if (status == ESDM_OK)
+        status = check_newest(all, err);
     if (status == ESDM_OK && all->options->pick == 0)
         status = find_more(all, err);
     if (status == ESDM_OK && all->way == ESDM__LINE_BESIDE)

@@ -22,6 +22,7 @@ typedef struct esdm__merge_attempt {
     uint64_t forked;                        /* its number; 0: of lines beside each other alone */
     esdm__vector has, brings;               /* what ours and theirs have */
     esdm__line_bases *bases;                /* owned */
+    bool unknown;                           /* a snapshot that both have is gone */
     bool compared;                          /* it was not overtaken before that */
     bool more;           /* theirs has changes that ours has not, though all may be equal */
     esdm__common common; /* of both lines, as they were opened */

@@ -39,7 +39,7 @@ typedef struct esdm__base_node {
  *  a node are before it in the list. */
 typedef struct esdm__bases {
     esdm_container *leaves[ESDM__BASES_LEAVES]; /* for reading */
-    size_t nleaves;                             /* 1: it has all */
+    size_t nleaves;
     esdm__base_node nodes[ESDM__BASES_NODES];
     size_t count;
     uint8_t last; /* the node that is the base */
@@ -56,7 +56,7 @@ uint8_t esdm__bases_pick(const esdm__bases *bases, esdm__bases_same same, const 
 typedef struct esdm__merging {
     esdm_container *fork;   /* what both began with; NULL: not known */
     esdm_container *base;   /* what both have; the first one of `bases` where these are several */
-    esdm__bases *bases;     /* NULL: `base` has all */
+    esdm__bases *bases;     /* NULL: `base` has all, and is known */
     esdm_container *theirs; /* for reading */
     esdm_container *before; /* ours, for reading, as it was when `ours` was opened */
     esdm_container *ours;   /* for writing; nobody else writes over this handle */

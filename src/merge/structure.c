@@ -240,6 +240,28 @@ was_looked_at(const lists *l, uint32_t leaf, const char *name)
     return was;
 }
 
+/* What neither theirs nor a snapshot of the base has: where a snapshot is not known theirs may have
+ * removed it. */
+static esdm_status
+merge_own_attributes(const lists *l, esdm_error *err)
+{
+    esdm_attribute one;
+    esdm_status status = ESDM_OK;
+    size_t i = 0;
+    while (status == ESDM_OK && esdm_attribute_at(l->ours, i, &one)) {
+        bool done = esdm_attribute_find(l->theirs, one.name, &(esdm_attribute){0}, NULL) ||
+                    was_looked_at(l, esdm__merge_leaves(l->m), one.name);
+        char *name = done ? NULL : strdup(one.name);
+        if (!done && name == NULL)
+            return esdm__error_nomem(err, strlen(one.name), "an attribute");
+        if (!done)
+            status = merge_attribute(l, name, err);
+        i += done || esdm_attribute_find(l->ours, name, &one, NULL);
+        free(name);
+    }
+    return status;
+}
+
 static esdm_status
 merge_attributes(const lists *l, esdm_error *err)
 {
@@ -256,7 +278,7 @@ merge_attributes(const lists *l, esdm_error *err)
                 status = merge_attribute(l, one.name, err);
         }
     }
-    return status;
+    return status == ESDM_OK && l->m->bases != NULL ? merge_own_attributes(l, err) : status;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -159,7 +159,7 @@ same_leaves(const void *user, uint32_t one, uint32_t other, uint64_t i)
 static uint32_t
 base_of(const values *v, uint64_t i)
 {
-    if (v->nsides == SIDES)
+    if (v->m->bases == NULL)
         return BASE;
     uint8_t leaf = esdm__bases_pick(v->m->bases, same_leaves, v, i);
     return leaf == ESDM__BASE_UNKNOWN ? UINT32_MAX : side_of(leaf);
@@ -398,7 +398,7 @@ esdm__merge_values(esdm__merging *m, esdm_dataset *theirs, esdm_dataset *const *
                    esdm_dataset *before, esdm_dataset *ours, esdm_error *err)
 {
     uint32_t more = esdm__merge_leaves(m) - 1; /* what one of several shows another may hide */
-    esdm_dataset *base = more == 0 ? bases[0] : NULL;
+    esdm_dataset *base = m->bases == NULL ? bases[0] : NULL;
     esdm__merge_changes changes = {0};
     esdm__boxes met = {0};
     values v = {

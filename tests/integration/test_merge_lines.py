@@ -11,7 +11,7 @@ import sqlite3
 import postgres
 from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client, client_environment, expect, main, run, skip, tool
 
-MERGE, BRANCH, FSCK = (tool(name) for name in ("esdm-merge", "esdm-branch", "esdm-fsck"))
+MERGE, BRANCH, FSCK, RM = (tool(name) for name in ("esdm-merge", "esdm-branch", "esdm-fsck", "esdm-rm"))
 
 # A line has commits: (values, vector), and a vector says for each line the newest commit of it.
 RANDOM = '''
@@ -317,7 +317,76 @@ def test_sites_of_older_versions():
         expect(values("a.nc@branch:p")[:2] == ["0", "1"], f"{values('a.nc@branch:p')}")
 
 
+def test_what_both_had_of_a_line_that_is_gone():
+    """Without it nobody knows what was changed back: what differs is told, and a preference decides."""
+    for prefer, right in ("--ours", ["2", "7", "0", "9"]), ("--theirs", ["0", "7", "0", "9"]):
+        with Site() as _:
+            script(MAKE)
+            run([BRANCH, "a.nc", "p", "c"])
+            put("a.nc@branch:c", 0, 2, note="new", more="c")
+            for line in "a.nc", "a.nc@branch:p":
+                run([MERGE, line, "c"])
+            run([RM, "--for-good", "--yes", "a.nc@branch:c"])
+            put("a.nc", 0, 0)
+            script("with netCDF4.Dataset('esdm://a.nc', 'a') as d: d.delncattr('more')\n")
+            put("a.nc", 1, 7)
+            put("a.nc@branch:p", 3, 9)
+            told = [c["what"] for c in conflicts("a.nc", "p", "--dry-run")]
+            expect("values" in told, f"what was changed back is lost: {told}")
+            told = json.loads(run([MERGE, "--json", "--into", "p", "a.nc"],
+                                  check=False).stdout)["conflicts"]
+            expect(("values", None) in [(c["what"], c.get("attribute")) for c in told], f"what was changed back is lost: {told}")
+            expect(("attribute", "more") in [(c["what"], c.get("attribute")) for c in told], f"what was removed is back: {told}")
+            run([MERGE, prefer, "--into", "p", "a.nc"])
+            expect(values("a.nc@branch:p")[:4] == right, f"{values('a.nc@branch:p')}")
+            run([MERGE, "a.nc", "p"])
+            put("a.nc", 0, 5)
+            run([MERGE, "--into", "p", "a.nc"])
+            expect(values("a.nc@branch:p") == values("a.nc"), f"{values('a.nc')}")
+            run([FSCK, "--data"])
+
+
+def test_merges_of_older_versions_into_a_third_line():
+    """What they noted of the branch and the container counts when the branch comes by way of another one."""
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        script(MAKE)
+        run([BRANCH, "a.nc", "p", "q"])
+        put("a.nc@branch:p", 0, 1)
+        run([MERGE, "a.nc", "p"])
+        with sqlite3.connect(next(site.file("metadata").glob("*.sqlite*"))) as catalogue:
+            catalogue.execute("DELETE FROM tag WHERE name LIKE 'esdm:has:%' OR name LIKE 'esdm:kept:%'")
+        put("a.nc", 0, 0)
+        run([MERGE, "a.nc@branch:q", "p"])
+        put("a.nc@branch:q", 1, 1)
+        expect(conflicts("a.nc", "q") == [], "an older base")
+        expect(values("a.nc")[:2] == ["0", "1"], f"what was changed back is lost: {values('a.nc')}")
+        run([MERGE, "--into", "q", "a.nc"])
+        expect(values("a.nc@branch:q")[:2] == ["0", "1"], f"{values('a.nc@branch:q')}")
+
+
+def test_older_versions_skip_notes_that_they_cannot_read():
+    """They take tags whose authors begin with "up:" or "down:", and look for a branch that is called as the rest."""
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        script(MAKE)
+        run([BRANCH, "a.nc", "p", "q"])
+        path = next(site.file("metadata").glob("*.sqlite*"))
+        with sqlite3.connect(path) as catalogue:
+            catalogue.executescript("CREATE TABLE seen(author TEXT); CREATE TRIGGER seen_tag AFTER INSERT ON tag WHEN new.name LIKE 'esdm:came:%' "
+                                    "BEGIN INSERT INTO seen VALUES(new.author); END")
+        put("a.nc@branch:p", 0, 1)
+        run([MERGE, "a.nc", "p"])
+        run([MERGE, "--into", "q", "a.nc"])
+        put("a.nc@branch:p", 1, 1)
+        run([MERGE, "a.nc@branch:q", "p"])
+        with sqlite3.connect(path) as catalogue:
+            authors = [author for author, in catalogue.execute("SELECT author FROM seen")]
+        expect(len(authors) == 3 and all("=" in a for a in authors), f"{authors}")
+        expect(not any(a.startswith(("up:", "down:")) for a in authors), f"{authors}")
+
+
+
 if __name__ == "__main__":
     main(*(() if SANITIZE else (test_lines_in_all_directions, test_lines_in_all_directions__postgres)),
          test_what_both_got_of_two_others, test_two_resolutions_of_one_conflict, test_notes_go_that_nobody_needs,
-         test_sites_of_older_versions)
+         test_sites_of_older_versions, test_what_both_had_of_a_line_that_is_gone, test_merges_of_older_versions_into_a_third_line,
+         test_older_versions_skip_notes_that_they_cannot_read)
