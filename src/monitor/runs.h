@@ -10,13 +10,16 @@
  * "stats" writes, summed over containers and datasets unless the site wants their names. A user's
  * folder and files are the user's own, and nobody else can write there: what lies elsewhere, or is
  * not of its folder's user, is neither written to nor read. Who may read follows the site's folder:
- * files have its bits for reading. The folder needs the sticky bit where others may write into it.
+ * files have its bits for reading, or fewer, when their user has taken them away. The folder needs
+ * the sticky bit where others may write into it.
  *
  * Bounded: ESDM__RUNS_LINE a run, ESDM__RUNS_FILE a program, ESDM__RUNS_FILES programs of a user,
  * of which the oldest go.
  *
  * Threads: any; users of one file wait for each other for some milliseconds.
  */
+
+#include <sys/types.h>
 
 #include "monitor/monitor.h"
 
@@ -27,6 +30,11 @@
 /** Why nothing can be kept in the folder, or NULL: it is good. A text that lives for ever.
  *  @param folder borrowed. */
 const char *esdm__runs_problem(const char *folder);
+#define ESDM__RUNS_TOLD 8u
+/** Finds folders that have a user's number and are another's: that user's runs are not kept. The
+ *  first ESDM__RUNS_TOLD are told. @return how many there are; 0 also where it cannot be listed. */
+unsigned esdm__runs_foreign(const char *folder,
+                            void (*tell)(void *context, uid_t user, uid_t owner), void *context);
 /** Makes the folder, for all users of the node, when it is missing. ESDM_EIO, ESDM_EACCES. */
 esdm_status esdm__runs_make(const char *folder, esdm_error *err);
 

@@ -43,6 +43,38 @@ esdm__runs_problem(const char *folder)
     return errno == ENOENT ? "it is not there" : "it cannot be looked at";
 }
 
+/* "1001"; false: it is no folder of a user. */
+static bool
+user_of(const char *name, uid_t *ret_uid)
+{
+    char *end = NULL, again[24];
+    unsigned long long value = name[0] >= '0' && name[0] <= '9' ? strtoull(name, &end, 10) : 0;
+    *ret_uid = (uid_t) value;
+    (void) snprintf(again, sizeof again, "%llu", (unsigned long long) *ret_uid);
+    return end != NULL && *end == '\0' && strcmp(again, name) == 0;
+}
+
+unsigned
+esdm__runs_foreign(const char *folder, void (*tell)(void *context, uid_t user, uid_t owner),
+                   void *context)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    struct stat st;
+    uid_t user;
+    unsigned count = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (!user_of(entry->d_name, &user) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_uid == user)
+            continue;
+        if (count++ < ESDM__RUNS_TOLD)
+            tell(context, user, st.st_uid);
+    }
+    if (dir != NULL)
+        (void) closedir(dir);
+    return count;
+}
+
 esdm_status
 esdm__runs_make(const char *folder, esdm_error *err)
 {
@@ -251,6 +283,8 @@ add_locked(int folder, const char *name, const char *line, mode_t mode)
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         make_room(folder);
     int fd = open_file(folder, name, O_RDWR | O_APPEND | O_CREAT, geteuid(), &st);
+    /* Later the user may have closed it further, which stays. */
+    mode = fd >= 0 && st.st_size > 0 ? st.st_mode & mode : mode;
     if (fd >= 0 && (st.st_mode & 0777) != mode)
         (void) fchmod(fd, mode);
     if (fd >= 0 && (size_t) st.st_size + strlen(line) + 1 > ESDM__RUNS_FILE)
@@ -269,15 +303,18 @@ add(int site, const struct stat *of, const char *program, const char *line)
     char user[24], name[NAME_BYTES];
     (void) snprintf(user, sizeof user, "%llu", (unsigned long long) geteuid());
     name_file(program, name);
-    if (mkdirat(site, user, 0700) != 0 && errno != EEXIST)
+    bool made = mkdirat(site, user, 0700) == 0;
+    if (!made && errno != EEXIST)
         return false;
     int folder = open_user(site, user, geteuid());
     if (folder < 0)
         return false;
     struct stat st;
-    mode_t mode = mode_of(of, true);
-    if (fstat(folder, &st) == 0 && (st.st_mode & 0777) != mode)
-        (void) fchmod(folder, mode | (st.st_mode & S_ISGID));
+    if (fstat(folder, &st) == 0) {
+        mode_t mode = mode_of(of, true) & (made ? 0777 : st.st_mode);
+        if ((st.st_mode & 0777) != mode)
+            (void) fchmod(folder, mode | (st.st_mode & S_ISGID));
+    }
     int lock = lock_folder(folder);
     bool good = lock >= 0 && add_locked(folder, name, line, mode_of(of, false));
     int why = errno;
@@ -363,17 +400,6 @@ read_user(reader *r, int site, const char *user, uid_t uid)
         (void) closedir(dir);
     else if (folder >= 0)
         (void) close(folder);
-}
-
-/* "1001"; false: it is no folder of a user. */
-static bool
-user_of(const char *name, uid_t *ret_uid)
-{
-    char *end = NULL, again[24];
-    unsigned long long value = name[0] >= '0' && name[0] <= '9' ? strtoull(name, &end, 10) : 0;
-    *ret_uid = (uid_t) value;
-    (void) snprintf(again, sizeof again, "%llu", (unsigned long long) *ret_uid);
-    return end != NULL && *end == '\0' && strcmp(again, name) == 0;
 }
 
 esdm_status

@@ -246,6 +246,15 @@ report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err
     return status;
 }
 
+static void
+say_foreign(void *context, uid_t user, uid_t owner)
+{
+    esdm__say(context,
+              "note: runs of user %llu are not recorded (monitor.runs): the folder of that number "
+              "belongs to user %llu; remove it",
+              (unsigned long long) user, (unsigned long long) owner);
+}
+
 /* Programs do not tell that they cannot record what they did. */
 static void
 report_runs(const esdm__site *site, const esdm__report_to *to)
@@ -254,6 +263,10 @@ report_runs(const esdm__site *site, const esdm__report_to *to)
     const char *why = folder != NULL ? esdm__runs_problem(folder) : NULL;
     if (why != NULL)
         esdm__say(to, "note: runs are not recorded in '%s' (monitor.runs): %s", folder, why);
+    unsigned foreign =
+        folder != NULL && why == NULL ? esdm__runs_foreign(folder, say_foreign, (void *) to) : 0;
+    if (foreign > ESDM__RUNS_TOLD)
+        esdm__say(to, "note: so are those of %u others", foreign - ESDM__RUNS_TOLD);
 }
 
 /* ---- the site ------------------------------------------------------------------------------- */

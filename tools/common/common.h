@@ -245,11 +245,16 @@ typedef struct tool_usual {
 
 #define TOOL_RUNS_LEAST 5u /**< before something is called unusual */
 
-/** Runs of a program (NULL: of all) by all users that may be read, in order of time; owned.
- *  @param ret_exit NULL: nothing is told when there are none to be had, else the exit status.
+/** Runs of a program (NULL: of all) by all users that may be read, in order of time; owned. Of each
+ *  user the last 2,000, of all users 20,000, each one's share then being smaller.
+ *  @param ret_exit NULL: nothing is told when there are none to be had, and a folder that does not
+ *         answer is waited for 5 s, with a warning; else the exit status.
  *  NULL: the site keeps none. */
 GPtrArray *tool_runs(const char *program, tool_exit *ret_exit);
-/** Of one kind ("fetch", "file-read", …). @param target NULL: of all. */
+/** Whether tool_runs() has waited for the folder in vain. */
+bool tool_runs_are_silent(void);
+/** Of one kind ("fetch", "file-read", …), without what no storage can do. @param target NULL: of
+ * all. */
 tool_moved tool_run_moved(const tool_run *run, const char *kind, const char *target);
 guint tool_run_users(const GPtrArray *runs);
 /** @param values of double; sorted by this. */
@@ -263,6 +268,13 @@ bool tool_is_unusual(const tool_usual *usual, double value);
 char *tool_beside(const char *name);
 /** The last `most` bytes of a file at the most, as a text; owned. */
 char *tool_tail(int fd, gsize most);
+
+/* ---- time limits (common/in_time.c) -------------------------------------------------------- */
+
+/** Runs a function in a thread of its own, without signals, for so many seconds at most.
+ *  @param free what `run` was given, by that thread, when it ends too late.
+ *  @return true: it has ended, and `data` is the caller's. Without a thread it runs in line. */
+bool tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double seconds);
 
 /* ---- progress (common/progress.c) --------------------------------------------------------- */
 

@@ -9,6 +9,11 @@
 #include <string.h>
 
 #define RUNS_MOST 20000u
+#define EACH_MOST 2000u /* of one user; fewer where there are very many users */
+#define ASIDE_S   5.0   /* what is told beside something else waits no longer */
+#define FASTEST   1e15  /* bytes in a second: no storage is like that */
+
+static bool silent;
 
 static void
 free_run(gpointer data)
@@ -18,10 +23,55 @@ free_run(gpointer data)
     g_free(run);
 }
 
+/* Runs while they are read. One user's lines come one after the other. */
+typedef struct reading {
+    char *program; /* owned; NULL: of all */
+    GPtrArray *list;
+    guint each;    /* of one user, at most */
+    guint of_last; /* of the last one in the list, since it was thinned */
+    uint64_t last;
+    esdm_status status;
+    esdm_error err;
+} reading;
+
+static gint
+by_user(gconstpointer a, gconstpointer b)
+{
+    const tool_run *x = *(const tool_run *const *) a, *y = *(const tool_run *const *) b;
+    if (x->user != y->user)
+        return x->user < y->user ? -1 : 1;
+    return x->started_ns > y->started_ns ? -1 : x->started_ns < y->started_ns;
+}
+
+/* Each user's last runs stay, so that nobody hides the others by many lines. */
+static void
+thin(reading *r)
+{
+    GPtrArray *kept = g_ptr_array_new_with_free_func(free_run);
+    guint count = 0;
+    g_ptr_array_sort(r->list, by_user);
+    for (guint i = 0; i < r->list->len; i++) {
+        tool_run *run = r->list->pdata[i];
+        count = i > 0 && ((tool_run *) r->list->pdata[i - 1])->user == run->user ? count + 1 : 1;
+        if (count <= r->each)
+            g_ptr_array_add(kept, run);
+    }
+    for (guint i = 0, k = 0; i < r->list->len; i++) {
+        if (k < kept->len && kept->pdata[k] == r->list->pdata[i])
+            k++;
+        else
+            free_run(r->list->pdata[i]);
+    }
+    g_ptr_array_set_free_func(r->list, NULL);
+    g_ptr_array_unref(r->list);
+    r->list = kept;
+    r->of_last = 0;
+}
+
 static bool
 take_run(void *context, uint64_t user, const char *text)
 {
-    GPtrArray *list = context;
+    reading *r = context;
     json_t *line = json_loads(text, 0, NULL); /* of a file that its user may have changed */
     const char *program = json_string_value(json_object_get(line, "program"));
     double seconds = json_number_value(json_object_get(line, "seconds"));
@@ -34,8 +84,16 @@ take_run(void *context, uint64_t user, const char *text)
     tool_run *run = g_new0(tool_run, 1);
     *run = (tool_run){
         .user = user, .started_ns = started, .seconds = seconds, .program = program, .line = line};
-    g_ptr_array_add(list, run);
-    return list->len < RUNS_MOST;
+    g_ptr_array_add(r->list, run);
+    r->of_last = user == r->last ? r->of_last + 1 : 1;
+    r->last = user;
+    if (r->of_last > EACH_MOST)
+        thin(r);
+    while (r->list->len >= RUNS_MOST && r->each > 1) {
+        r->each /= 2;
+        thin(r);
+    }
+    return r->list->len < RUNS_MOST;
 }
 
 static gint
@@ -45,19 +103,51 @@ by_start(gconstpointer a, gconstpointer b)
     return x->started_ns < y->started_ns ? -1 : x->started_ns > y->started_ns;
 }
 
+static void
+read_runs(void *data)
+{
+    reading *r = data;
+    r->status = esdm_runs_read(tool.config, r->program, take_run, r, &r->err);
+    thin(r);
+    g_ptr_array_sort(r->list, by_start);
+}
+
+static void
+free_reading(void *data)
+{
+    reading *r = data;
+    g_free(r->program);
+    g_ptr_array_unref(r->list);
+    g_free(r);
+}
+
+bool
+tool_runs_are_silent(void)
+{
+    return silent;
+}
+
 GPtrArray *
 tool_runs(const char *program, tool_exit *ret_exit)
 {
-    esdm_error err = {0};
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_run);
-    esdm_status status = esdm_runs_read(tool.config, program, take_run, list, &err);
-    if (status != ESDM_OK) {
-        g_ptr_array_unref(list);
-        if (ret_exit != NULL)
-            *ret_exit = tool_fail(status, &err);
+    reading *r = g_new0(reading, 1);
+    r->program = g_strdup(program);
+    r->list = g_ptr_array_new_with_free_func(free_run);
+    r->each = EACH_MOST;
+    if (ret_exit != NULL) {
+        read_runs(r);
+    } else if (silent || !tool_in_time(read_runs, r, free_reading, ASIDE_S)) {
+        if (silent)
+            free_reading(r);
+        else
+            tool_error("earlier runs are left out: the folder of the site's runs does not answer");
+        silent = true;
         return NULL;
     }
-    g_ptr_array_sort(list, by_start);
+    GPtrArray *list = r->status == ESDM_OK ? g_ptr_array_ref(r->list) : NULL;
+    if (list == NULL && ret_exit != NULL)
+        *ret_exit = tool_fail(r->status, &r->err);
+    free_reading(r);
     return list;
 }
 
@@ -75,11 +165,15 @@ tool_run_moved(const tool_run *run, const char *kind, const char *target)
             continue;
         double bytes = json_number_value(json_object_get(s, "bytes"));
         double seconds = json_number_value(json_object_get(s, "seconds"));
-        if (bytes > 0 && bytes < 1e18 && seconds >= 0 && seconds < 1e9) {
+        /* What cannot be was invented. */
+        if (bytes > 0 && bytes < 1e18 && seconds >= 0 && seconds < 1e9 &&
+            bytes <= FASTEST * seconds) {
             sum.bytes += bytes;
             sum.seconds += seconds;
         }
     }
+    sum.bytes = MIN(sum.bytes, 1e18);
+    sum.seconds = MIN(sum.seconds, 1e9);
     return sum;
 }
 

@@ -195,6 +195,7 @@ typedef struct advise_jobs {
     uint64_t read_bytes, written_bytes; /**< of variables */
     guint runs, users, programs;        /**< of all users, as the site keeps them */
     double runs_read, runs_written;     /**< bytes of variables and files */
+    double weight_read, weight_written; /**< the same, of nobody more than of all others */
 } advise_jobs;
 
 /** Adds what the records below a folder tell: those of one run, or folders of runs. */

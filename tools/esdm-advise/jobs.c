@@ -205,6 +205,32 @@ advise_load_jobs(advise_jobs *jobs, const char *folder)
 }
 #endif
 
+/* Records need not be true: one user weighs no more than all the others. */
+static void
+weigh(advise_jobs *jobs, GHashTable *users)
+{
+    GHashTableIter at;
+    gpointer value;
+    const double *most = NULL; /* read, written */
+    g_hash_table_iter_init(&at, users);
+    while (g_hash_table_iter_next(&at, NULL, &value)) {
+        const double *one = value;
+        jobs->runs_read += one[0];
+        jobs->runs_written += one[1];
+        most = most == NULL || one[0] + one[1] > most[0] + most[1] ? one : most;
+    }
+    jobs->weight_read = jobs->runs_read;
+    jobs->weight_written = jobs->runs_written;
+    double by_most = most != NULL ? most[0] + most[1] : 0;
+    double rest = jobs->runs_read + jobs->runs_written - by_most;
+    if (rest > 0 && by_most > rest) {
+        jobs->weight_read -= most[0] * (1 - rest / by_most);
+        jobs->weight_written -= most[1] * (1 - rest / by_most);
+    }
+    jobs->runs_read = MIN(jobs->runs_read, 1e19); /* as 64 bits hold */
+    jobs->runs_written = MIN(jobs->runs_written, 1e19);
+}
+
 void
 advise_load_runs(advise_jobs *jobs)
 {
@@ -212,14 +238,21 @@ advise_load_runs(advise_jobs *jobs)
     static const char *const writes[] = {"write", "file-write"};
     g_autoptr(GPtrArray) runs = tool_runs(NULL, NULL);
     g_autoptr(GHashTable) programs = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) users = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     for (guint i = 0; runs != NULL && i < runs->len; i++) {
         const tool_run *one = runs->pdata[i];
+        double *moved = g_hash_table_lookup(users, &one->user);
+        if (moved == NULL) {
+            moved = g_new0(double, 2);
+            g_hash_table_insert(users, (gpointer) &one->user, moved);
+        }
         (void) g_hash_table_add(programs, (gpointer) one->program);
         for (gsize k = 0; k < G_N_ELEMENTS(reads); k++) {
-            jobs->runs_read += tool_run_moved(one, reads[k], NULL).bytes;
-            jobs->runs_written += tool_run_moved(one, writes[k], NULL).bytes;
+            moved[0] += tool_run_moved(one, reads[k], NULL).bytes;
+            moved[1] += tool_run_moved(one, writes[k], NULL).bytes;
         }
     }
+    weigh(jobs, users);
     jobs->runs = runs != NULL ? runs->len : 0;
     jobs->users = runs != NULL ? tool_run_users(runs) : 0;
     jobs->programs = g_hash_table_size(programs);

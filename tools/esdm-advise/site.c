@@ -112,9 +112,9 @@ seconds_of_byte(const sums *s, const advise_jobs *jobs, const advise_device *dev
     double cores = g_get_num_processors();
     double moved = s->stored / device->bytes_per_s;
     double written = fmax(s->write_s / cores, moved), read = fmax(s->read_s / cores, moved);
-    bool all = jobs->runs_written + jobs->runs_read > 0; /* what the whole site does */
-    double w = all ? jobs->runs_written : (double) jobs->written_bytes;
-    double r = all ? jobs->runs_read : (double) jobs->read_bytes;
+    bool all = jobs->weight_written + jobs->weight_read > 0; /* what the whole site does */
+    double w = all ? jobs->weight_written : (double) jobs->written_bytes;
+    double r = all ? jobs->weight_read : (double) jobs->read_bytes;
     if (w + r <= 0)
         w = r = 1;
     return (w * written + r * read) / (w + r) / s->raw;

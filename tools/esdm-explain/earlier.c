@@ -14,6 +14,7 @@
 #define ROWS_MOST 20u
 #define KIND_READ "file-read" /* of plain files, as esdm-run saw it */
 #define KIND_WRIT "file-write"
+#define NOTE_S    2.0   /* a server that hangs holds nobody up for longer */
 #define LEAST_S   0.001 /* less says nothing of a speed */
 
 /* ---- which program ---------------------------------------------------------------------------
@@ -77,15 +78,38 @@ span_json(const char *kind, guint64 count, guint64 bytes, guint64 ns)
                      seconds_of(ns));
 }
 
-/* Requests of ESDM come from its sessions; of plain files only esdm-run knows. */
-tool_exit
+typedef struct parcel {
+    char *program; /* owned, so the next one */
+    char *line;
+    esdm_status status;
+    esdm_error err;
+} parcel;
+
+static void
+deliver(void *data)
+{
+    parcel *p = data;
+    p->status = esdm_runs_add(tool.config, p->program, p->line, &p->err);
+}
+
+static void
+free_parcel(void *data)
+{
+    parcel *p = data;
+    g_free(p->program);
+    free(p->line);
+    g_free(p);
+}
+
+/* Requests of ESDM come from its sessions; of plain files only esdm-run knows. Nothing fails for
+ * it. */
+void
 earlier_note(const run *r)
 {
     const process *p = main_process(r);
-    esdm_error err = {0};
-    if (p == NULL || r->engine || r->read_bytes + r->write_bytes == 0)
-        return TOOL_OK;
-    g_autofree char *program = program_of(p);
+    if (p == NULL || r->engine || r->read_bytes + r->write_bytes == 0 || tool_runs_are_silent())
+        return;
+    char *program = program_of(p);
     g_autofree char *host = g_utf8_make_valid(p->head.host, -1);
     json_t *spans = json_array();
     bool plain = r->spans->len == 0; /* ESDM's sessions keep what they moved themselves */
@@ -98,12 +122,18 @@ earlier_note(const run *r)
                   "program", program, "by", "esdm-run", "host", host, "pid", (int) p->head.pid,
                   "ranks", (int) r->ranks, "started_ns", (json_int_t) p->head.started_realtime_ns,
                   "seconds", seconds_of_run(r), "spans", spans);
-    g_autofree char *text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
+    parcel *sent = g_new0(parcel, 1);
+    sent->program = program;
+    sent->line = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(line);
-    esdm_status status =
-        text != NULL ? esdm_runs_add(tool.config, program, text, &err) : ESDM_ENOMEM;
+    if (sent->line != NULL && !tool_in_time(deliver, sent, free_parcel, NOTE_S)) {
+        tool_error("this run is not kept for the site: the folder of its runs does not answer");
+        return;
+    }
     /* Most users have a site that keeps none, or none at all. */
-    return status == ESDM_OK || status == ESDM_ENOENT ? TOOL_OK : tool_fail(status, &err);
+    if (sent->line != NULL && sent->status != ESDM_OK && sent->status != ESDM_ENOENT)
+        tool_error("this run is not kept for the site: %s", sent->err.message);
+    free_parcel(sent);
 }
 
 /* ---- compared --------------------------------------------------------------------------------

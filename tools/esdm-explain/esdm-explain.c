@@ -104,13 +104,11 @@ main(int argc, char **argv)
         tool_json_print(report_json(&r));
     else if (!quiet)
         print_report(&r);
-    if (note) {
-        tool_exit noted = earlier_note(&r);
-        status = status != TOOL_OK ? status : noted;
-    }
     if (page != NULL && status == TOOL_OK)
         status = write_page(&r, page);
     if (trace != NULL && status == TOOL_OK)
         status = write_trace(&r, trace);
+    if (note)
+        earlier_note(&r);
     return tool_finish(status);
 }

@@ -214,7 +214,7 @@ double history_gain(const watch_entry *e);
 void print_history(const run *r);
 /* Earlier runs by all users of the site (earlier.c), after run_sum(). */
 /** Keeps for the site what the run did with plain files. */
-tool_exit earlier_note(const run *r);
+void earlier_note(const run *r);
 /** The run beside those before it; nothing where the site keeps none. */
 void print_earlier(const run *r);
 /** NULL: nothing to compare with. */

@@ -6,6 +6,7 @@
 
 #ifdef EXPLAIN_OTF2
 
+#include <glib/gstdio.h>
 #include <otf2/otf2.h>
 #include <stdio.h>
 #include <string.h>
@@ -211,7 +212,9 @@ sort_calls(writer *w)
         }
         g_ptr_array_add(l->calls, (gpointer) c);
         w->origin_ns = MIN(w->origin_ns, begin_of(c));
-        w->end_ns = MAX(w->end_ns, begin_of(c) + c->ns);
+        if (c->ns <= G_MAXINT64 - MIN(begin_of(c), G_MAXINT64))
+            w->end_ns = MAX(w->end_ns, begin_of(c) + c->ns);
+        w->end_ns = MAX(w->end_ns, begin_of(c));
     }
     if (w->lanes->len == 0)
         w->origin_ns = w->end_ns = 0;
@@ -245,7 +248,8 @@ static void
 begin_call(writer *w, OTF2_EvtWriter *out, lane *l, GArray *stack, const call *c, guint64 id)
 {
     guint64 begin = begin_of(c) - w->origin_ns;
-    pending p = {.call = c, .end = begin + c->ns, .region = region_of(w, c), .id = id};
+    guint64 left = w->end_ns - begin_of(c); /* what a damaged record may say at most */
+    pending p = {.call = c, .end = begin + MIN(c->ns, left), .region = region_of(w, c), .id = id};
     if (stack->len > 0) {
         const pending *around = &g_array_index(stack, pending, stack->len - 1);
         p.end = MIN(p.end, around->end);
@@ -467,6 +471,23 @@ write_archive(writer *w, const char *folder, const char *name, const char *file)
     return TOOL_FAILED;
 }
 
+/* What was begun would stand in the way of the next one. */
+static void
+remove_begun(const char *file, const char *beside)
+{
+    g_autofree char *definitions = g_strconcat(beside, ".def", NULL);
+    GDir *dir = g_dir_open(beside, 0, NULL);
+    for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
+        g_autofree char *path = g_build_filename(beside, name, NULL);
+        (void) g_unlink(path);
+    }
+    if (dir != NULL)
+        g_dir_close(dir);
+    (void) g_rmdir(beside);
+    (void) g_unlink(definitions);
+    (void) g_unlink(file);
+}
+
 tool_exit
 write_otf2(const run *r, const char *file)
 {
@@ -477,7 +498,8 @@ write_otf2(const run *r, const char *file)
     name[strlen(name) - strlen(".otf2")] = '\0';
     if (name[0] == '\0')
         return tool_usage("--trace: expected a name before .otf2");
-    if (lstat(file, &st) == 0 || lstat(beside, &st) == 0) {
+    g_autofree char *definitions = g_strconcat(beside, ".def", NULL);
+    if (lstat(file, &st) == 0 || lstat(beside, &st) == 0 || lstat(definitions, &st) == 0) {
         tool_error("%s: an archive has this file, '%s.def' and the folder '%s'; some of that is "
                    "there already: remove it, or take another name",
                    file, beside, beside);
@@ -497,6 +519,8 @@ write_otf2(const run *r, const char *file)
         .region_list = g_ptr_array_new(),
     };
     tool_exit result = write_archive(&w, folder, name, file);
+    if (result != TOOL_OK)
+        remove_begun(file, beside);
     writer_clear(&w);
     return result;
 }

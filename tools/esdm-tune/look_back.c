@@ -8,14 +8,24 @@
 
 #define EACH_LEAST 3u /* runs of a program before the change, and after it */
 #define WORSE      1.03
+#define COST_LEAST 1e-6 /* seconds for a GB; what is outside was invented */
+#define COST_MOST  1e9
 #define NS_PER_S   INT64_C(1000000000)
 
 typedef struct looked {
     const char *program; /* borrowed */
-    GArray *before;      /* double; seconds for a GB */
+    uint64_t user;
+    GArray *before; /* double; seconds for a GB */
     GArray *after;
     tool_usual was, is;
 } looked;
+
+/* All users have one vote each, so that nobody decides by programs or runs that were invented. */
+typedef struct verdict {
+    guint users, slower; /* that have programs with enough runs; to whom the site is slower */
+    double ratio;        /* the middle one of the users' */
+    bool worse;
+} verdict;
 
 /* What reading, writing and committing took for each GB; NAN: too little was moved. */
 static double
@@ -25,26 +35,28 @@ seconds_for_gb(const tool_run *run)
     tool_moved commits = tool_run_moved(run, "commit", NULL);
     double bytes = in.bytes + out.bytes;
     double seconds = in.seconds + out.seconds + commits.seconds;
-    return bytes >= 1e5 && seconds > 0 ? seconds / bytes * 1e9 : NAN;
+    double cost = bytes >= 1e5 ? seconds / bytes * 1e9 : NAN;
+    return cost >= COST_LEAST && cost <= COST_MOST ? cost : NAN;
 }
 
 static looked *
-looked_of(GPtrArray *list, const char *program)
+looked_of(GPtrArray *list, const tool_run *run)
 {
     for (guint i = 0; i < list->len; i++) {
         looked *one = list->pdata[i];
-        if (g_str_equal(one->program, program))
+        if (one->user == run->user && g_str_equal(one->program, run->program))
             return one;
     }
     looked *new = g_new0(looked, 1);
-    new->program = program;
+    new->program = run->program;
+    new->user = run->user;
     new->before = g_array_new(FALSE, FALSE, sizeof(double));
     new->after = g_array_new(FALSE, FALSE, sizeof(double));
     g_ptr_array_add(list, new);
     return new;
 }
 
-/* Programs with enough runs on both sides. */
+/* Programs of users, with enough runs on both sides. */
 static GPtrArray *
 look(const GPtrArray *runs, gint64 changed_ns)
 {
@@ -52,7 +64,7 @@ look(const GPtrArray *runs, gint64 changed_ns)
     for (guint i = 0; i < runs->len; i++) {
         const tool_run *run = runs->pdata[i];
         double cost = seconds_for_gb(run);
-        looked *one = isnan(cost) ? NULL : looked_of(list, run->program);
+        looked *one = isnan(cost) ? NULL : looked_of(list, run);
         if (one != NULL)
             g_array_append_val(run->started_ns < changed_ns ? one->before : one->after, cost);
     }
@@ -75,38 +87,75 @@ is_slower(const looked *one)
 }
 
 static void
-print_looked(const GPtrArray *list, gint64 changed_ns, double ratio, bool worse)
+print_looked(const GPtrArray *list, gint64 changed_ns, const verdict *v)
 {
     g_autofree char *when = tool_time((uint64_t) changed_ns);
     (void) printf("Since the configuration changed (%s), seconds for each GB that was read or "
-                  "written:\n%-32s %6s %10s %6s %10s %6s\n",
-                  when, "program", "before", "usually", "after", "usually", "times");
+                  "written:\n%-32s %8s %6s %10s %6s %10s %6s\n",
+                  when, "program", "user", "before", "usually", "after", "usually", "times");
     for (guint i = 0; i < list->len; i++) {
         const looked *one = list->pdata[i];
         g_autofree char *name = tool_printable(one->program);
-        (void) printf("%-32s %6u %10.3g %6u %10.3g %6.2f%s\n", name, one->was.count,
-                      one->was.middle, one->is.count, one->is.middle,
-                      one->is.middle / one->was.middle, is_slower(one) ? "  slower" : "");
+        (void) printf("%-32s %8llu %6u %10.3g %6u %10.3g %6.2f%s\n", name,
+                      (unsigned long long) one->user, one->was.count, one->was.middle,
+                      one->is.count, one->is.middle, one->is.middle / one->was.middle,
+                      is_slower(one) ? "  slower" : "");
     }
-    (void) printf("All together: %.2f times as long%s.\n", ratio,
-                  worse ? ", so the site is slower than it was" : "; the site stays as it is");
+    (void) printf("%u of %u user%s slower; in the middle %.2f times as long%s.\n", v->slower,
+                  v->users, v->users == 1 ? " is" : "s are", v->ratio,
+                  v->worse ? ", so the site is slower than it was" : "; the site stays as it is");
 }
 
 static json_t *
-looked_json(const GPtrArray *list, gint64 changed_ns, double ratio, bool worse)
+looked_json(const GPtrArray *list, gint64 changed_ns, const verdict *v)
 {
     json_t *programs = json_array();
     for (guint i = 0; i < list->len; i++) {
         const looked *one = list->pdata[i];
-        tool_json_append(programs,
-                         json_pack("{s:o,s:i,s:f,s:i,s:f,s:b}", "program",
-                                   tool_json_text(one->program), "runs_before",
-                                   (int) one->was.count, "s_per_GB_before", one->was.middle,
-                                   "runs_after", (int) one->is.count, "s_per_GB_after",
-                                   one->is.middle, "slower", (int) is_slower(one)));
+        tool_json_append(
+            programs,
+            json_pack("{s:o,s:I,s:i,s:f,s:i,s:f,s:b}", "program", tool_json_text(one->program),
+                      "user", (json_int_t) one->user, "runs_before", (int) one->was.count,
+                      "s_per_GB_before", one->was.middle, "runs_after", (int) one->is.count,
+                      "s_per_GB_after", one->is.middle, "slower", (int) is_slower(one)));
     }
-    return json_pack("{s:I,s:o,s:f,s:b}", "changed_ns", (json_int_t) changed_ns, "programs",
-                     programs, "ratio", ratio, "slower", (int) worse);
+    return json_pack("{s:I,s:o,s:i,s:i,s:f,s:b}", "changed_ns", (json_int_t) changed_ns, "programs",
+                     programs, "users", (int) v->users, "users_slower", (int) v->slower, "ratio",
+                     v->ratio, "slower", (int) v->worse);
+}
+
+static gint
+by_user(gconstpointer a, gconstpointer b)
+{
+    const looked *x = *(const looked *const *) a, *y = *(const looked *const *) b;
+    return x->user < y->user ? -1 : x->user > y->user;
+}
+
+/* @param list sorted by user. */
+static verdict
+judge(GPtrArray *list)
+{
+    verdict v = {0};
+    g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint first = 0, next; first < list->len; first = next) {
+        const looked *of = list->pdata[first];
+        double sum = 0;
+        guint slower = 0;
+        for (next = first; next < list->len; next++) {
+            const looked *one = list->pdata[next];
+            if (one->user != of->user)
+                break;
+            sum += log(one->is.middle / one->was.middle);
+            slower += is_slower(one);
+        }
+        double ratio = exp(sum / (next - first));
+        g_array_append_val(ratios, ratio);
+        v.users++;
+        v.slower += ratio > WORSE && 2 * slower >= next - first;
+    }
+    v.ratio = tool_usual_of(ratios).middle;
+    v.worse = v.ratio > WORSE && 2 * v.slower > v.users;
+    return v;
 }
 
 tool_exit
@@ -119,23 +168,17 @@ tune_look_back(gint64 changed_ns, bool *ret_slower)
     g_autoptr(GPtrArray) list = look(runs, changed_ns);
     if (list->len == 0) {
         g_autofree char *when = tool_time((uint64_t) (changed_ns / NS_PER_S) * NS_PER_S);
-        tool_error("no program has %u runs before the change of %s and %u after it (of %u that "
-                   "the site has kept and you may read)",
+        tool_error("no program has %u runs of one user before the change of %s and %u after it "
+                   "(of %u that the site has kept and you may read)",
                    EACH_LEAST, when, EACH_LEAST, runs->len);
         return TOOL_NOT_FOUND;
     }
-    double sum = 0;
-    guint slower = 0;
-    for (guint i = 0; i < list->len; i++) {
-        const looked *one = list->pdata[i];
-        sum += log(one->is.middle / one->was.middle);
-        slower += is_slower(one);
-    }
-    double ratio = exp(sum / list->len);
-    *ret_slower = ratio > WORSE && 2 * slower >= list->len;
+    g_ptr_array_sort(list, by_user);
+    const verdict v = judge(list);
+    *ret_slower = v.worse;
     if (tool.json)
-        tool_json_print(looked_json(list, changed_ns, ratio, *ret_slower));
+        tool_json_print(looked_json(list, changed_ns, &v));
     else
-        print_looked(list, changed_ns, ratio, *ret_slower);
+        print_looked(list, changed_ns, &v);
     return TOOL_OK;
 }

@@ -7,7 +7,10 @@ import collections
 import json
 import os
 import re
+import resource
 import shutil
+import signal
+import subprocess
 
 from esdmtest import Site, client, client_environment, expect, expect_error, main, need_program, run, skip, tool
 
@@ -99,4 +102,37 @@ def test_what_esdm_recorded():
         expect(any(f[2] for f in found), "bytes")
 
 
-main(test_plain_files_of_several_processes, test_what_esdm_recorded)
+def small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+
+def test_damaged_records_and_full_disks():
+    """Calls that never end are cut at the end of the run; what was begun in vain is not left in the way."""
+    need_otf2()
+    need_program("nccopy")
+    with Site() as s:
+        run([tool("esdm-pattern"), "-q", "-s", "time=8,lat=200,lon=300", "-v", "tas", s.file("in.nc")])
+        run([tool("esdm-run"), "-q", "--records", s.file("records"), "nccopy", "in.nc", "a.nc"], env=client_environment(),
+            cwd=s.folder)
+        full = subprocess.run([EXPLAIN, "--quiet", "--trace", s.file("run.otf2"), s.file("records")], restore_signals=False,
+                              preexec_fn=small_files, check=False,
+                              text=True, capture_output=True)
+        left = [p.name for p in s.folder.glob("run*")]
+        expect(full.returncode == 1 and not left, f"{full.returncode} {full.stderr} {left}")
+        window, damaged = 65536, 0
+        for file in s.file("records").glob("*.watch"):
+            data = bytearray(file.read_bytes())
+            for at in range(window, len(data) - window + 1, window):
+                if int.from_bytes(data[at:at + 4], "little") == 2:  # records: start_ns, ns, … of 64 bytes
+                    for one in range(at + 64, at + window, 64 * 3):
+                        if any(data[one:one + 8]):
+                            data[one + 8:one + 16] = b"\xff" * 8
+                            damaged += 1
+            file.write_bytes(data)
+        run([EXPLAIN, "--quiet", "--trace", s.file("run.otf2"), s.file("records")])
+        found, _ = events(s.file("run.otf2"))
+        expect(damaged > 3 and len(found) >= damaged, f"{damaged} {len(found)}")
+
+
+main(test_plain_files_of_several_processes, test_what_esdm_recorded, test_damaged_records_and_full_disks)

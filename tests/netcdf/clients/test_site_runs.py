@@ -29,6 +29,32 @@ int mkdirat(int folder, const char *path, unsigned mode)
     return 0;
 }
 """
+SILENT = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int open_slowly(int folder, const char *path, int flags, unsigned mode)
+{
+    if (strcmp(path, "%s") == 0) {
+        fputs("stuck\\n", stderr);
+        sleep(60);
+    }
+    return (int) syscall(SYS_openat, folder, path, flags, mode);
+}
+int openat(int folder, const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    unsigned mode = va_arg(more, unsigned);
+    va_end(more);
+    return open_slowly(folder, path, flags, mode);
+}
+int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
+""" % ME
 
 
 def kept(site, program=None, user=ME):
@@ -139,6 +165,81 @@ def test_nobody_fails_for_it():
             os.mkfifo(old)
         client(["nccopy", file, "esdm://a.nc"])
         expect_error(run([tool("esdm-explain"), "--site"], check=False), "no records of runs")
+
+
+def explained(site, *command, env=None):
+    page = site.file("page.html")
+    page.unlink(missing_ok=True)
+    began = time.monotonic()
+    done = subprocess.run([tool("esdm-run"), "-q", f"--report={page}", *map(str, command)], text=True,
+                          env=client_environment(env), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    expect(done.returncode == 0 and page.exists(), f"{done.returncode} {done.stderr}")
+    return done.stderr, time.monotonic() - began
+
+
+def test_reports_do_not_need_it():
+    """A run that cannot be kept has its page; a folder that hangs when runs are read or kept holds nobody up."""
+    file = need_data("fields", "era5_u.nc")
+    with Site(monitor={"runs": "runs"}) as site:
+        copy, folder = site.file("copy.nc"), site.file("runs")
+        folder.chmod(0o777)
+        told, _ = explained(site, "nccopy", file, copy)
+        expect("not kept for the site" in told, told)
+        folder.chmod(0o1777)
+        told, _ = explained(site, "nccopy", file, copy)
+        expect("not kept" not in told and len(kept(site, "nccopy")) == 1, told)
+        if shutil.which("cc") is None or SANITIZE:
+            return
+        for name, source, words in (("write", STUCK, "this run is not kept"), ("read", SILENT, "left out")):
+            site.file(f"{name}.c").write_text(source)
+            run(["cc", "-shared", "-fPIC", "-o", site.file(f"{name}.so"), site.file(f"{name}.c")])
+            told, took = explained(site, "nccopy", file, copy, env={"LD_PRELOAD": str(site.file(f"{name}.so"))})
+            expect("stuck" in told and words in told and took < 30, f"{name}: {took} s {told}")
+
+
+def test_users_may_close_their_own():
+    """What a user has taken from others stays so; the site's folder, closed later, closes what is in it."""
+    file = need_data("fields", "era5_u.nc")
+    with Site(monitor={"runs": "runs"}) as site:
+        own = site.file("runs") / ME
+
+        def modes():
+            client(["nccopy", file, "esdm://a.nc"])
+            return [oct(stat.S_IMODE(p.stat().st_mode)) for p in (own, next(own.glob("nccopy*")))]
+        expect(modes() == ["0o755", "0o644"], str(modes()))
+        own.chmod(0o700)
+        expect(modes() == ["0o700", "0o644"], str(modes()))
+        next(own.glob("nccopy*")).chmod(0o600)
+        own.chmod(0o755)
+        expect(modes() == ["0o755", "0o600"], str(modes()))
+        site.file("runs").chmod(0o1733)
+        expect(modes() == ["0o700", "0o600"], str(modes()))
+
+
+def test_folders_of_others_are_named():
+    """Who makes a folder of another one's number keeps that one's runs away: the check says so."""
+    with Site(monitor={"runs": "runs"}) as site:
+        (site.file("runs") / ME).mkdir(mode=0o755)
+        expect("not recorded" not in run([tool("esdm-mkfs"), "--check"]).stdout, "the own one")
+        for number in range(10):
+            (site.file("runs") / str(70001 + number)).mkdir()
+        told = run([tool("esdm-mkfs"), "--check"]).stdout
+        expect(told.count(f"belongs to user {ME};") == 8 and "those of 2 others" in told, told)
+
+
+def test_nobody_hides_the_others():
+    """One user's very many lines: the last 2,000 of them count."""
+    with Site(monitor={"runs": "runs"}) as site:
+        root = os.geteuid() == 0
+        many = OTHER if root else int(ME)
+        for number in range(50):
+            put(site, many, f"p{number}", [record(f"p{number}", 1000 * number + k + 1, 1.0, 1e6) for k in range(500)])
+        if root:
+            put(site, ME, "model", [record("model", 5, 1.0, 1e6)])
+        report = json.loads(run([tool("esdm-explain"), "--site", "--json"]).stdout)
+        expect(report["runs"] == 2000 + root and report["users"] == 1 + root, f"{report['runs']} {report['users']}")
+        names = {p["program"] for p in report["programs"]}
+        expect(names - {"model"} == {"p46", "p47", "p48", "p49"} and (not root or "model" in names), str(names))
 
 
 def test_it_is_bounded():
@@ -329,6 +430,38 @@ def test_looking_back_after_a_change():
         expect_error(run([tool("esdm-tune"), "--look-back", "--kernel", "gcrm"], check=False), "runs nothing")
 
 
+def test_invented_records_decide_nothing():
+    """Times that cannot be count for nothing, and many programs of one user as one vote."""
+    with Site(monitor={"runs": "runs"}) as site:
+        config = json.loads(site.config.read_text())
+        backup = pathlib.Path(f"{site.config}.before-esdm-tune")
+        backup.write_text(json.dumps(dict(config, engine=dict(config.get("engine", {}), fragment="1 MiB"))))
+        changed = time.time() - 5000
+        os.utime(backup, (changed, changed))
+
+        def lines(name, before, after):
+            return [record(name, changed + 100 * k + 50, 1.0, before if k < 0 else after) for k in range(-4, 4)]
+
+        def invented(name):
+            return [record(name, changed + 100 * k + 50, 1.0, 1e8).replace('"seconds": 1.0, "spans"', '"seconds": 2.0, "spans"')
+                    .replace('"seconds": 1.0', f'"seconds": {"1e-300" if k < 0 else "1e8"}') for k in range(-4, 4)]
+        put(site, ME, "model", lines("model", 100e6, 101e6))
+        for number in range(9):
+            put(site, ME, f"x{number}", invented(f"x{number}"))
+        report = json.loads(run([tool("esdm-tune"), "--look-back", "--apply", "--json"]).stdout)
+        expect(not report["slower"] and 0.9 < report["ratio"] < 1 and len(report["programs"]) == 1, str(report))
+        if os.geteuid() != 0:
+            return
+        for number in range(40):
+            put(site, OTHER, f"y{number}", lines(f"y{number}", 1e9, 1e6))
+        report = json.loads(run([tool("esdm-tune"), "--look-back", "--apply", "--json"]).stdout)
+        expect(not report["slower"] and (report["users"], report["users_slower"]) == (2, 1), str(report))
+        expect(json.loads(site.config.read_text()) == config, "it was taken back")
+        put(site, OTHER + 1, "model", lines("model", 100e6, 50e6))
+        report = json.loads(run([tool("esdm-tune"), "--look-back", "--json"]).stdout)
+        expect(report["slower"] and abs(report["ratio"] - 2) < 0.01, str(report["ratio"]))
+
+
 def test_many_at_once():
     """All of them are kept, each as a whole."""
     file = need_data("fields", "era5_u.nc")
@@ -345,4 +478,5 @@ if shutil.which("nccopy") is None:
     skip("program not installed: nccopy")
 main(test_one_line_keeps_all_runs, test_nobody_fails_for_it, test_it_is_bounded, test_users_cannot_write_for_others,
      test_modes_follow_the_folder, test_reports_compare, test_the_site_at_a_glance, test_looking_back_after_a_change,
-     test_many_at_once)
+     test_many_at_once, test_reports_do_not_need_it, test_users_may_close_their_own, test_folders_of_others_are_named,
+     test_nobody_hides_the_others, test_invented_records_decide_nothing)
