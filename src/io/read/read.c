@@ -485,9 +485,12 @@ read_stored(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory
     bool counts = esdm__access_is_coded(dataset, io) && esdm__readers_count(readers, dataset);
     double began_s = counts ? esdm__seconds_now() : 0;
     status = read_elements(&t, err);
-    if (counts && status == ESDM_OK)
-        esdm__readers_note(readers, dataset, esdm__io_of(dataset->group->container)->record, space,
-                           esdm__seconds_now() - began_s);
+    if (counts && status == ESDM_OK) {
+        uint64_t record;
+        uint64_t snapshot;
+        esdm__container_position(dataset->group->container, &record, &snapshot);
+        esdm__readers_note(readers, dataset, record, space, esdm__seconds_now() - began_s);
+    }
     esdm__dataset_io_put(dataset);
     return status;
 }
