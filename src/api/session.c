@@ -24,6 +24,7 @@ esdm_session_settle(esdm_session *session)
 {
     if (session == NULL)
         return;
+    esdm__drain_end(session);
     esdm__models_settle(session->models, session);
     esdm__journaling_settle(session);
     esdm__session_settle_ahead(session);

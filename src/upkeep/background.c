@@ -128,10 +128,14 @@ free_entries(esdm__drainer *drainer)
 void
 esdm__drain_end(esdm_session *session)
 {
+    /* At the end of a program a lock may never be given back. */
+    if (pthread_mutex_trylock(&session->writer_lock) != 0)
+        return;
     esdm__drainer *drainer = session->drainer;
+    session->drainer = NULL;
+    (void) pthread_mutex_unlock(&session->writer_lock);
     if (drainer == NULL)
         return;
-    session->drainer = NULL;
     if (drainer->process != getpid()) {
         /* Its thread is not here; what it was about to change, the lock too, is in an unknown
          * state. */

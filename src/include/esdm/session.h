@@ -31,7 +31,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_open(const esdm_session_option
                                                        esdm_session **ret_session, esdm_error *err);
 /**
  * At the end of a program that cannot close its session, since other threads may be in it: stores
- * what the session knows about the site, as esdm_session_close() does, and leaves it as it is.
+ * what the session knows about the site, and waits for what is drained in the background, as
+ * esdm_session_close() does, and leaves it as it is.
  */
 ESDM_API void esdm_session_settle(esdm_session *session);
 /** All containers of the session must be closed before. NULL is accepted. */
