@@ -231,14 +231,18 @@ compare_targets(comparison *c, const run *r)
     }
 }
 
-/* Those that began before. NULL: the site keeps no runs, or there was none. */
+/* Those that began before. NULL: the site keeps no runs, or there was none. What is found is kept
+ * until the end of the process. */
 static comparison *
 compare(const run *r)
 {
+    static comparison *c;
     const process *p = main_process(r);
     if (p == NULL)
         return NULL;
-    comparison *c = g_new0(comparison, 1);
+    if (c != NULL)
+        return c->runs != NULL && c->runs->len > 0 ? c : NULL;
+    c = g_new0(comparison, 1);
     c->program = program_of(p);
     c->runs = tool_runs(c->program, NULL);
     c->rows = g_array_new(FALSE, TRUE, sizeof(compared));
@@ -341,10 +345,18 @@ by_seconds(gconstpointer a, gconstpointer b)
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
 }
 
+static void
+free_row(gpointer data)
+{
+    row *one = data;
+    g_ptr_array_unref(one->runs);
+    g_free(one);
+}
+
 static GPtrArray *
 rows_of(const GPtrArray *runs)
 {
-    GPtrArray *list = g_ptr_array_new();
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_row);
     g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < runs->len; i++) {
         const tool_run *one = runs->pdata[i];
@@ -401,10 +413,18 @@ target_row_of(const GPtrArray *runs, const char *kind, const char *target)
     return t;
 }
 
+static void
+free_target_row(gpointer data)
+{
+    target_row *one = data;
+    g_free(one->target);
+    g_free(one);
+}
+
 static GPtrArray *
 targets_of(const GPtrArray *runs)
 {
-    GPtrArray *list = g_ptr_array_new();
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_target_row);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < runs->len; i++) {
         size_t k;
