@@ -261,7 +261,7 @@ check_change(void)
     tool_exit result = TOOL_OK;
     bool slower = false;
     struct stat st;
-    char *path = config_file(&result);
+    g_autofree char *path = config_file(&result); /* of realpath(), which is free()'s as well */
     if (path == NULL)
         return result;
     g_autofree char *backup = g_strconcat(path, BACKUP, NULL);

@@ -56,11 +56,20 @@ looked_of(GPtrArray *list, const tool_run *run)
     return new;
 }
 
+static void
+free_looked(gpointer data)
+{
+    looked *one = data;
+    g_array_unref(one->before);
+    g_array_unref(one->after);
+    g_free(one);
+}
+
 /* Programs of users, with enough runs on both sides. */
 static GPtrArray *
 look(const GPtrArray *runs, gint64 changed_ns)
 {
-    GPtrArray *list = g_ptr_array_new();
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_looked);
     for (guint i = 0; i < runs->len; i++) {
         const tool_run *run = runs->pdata[i];
         double cost = seconds_for_gb(run);
