@@ -84,22 +84,40 @@ counts_json(const char *kind, const char *container, const char *dataset, const 
                      (double) c->longest_ns / 1e9, "sizes", sizes);
 }
 
-static json_t *
-sums_json(esdm__monitor *m)
+typedef void (*counts_visitor)(const esdm__object *object, esdm__span_kind kind,
+                               const esdm__span_counts *counts, void *user);
+
+/* Visits what was counted. */
+static void
+for_each_count(esdm__monitor *m, counts_visitor visit, void *user)
 {
-    sums all = {0};
-    json_t *list = json_array();
     unsigned count = atomic_load(&m->objects.count);
     for (unsigned i = 1; i < count; i++) {
         const esdm__object *o = esdm__objects_get(&m->objects, i);
         for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
             esdm__span_counts c;
             esdm__counts_read(&o->counts[kind], &c);
-            sum *to = c.count > 0 ? sum_of(&all, o->plain[2], (esdm__span_kind) kind) : NULL;
-            if (to != NULL)
-                add_counts(&to->counts, &c);
+            if (c.count > 0)
+                visit(o, (esdm__span_kind) kind, &c, user);
         }
     }
+}
+
+static void
+add_to_sums(const esdm__object *object, esdm__span_kind kind, const esdm__span_counts *counts,
+            void *user)
+{
+    sum *to = sum_of(user, object->plain[2], kind);
+    if (to != NULL)
+        add_counts(&to->counts, counts);
+}
+
+static json_t *
+sums_json(esdm__monitor *m)
+{
+    sums all = {0};
+    json_t *list = json_array();
+    for_each_count(m, add_to_sums, &all);
     for (size_t i = 0; i < all.count; i++)
         (void) json_array_append_new(list,
                                      counts_json(esdm__span_name(all.list[i].kind), NULL, NULL,
@@ -108,22 +126,19 @@ sums_json(esdm__monitor *m)
     return list;
 }
 
+static void
+add_named(const esdm__object *object, esdm__span_kind kind, const esdm__span_counts *counts,
+          void *user)
+{
+    (void) json_array_append_new(user, counts_json(esdm__span_name(kind), object->plain[0],
+                                                   object->plain[1], object->plain[2], counts));
+}
+
 static json_t *
 named_json(esdm__monitor *m)
 {
     json_t *list = json_array();
-    unsigned count = atomic_load(&m->objects.count);
-    for (unsigned i = 1; i < count; i++) {
-        const esdm__object *o = esdm__objects_get(&m->objects, i);
-        for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
-            esdm__span_counts c;
-            esdm__counts_read(&o->counts[kind], &c);
-            if (c.count > 0)
-                (void) json_array_append_new(
-                    list, counts_json(esdm__span_name((esdm__span_kind) kind), o->plain[0],
-                                      o->plain[1], o->plain[2], &c));
-        }
-    }
+    for_each_count(m, add_named, list);
     return list;
 }
 

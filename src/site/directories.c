@@ -105,20 +105,27 @@ compare(const esdm__site *site, char *const *reals, size_t later, size_t earlier
                            reals[earlier]);
 }
 
+/* Owned; NULL: it has none on this machine, or no memory. */
+static char *
+directory_of(const esdm__site_target *target)
+{
+    json_t *object = json_loads(target->json, 0, NULL);
+    const char *stated = json_string_value(json_object_get(object, "directory"));
+    char *directory = stated != NULL && stated[0] == '/' ? strdup(stated) : NULL;
+    json_decref(object);
+    return directory;
+}
+
 static esdm_status
 find_reals(const esdm__site *site, char **reals, esdm_error *err)
 {
     for (size_t i = 0; i <= site->ntargets; i++) {
-        json_t *object = json_loads(target_at(site, i)->json, 0, NULL);
-        const char *directory = json_string_value(json_object_get(object, "directory"));
-        if (directory != NULL && directory[0] == '/') {
-            reals[i] = real_directory(directory);
-            if (reals[i] == NULL) {
-                json_decref(object);
-                return esdm__error_nomem(err, 4096, "a path");
-            }
-        }
-        json_decref(object);
+        char *directory = directory_of(target_at(site, i));
+        reals[i] = directory != NULL ? real_directory(directory) : NULL;
+        bool failed = directory != NULL && reals[i] == NULL;
+        free(directory);
+        if (failed)
+            return esdm__error_nomem(err, 4096, "a path");
     }
     return ESDM_OK;
 }
@@ -151,11 +158,10 @@ esdm_site_directories(const esdm_site_options *options, esdm_directory_visitor v
     esdm_status status = esdm__site_load_options(&options, &site, err);
     bool more = true;
     for (size_t i = 0; status == ESDM_OK && more && i <= site->ntargets; i++) {
-        json_t *object = json_loads(target_at(site, i)->json, 0, NULL);
-        const char *directory = json_string_value(json_object_get(object, "directory"));
-        if (directory != NULL && directory[0] == '/')
+        char *directory = directory_of(target_at(site, i));
+        if (directory != NULL)
             more = visit(directory, user);
-        json_decref(object);
+        free(directory);
     }
     esdm__site_free(site);
     return status;

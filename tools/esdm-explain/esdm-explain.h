@@ -192,6 +192,8 @@ bool ranks_are_alone(const run *r, const char *file, bool writes);
 guint density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks,
                       guint most);
 
+/** What was called; borrowed. */
+const char *call_name(const call *c);
 /** All calls, with their causes: JSON Lines, Chrome trace events when FILE ends in ".json", or an
  *  archive when it ends in ".otf2". */
 tool_exit write_trace(const run *r, const char *file);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* All calls of a run, of all its ranks, as one archive of the Open Trace Format 2, which Vampir,
  * Scalasca and Score-P's tools read. The format and its library: OTF2 3.0, reference manual. */
-#define WATCH_NAMES
 #include "esdm-explain/esdm-explain.h"
 
 #ifdef EXPLAIN_OTF2
@@ -134,12 +133,6 @@ mode_of(const call *c)
     return writes ? OTF2_IO_OPERATION_MODE_WRITE : OTF2_IO_OPERATION_MODE_READ;
 }
 
-static const char *
-name_of(const call *c)
-{
-    return c->name != NULL ? c->name : watch_ops[c->op].name;
-}
-
 /* Numbers from 0 in the order in which things come. @param ret_new whether it did so now. */
 static guint
 number_in(GHashTable *table, gpointer key, bool *ret_new)
@@ -157,7 +150,7 @@ static guint
 region_of(writer *w, const call *c)
 {
     bool is_new;
-    guint number = number_in(w->regions, (gpointer) name_of(c), &is_new);
+    guint number = number_in(w->regions, (gpointer) call_name(c), &is_new);
     if (is_new)
         g_ptr_array_add(w->region_list, (gpointer) c);
     return number;
@@ -321,7 +314,7 @@ define_regions(writer *w)
 {
     for (guint i = 0; i < w->region_list->len; i++) {
         const call *c = w->region_list->pdata[i];
-        OTF2_StringRef name = text_ref(w, name_of(c));
+        OTF2_StringRef name = text_ref(w, call_name(c));
         note(w, OTF2_GlobalDefWriter_WriteRegion(
                     w->defs, i, name, name, text_ref(w, layers[layer_of(c)].name),
                     moves(c) ? OTF2_REGION_ROLE_FILE_IO : OTF2_REGION_ROLE_FILE_IO_METADATA,
@@ -531,7 +524,6 @@ tool_exit
 write_otf2(const run *r, const char *file)
 {
     (void) r;
-    (void) watch_ops;
     tool_error("%s: this ESDM was built without OTF2 (package libotf2-trace-dev); a name that ends "
                "in .jsonl gets JSON Lines, one in .json trace events for Perfetto",
                file);

@@ -12,8 +12,8 @@ text_json(const char *text)
     return text != NULL ? tool_json_text(text) : json_null();
 }
 
-static const char *
-name_of(const call *c)
+const char *
+call_name(const call *c)
 {
     return c->name != NULL ? c->name : watch_ops[c->op].name;
 }
@@ -27,14 +27,15 @@ position_json(const call *c)
 static json_t *
 line_json(const call *c)
 {
-    return json_pack(
-        "{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what", "call",
-        "call", name_of(c), "pid", (int) c->process->head.pid, "rank", (int) c->process->head.rank,
-        "thread", (int) c->thread, "start_ns", (json_int_t) c->start_ns, "ns", (json_int_t) c->ns,
-        "file", text_json(c->object->name), "variable", text_json(c->object->variable), "bytes",
-        (json_int_t) c->bytes, "position", position_json(c), "in_netcdf", (int) c->nested, "in_mpi",
-        (c->flags & WATCH_FLAG_IN_MPI) != 0, "collective", (c->flags & WATCH_FLAG_TOGETHER) != 0,
-        "failed", (int) c->failed, "cause", c->class != NULL ? c->class->cause : NULL);
+    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what",
+                     "call", "call", call_name(c), "pid", (int) c->process->head.pid, "rank",
+                     (int) c->process->head.rank, "thread", (int) c->thread, "start_ns",
+                     (json_int_t) c->start_ns, "ns", (json_int_t) c->ns, "file",
+                     text_json(c->object->name), "variable", text_json(c->object->variable),
+                     "bytes", (json_int_t) c->bytes, "position", position_json(c), "in_netcdf",
+                     (int) c->nested, "in_mpi", (c->flags & WATCH_FLAG_IN_MPI) != 0, "collective",
+                     (c->flags & WATCH_FLAG_TOGETHER) != 0, "failed", (int) c->failed, "cause",
+                     c->class != NULL ? c->class->cause : NULL);
 }
 
 static json_t *
@@ -44,7 +45,7 @@ event_json(const call *c)
         json_pack("{s:o,s:o,s:I,s:o,s:s?}", "file", text_json(c->object->name), "variable",
                   text_json(c->object->variable), "bytes", (json_int_t) c->bytes, "position",
                   position_json(c), "cause", c->class != NULL ? c->class->cause : NULL);
-    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", name_of(c), "cat",
+    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", call_name(c), "cat",
                      c->kind >= WATCH_KIND_NC_READ    ? "netcdf"
                      : c->kind >= WATCH_KIND_MPI_READ ? "mpi"
                                                       : "file",

@@ -116,6 +116,8 @@ recipe_is_right(const recipe_replay *r)
     return r->same || r->accepted || r->within;
 }
 
+/** Adds the name to a GPtrArray of texts: for esdm_container_list(). */
+bool recipe_take_name(const esdm_container_info *info, void *user);
 /** The recipe of a container; NULL: it has none, which is told. A new reference. */
 json_t *recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit);
 /** Runs it again below a prefix. @param force also when it would write plain files. */

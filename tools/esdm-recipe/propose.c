@@ -37,13 +37,6 @@ candidate_free(gpointer data)
     g_free(c);
 }
 
-static bool
-take_name(const esdm_container_info *info, void *user)
-{
-    g_ptr_array_add(user, g_strdup(info->name));
-    return true;
-}
-
 /* NULL: it has none, or one of a newer ESDM. A new reference. */
 static json_t *
 recipe_quietly(const esdm_container *container)
@@ -119,18 +112,19 @@ reads(const candidate *c, const char *name)
 
 /* Values whose inputs are dropped, too, could not be computed from them at once. */
 static void
-decide(candidate *c, GPtrArray *before)
+decide(const GPtrArray *found, guint number)
 {
+    candidate *c = found->pdata[number];
     if (c->dropped)
         c->why_not = "dropped already";
     else if (c->saves <= 0)
         c->why_not = "cheaper to keep";
     else if (json_array_size(json_object_get(c->recipe, "files_written")) > 0)
         c->why_not = "its program also writes plain files";
-    for (guint i = 0; i < before->len && c->why_not == NULL; i++) {
-        const candidate *other = before->pdata[i];
-        bool goes = other->why_not == NULL || other->dropped;
-        if (other == c || !goes)
+    for (guint i = 0; i < found->len && c->why_not == NULL; i++) {
+        const candidate *other = found->pdata[i];
+        bool goes = other->dropped || (i < number && other->why_not == NULL);
+        if (!goes)
             continue;
         if (reads(c, other->name))
             c->why_not = "computed from one that goes";
@@ -210,7 +204,7 @@ list_names(search *s, GPtrArray *wanted)
     for (guint i = 0; i < most; i++) {
         const char *name = wanted->len > 0 ? wanted->pdata[i] : NULL;
         guint before = s->names->len;
-        esdm_status st = esdm_container_list(s->session, name, take_name, s->names, &err);
+        esdm_status st = esdm_container_list(s->session, name, recipe_take_name, s->names, &err);
         if (st != ESDM_OK)
             return tool_fail(st, &err);
         if (s->names->len == before && name != NULL)
@@ -242,12 +236,7 @@ recipe_propose(esdm_session *session, GPtrArray *wanted, const recipe_prices *pr
     g_ptr_array_sort(found, by_saving);
     for (guint i = 0; i < found->len; i++) {
         candidate *c = found->pdata[i];
-        c->why_not = "";
-    }
-    for (guint i = 0; i < found->len; i++) {
-        candidate *c = found->pdata[i];
-        c->why_not = NULL;
-        decide(c, found);
+        decide(found, i);
         goes += c->why_not == NULL;
         bytes += c->why_not == NULL ? c->bytes : 0;
         saves += c->why_not == NULL ? c->saves : 0;

@@ -305,8 +305,8 @@ recipe_run_again(esdm_session *session, const char *name, const json_t *recipe, 
     return result == TOOL_OK ? compare_values(session, name, recipe, ret) : result;
 }
 
-static bool
-take_name(const esdm_container_info *info, void *user)
+bool
+recipe_take_name(const esdm_container_info *info, void *user)
 {
     g_ptr_array_add(user, g_strdup(info->name));
     return true;
@@ -317,7 +317,7 @@ recipe_replay_keep(esdm_session *session, recipe_replay *r)
 {
     esdm_error err = {0};
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    esdm_status st = esdm_container_list(session, r->prefix, take_name, names, &err);
+    esdm_status st = esdm_container_list(session, r->prefix, recipe_take_name, names, &err);
     for (guint i = 0; i < names->len && st == ESDM_OK; i++) {
         const char *name = names->pdata[i];
         st = esdm_container_move(session, name, name + 1, false, &err);
@@ -335,7 +335,7 @@ recipe_replay_clear(esdm_session *session, recipe_replay *r)
     esdm_error err = {0};
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     esdm_status st = r->prefix != NULL
-                         ? esdm_container_list(session, r->prefix, take_name, names, &err)
+                         ? esdm_container_list(session, r->prefix, recipe_take_name, names, &err)
                          : ESDM_OK;
     for (guint i = 0; i < names->len && st == ESDM_OK; i++)
         st = esdm_container_erase(session, names->pdata[i], &err);
