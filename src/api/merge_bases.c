@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Which snapshots are merged, and since which. */
+/** @file The snapshots of a merge are opened: of both lines, and the base, since which theirs is
+ * merged. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,37 +112,6 @@ find_parent(const esdm__merge_attempt *all, uint64_t from, uint64_t *ret, esdm_e
         return not_own(all, all->options->pick_after, from, err);
     *ret = all->options->pick_after;
     return ESDM_OK;
-}
-
-/* A line that both of two branches began with, at the newest snapshot that both had of it. */
-static esdm_status
-look_for_fork(const char *line, void *user, esdm_error *err)
-{
-    esdm__merge_attempt *all = user;
-    uint64_t theirs = 0, ours = 0;
-    if (strcmp(line, all->full) == 0 || strcmp(line, all->name) == 0)
-        return ESDM_OK;
-    esdm_status status = esdm__line_fork(all->session, all->full, line, &theirs, err);
-    if (status == ESDM_OK && theirs != 0)
-        status = esdm__line_fork(all->session, all->name, line, &ours, err);
-    if (ours > theirs)
-        ours = theirs;
-    if (status == ESDM_OK && theirs != 0 && ours > all->forked) {
-        all->forked = ours;
-        (void) snprintf(all->fork, sizeof all->fork, "%s", line);
-    }
-    return status;
-}
-
-static esdm_status
-find_fork(esdm__merge_attempt *all, esdm_error *err)
-{
-    char base[ESDM_CONTAINER_NAME_MAX + 1];
-    all->forked = 0;
-    esdm__line_base(all->name, base);
-    esdm_status status = look_for_fork(base, all, err);
-    return status == ESDM_OK ? esdm__branch_names(all->session, base, look_for_fork, all, err)
-                             : status;
 }
 
 /* The newest snapshot that both had in common when the branch began, as what it began with keeps
@@ -408,33 +378,6 @@ open_base(esdm__merge_attempt *all, esdm_error *err)
     return status;
 }
 
-/* Which of both began with the other, which is no matter of when. */
-static esdm_status
-find_common(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err)
-{
-    esdm_status status = ESDM_OK;
-    *ret = (esdm__common){.snapshot = 0};
-    all->way = ESDM__LINE_UP;
-    if (all->branch != NULL)
-        status = esdm__line_common(all->session, all->full, all->name, ret, err);
-    if (status != ESDM_OK || ret->related || esdm__name_branch(all->name, NULL) == NULL)
-        return status; /* of its container every branch was one */
-    status = esdm__line_common(all->session, all->name, all->full, ret, err);
-    if (status == ESDM_OK && (ret->related || all->branch == NULL)) {
-        all->way = ESDM__LINE_DOWN;
-        return ESDM_OK;
-    }
-    all->way = ESDM__LINE_BESIDE;
-    if (status == ESDM_OK)
-        status = find_fork(all, err);
-    if (status != ESDM_OK || all->forked != 0)
-        return status;
-    return esdm__error_set(err, ESDM_ENOTSUP,
-                           "with which snapshot '%s' and '%s' both began is not known any more: "
-                           "they cannot be merged",
-                           all->full, all->name);
-}
-
 /* The newest snapshot of a line. ESDM_ECONFLICT: it is another record now. */
 esdm_status
 esdm__merge_look_at(const esdm__merge_attempt *all, const char *name, esdm_meta_seen *seen,
@@ -449,108 +392,6 @@ esdm__merge_look_at(const esdm__merge_attempt *all, const char *name, esdm_meta_
         return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was replaced meanwhile", name);
     seen->snapshot = record.snapshot;
     return ESDM_OK;
-}
-
-/* What both have in common, once merges of others are noted that ended before both were opened. */
-esdm_status
-esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err)
-{
-    esdm_status status = esdm__line_settle(all->session, all->full, err);
-    if (status == ESDM_OK)
-        status = esdm__line_settle(all->session, all->name, err);
-    return status == ESDM_OK ? find_common(all, ret, err) : status;
-}
-
-/* What both have of all lines, and what is noted of these two alone: by older versions, or before
- * one of the others was removed. */
-static esdm_status
-find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
-{
-    esdm__line ours = {.record = all->container}, theirs = {.record = all->record},
-               l = {.record = 0};
-    char id[ESDM__LINE_ID_BYTES];
-    esdm__former former;
-    const char *name = all->common.holder;
-    (void) snprintf(ours.stored, sizeof ours.stored, "%s", all->name);
-    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
-    esdm_status status =
-        esdm__line_vector(all->session, all->name, &ours, all->m.before->snapshot, &all->has, err);
-    if (status == ESDM_OK)
-        status = esdm__line_vector(all->session, all->full, &theirs, all->result.theirs,
-                                   &all->brings, err);
-    if (status != ESDM_OK || all->common.snapshot <= all->forked)
-        return status;
-    status = esdm__line_find(all->session, name, &l, err);
-    if (status == ESDM_OK && l.record != 0)
-        status = esdm__line_id(all->session, &l, id, err);
-    if (status != ESDM_OK || l.record == 0)
-        return status;
-    if (esdm__former_parse(name, &former))
-        name = former.name;
-    const char *branch = esdm__name_branch(name, NULL);
-    branch = branch != NULL ? branch : "";
-    status = esdm__vector_raise(&all->has, branch, id, all->common.snapshot, err);
-    return status == ESDM_OK
-               ? esdm__vector_raise(&all->brings, branch, id, all->common.snapshot, err)
-               : status;
-}
-
-/* The same of a third line: older versions note what one line has of another one for these two
- * alone. */
-static esdm_status
-raise_by_older(const esdm__merge_attempt *all, size_t i, const esdm__vector *of, esdm__vector *to,
-               const char *side, esdm_error *err)
-{
-    esdm__line l;
-    uint64_t snapshot = 0;
-    char name[ESDM_CONTAINER_NAME_MAX + 1];
-    const esdm__vector_item *one = &of->items[i];
-    if (one->snapshot <= esdm__vector_get(to, one->id))
-        return ESDM_OK;
-    esdm_status status =
-        esdm__line_by_id(all->session, all->name, one->branch, one->id, &l, name, err);
-    if (status != ESDM_OK || l.record == 0 || strcmp(l.stored, name) != 0 ||
-        strcmp(name, all->name) == 0 || strcmp(name, all->full) == 0)
-        return status;
-    status = esdm__line_noted_in(all->session, name, &l, side, &snapshot, err);
-    return status == ESDM_OK ? esdm__vector_raise(to, one->branch, one->id, snapshot, err) : status;
-}
-
-static esdm_status
-find_vectors(esdm__merge_attempt *all, esdm_error *err)
-{
-    esdm_status status = find_noted_vectors(all, err);
-    /* Lists of what there was before: each raises the other one. */
-    for (size_t i = 0; i < all->brings.count && status == ESDM_OK; i++)
-        status = raise_by_older(all, i, &all->brings, &all->has, all->name, err);
-    for (size_t i = 0; i < all->has.count && status == ESDM_OK; i++)
-        status = raise_by_older(all, i, &all->has, &all->brings, all->full, err);
-    return status;
-}
-
-/* Merges alone, of what ours has already, are nothing new. */
-static esdm_status
-find_more(esdm__merge_attempt *all, esdm_error *err)
-{
-    esdm__line theirs = {.record = all->record};
-    char id[ESDM__LINE_ID_BYTES];
-    bool only_merged = false;
-    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
-    esdm_status status = esdm__line_id(all->session, &theirs, id, err);
-    if (status != ESDM_OK)
-        return status;
-    uint64_t after = esdm__vector_get(&all->has, id);
-    if (after < all->forked)
-        after = all->forked;
-    status =
-        esdm__line_only_merged(all->session, &theirs, after, all->result.theirs, &only_merged, err);
-    all->more = !only_merged;
-    for (size_t i = 0; i < all->brings.count && !all->more; i++) {
-        const esdm__vector_item *one = &all->brings.items[i];
-        all->more =
-            strcmp(one->id, id) != 0 && one->snapshot > esdm__vector_get(&all->has, one->id);
-    }
-    return status;
 }
 
 /* The notes are of both as they were opened, as neither has a newer snapshot: else it is
@@ -594,11 +435,11 @@ esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
     if (status == ESDM_OK)
         status = open_fork(all, err);
     if (status == ESDM_OK && all->options->pick == 0)
-        status = find_vectors(all, err);
+        status = esdm__merge_find_vectors(all, err);
     if (status == ESDM_OK)
         status = check_newest(all, err);
     if (status == ESDM_OK && all->options->pick == 0)
-        status = find_more(all, err);
+        status = esdm__merge_find_more(all, err);
     if (status == ESDM_OK && all->way == ESDM__LINE_BESIDE)
         status = check_line(all, err);
     if (status == ESDM_OK)

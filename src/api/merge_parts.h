@@ -2,8 +2,8 @@
 #ifndef ESDM_API_MERGE_PARTS_H
 #define ESDM_API_MERGE_PARTS_H
 
-/** @file One attempt of a merge, for the two sources of it: what is merged since what, and the
- *  commit. */
+/** @file One attempt of a merge, for the sources of it: what both lines have in common
+ *  (merge_common.c), what is opened (merge_bases.c), and the commit (merge.c). */
 
 #include "api/branches.h"
 #include "api/line_bases.h"
@@ -42,6 +42,10 @@ esdm_status esdm__merge_look_at(const esdm__merge_attempt *all, const char *name
                                 esdm_meta_seen *seen, esdm_error *err);
 /** What is noted of both lines alone, once merges of others are noted that ended before. */
 esdm_status esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *err);
+/** What each of the two has of all lines: `has` and `brings`. Both are open. */
+esdm_status esdm__merge_find_vectors(esdm__merge_attempt *all, esdm_error *err);
+/** Whether theirs brings anything (`more`): merges of what ours has already are nothing new. */
+esdm_status esdm__merge_find_more(esdm__merge_attempt *all, esdm_error *err);
 
 /** Opens both lines and the base. ESDM_ECONFLICT: somebody wrote to one of them meanwhile. */
 esdm_status esdm__merge_open(esdm__merge_attempt *all, esdm_error *err);

@@ -6,300 +6,24 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/scratch.h"
-#include "codec/raw_blocks.h"
+#include "io/read/fetch_blocks.h"
 #include "io/read/fetch_some.h"
-#include "plugin/registry.h"
 
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
 #define DIRECT_STEP_BYTES (UINT64_C(256) << 10)
 /* Where a read has a price of its own: as many times the bytes that it could have moved instead. */
-#define STEP_PRICES         8u
-#define LARGEST_CACHED_HEAD 65536u
+#define STEP_PRICES 8u
 /* Smaller blocks are decoded as a whole: they take some milliseconds. */
 #define PARTS_BLOCK_LEAST (UINT64_C(1) << 20)
 
-/* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
-
-typedef struct blob {
-    esdm_session *session;
-    const esdm__fragment *fragment;
-    bool raw;
-    esdm__blocks geometry; /* of coded ones as well */
-    esdm__blob_view view;  /* coded ones */
-    uint8_t *head;         /* owned; coded ones */
-    uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
-    bool head_known;       /* and the rest takes one read anyhow */
-    esdm__target *target;
-    esdm__cache_key key;
-    esdm__room *room; /* borrowed; for decoding */
-    uint64_t taken;   /* of it */
-} blob;
-
-static void
-blob_close(blob *b)
-{
-    free(b->head);
-    free(b->whole);
-    esdm__room_give(b->room, b->taken);
-}
-
-/* For stored or raw bytes. What large blocks take must not stay with each thread, and takes long to
- * decode; fresh pages for others would take longer than that. */
-static void *
-new_buffer(const blob *b, uint64_t bytes)
-{
-    return b->geometry.block_bytes > ESDM__SCRATCH_KEPT ? esdm__scratch_new((size_t) bytes)
-                                                        : esdm__scratch_new_near((size_t) bytes);
-}
-
-/* Before memory is filled with blocks to be decoded: `more` bytes beside these and what codecs
- * take. Uncompressed ones are not counted. */
-static void
-take_room(blob *b, uint32_t first, uint32_t count, uint64_t more)
-{
-    if (b->raw || b->taken > 0)
-        return;
-    uint64_t stored = esdm__blob_stored_bytes(&b->view, first, count);
-    b->taken = esdm__room_take(b->room, more + stored + esdm__blob_decode_bytes(&b->view));
-}
-
-static void
-give_room(blob *b)
-{
-    esdm__room_give(b->room, b->taken);
-    b->taken = 0;
-}
-
-/* All that is stored, of a small blob on a target whose reads have a price. */
-static esdm_status
-read_whole(blob *b, esdm_error *err)
-{
-    const esdm__fragment *f = b->fragment;
-    b->whole = malloc((size_t) f->stored_bytes);
-    if (b->whole == NULL)
-        return esdm__error_nomem(err, (size_t) f->stored_bytes, "a fragment");
-    esdm_range range = {f->position, f->stored_bytes, b->whole};
-    return esdm__session_read(b->session, b->target, f->pack->pack, &range, 1, err);
-}
-
-/* Ranges come sorted, as for the target. */
-static esdm_status
-read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
-{
-    const esdm__fragment *f = b->fragment;
-    esdm_status status = ESDM_OK;
-    if (b->whole == NULL &&
-        (b->head_known || f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
-        return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
-    if (b->whole == NULL)
-        status = read_whole(b, err);
-    for (size_t i = 0; i < n && status == ESDM_OK; i++) {
-        uint64_t from = ranges[i].position - f->position;
-        if (from > f->stored_bytes || ranges[i].bytes > f->stored_bytes - from)
-            return esdm__error_set(err, ESDM_ECORRUPT, "a block lies outside of its fragment");
-        memcpy(ranges[i].buffer, b->whole + from, (size_t) ranges[i].bytes);
-    }
-    return status;
-}
-
-static esdm_status
-load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
-{
-    size_t bytes = b->fragment->head_bytes;
-    b->head = malloc(bytes);
-    if (b->head == NULL)
-        return esdm__error_nomem(err, bytes, "the head of a fragment");
-    b->key.block = ESDM__HEAD_BLOCK;
-    b->head_known = esdm__cache_get(b->session->cache, &b->key, b->head, bytes);
-    if (!b->head_known) {
-        esdm_range range = {b->fragment->position, bytes, b->head};
-        esdm_status status = read_ranges(b, &range, 1, err);
-        if (status != ESDM_OK)
-            return status;
-    }
-    esdm_status status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
-    if (status != ESDM_OK)
-        return status;
-    if (b->view.raw_bytes != b->fragment->raw_bytes ||
-        b->view.payload_bytes != b->fragment->stored_bytes - bytes)
-        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
-    if (bytes <= LARGEST_CACHED_HEAD)
-        esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
-    b->geometry = b->view.geometry;
-    if (esdm__coarse_is_asked(coarse))
-        esdm__blob_use(&b->view, coarse->absolute, coarse->share);
-    b->key.layers = b->view.use < b->view.layers ? b->view.use : 0;
-    return ESDM_OK;
-}
-
-static esdm_status
-blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
-          const esdm__coarse *coarse, blob *b, esdm_error *err)
-{
-    *b = (blob){.session = session, .fragment = fragment, .target = target};
-    b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
-    b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
-    b->raw = esdm__fragment_is_raw(fragment);
-    if (b->raw)
-        return esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &b->geometry, err);
-    return load_head(b, coarse, err);
-}
-
-/* Neighbouring blocks that are to be read. */
-typedef struct block_run {
-    uint32_t first;
-    uint32_t count;
-    uint8_t *out; /* receives their raw bytes */
-} block_run;
-
-static esdm_status
-read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
-{
-    uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
-    const esdm__fragment *f = b->fragment;
-    size_t table_bytes = 0;
-    for (size_t i = 0; i < nruns; i++)
-        table_bytes += (size_t) runs[i].count * ESDM__BLOB_ENTRY_BYTES;
-    uint8_t *entries = table_bytes <= sizeof stack ? stack : malloc(table_bytes);
-    if (entries == NULL)
-        return esdm__error_nomem(err, table_bytes, "a block table");
-    uint8_t *at = entries;
-    for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
-        const block_run *run = &runs[i];
-        uint64_t from = esdm__blocks_start(&b->geometry, run->first);
-        uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
-        size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
-        uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
-        ranges[i] = (esdm_range){f->position + entry, bytes, at};
-        ranges[nruns + i] = (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
-        at += bytes;
-    }
-    esdm_status status = read_ranges(b, ranges, 2 * nruns, err);
-    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
-        status = esdm__raw_blocks_verify(&b->geometry, runs[i].first, runs[i].count,
-                                         ranges[i].buffer, runs[i].out, err);
-    if (entries != stack)
-        free(entries);
-    return status;
-}
-
-/* Raw blocks, neighbours, whose part of the table is there. */
-static esdm_status
-read_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uint8_t *out,
-            esdm_error *err)
-{
-    const esdm__fragment *f = b->fragment;
-    uint64_t from = esdm__blocks_start(&b->geometry, first);
-    const esdm_range range = {f->position + f->head_bytes + from,
-                              esdm__blocks_start(&b->geometry, first + count) - from, out};
-    esdm_status status = read_ranges(b, &range, 1, err);
-    return status == ESDM_OK
-               ? esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err)
-               : status;
-}
-
-/* Ranges of a run are as many as there are layers to be read; their bytes follow each other. */
-static esdm_status
-decode_runs(const blob *b, const block_run *runs, size_t nruns, const uint8_t *stored,
-            uint64_t total, esdm_error *err)
-{
-    esdm_status status = ESDM_OK;
-    esdm__span span;
-    uint64_t raw = 0;
-    esdm__span_begin(&span, b->session->monitor);
-    for (size_t i = 0; i < nruns && status == ESDM_OK; i++) {
-        uint64_t bytes = esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count);
-        uint64_t taken = esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
-        status = esdm__blob_decode(&b->view, runs[i].first, runs[i].count, stored, (size_t) taken,
-                                   runs[i].out, (size_t) bytes, err);
-        raw += bytes;
-        stored += taken;
-    }
-    if (esdm__span_is_observed(&span))
-        esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
-                                                   .bytes = raw,
-                                                   .stored_bytes = total,
-                                                   .pieces = (uint32_t) nruns,
-                                                   .status = status});
-    return status;
-}
-
-static int
-compare_positions(const void *a, const void *b)
-{
-    const esdm_range *x = a;
-    const esdm_range *y = b;
-    return x->position < y->position ? -1 : x->position > y->position;
-}
-
-/* Of layers those that follow each other are one range; targets want ranges in their order. */
-static size_t
-list_ranges(const blob *b, const block_run *runs, size_t nruns, uint8_t *stored, esdm_range *ranges)
-{
-    const uint64_t payload = b->fragment->position + b->fragment->head_bytes;
-    size_t n = 0;
-    for (size_t i = 0; i < nruns; i++) {
-        for (uint32_t layer = 0; layer < b->view.use; layer++) {
-            uint64_t offset = 0;
-            uint64_t bytes = 0;
-            esdm__blob_range(&b->view, layer, runs[i].first, runs[i].count, &offset, &bytes);
-            esdm_range *last = n > 0 ? &ranges[n - 1] : NULL;
-            if (layer > 0 && last->position + last->bytes == payload + offset)
-                last->bytes += bytes;
-            else
-                ranges[n++] = (esdm_range){payload + offset, bytes, stored};
-            stored += bytes;
-        }
-    }
-    if (b->view.use > 1 && nruns > 1)
-        qsort(ranges, n, sizeof *ranges, compare_positions);
-    return n;
-}
-
-static esdm_status
-read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < nruns; i++)
-        total += esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
-    uint8_t *stored = new_buffer(b, total);
-    if (stored == NULL)
-        return esdm__error_nomem(err, (size_t) total, "encoded blocks");
-    bool direct = b->taken == 0; /* into the caller's memory */
-    if (direct)
-        b->taken = esdm__room_take(b->room, total + esdm__blob_decode_bytes(&b->view));
-    size_t n = list_ranges(b, runs, nruns, stored, ranges);
-    esdm_status status = read_ranges(b, ranges, n, err);
-    if (status == ESDM_OK)
-        status = decode_runs(b, runs, nruns, stored, total, err);
-    esdm__scratch_free(stored);
-    if (direct)
-        give_room(b);
-    return status;
-}
-
-/* Reads and verifies runs in order, with one call of the target. */
-static esdm_status
-read_runs(blob *b, const block_run *runs, size_t nruns, esdm_error *err)
-{
-    esdm_range few[16];
-    size_t most = nruns * (b->raw || b->view.use < 2 ? 2 : b->view.use);
-    esdm_range *ranges = most <= 16 ? few : malloc(most * sizeof *ranges);
-    if (ranges == NULL)
-        return esdm__error_nomem(err, most * sizeof *ranges, "ranges");
-    esdm_status status = b->raw ? read_raw_runs(b, runs, nruns, ranges, err)
-                                : read_coded_runs(b, runs, nruns, ranges, err);
-    if (ranges != few)
-        free(ranges);
-    return status;
-}
+typedef esdm__block_reader blob;
+typedef esdm__block_run block_run;
 
 static esdm_status
 read_blocks(blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
 {
     const block_run run = {.first = first, .count = count, .out = out};
-    return read_runs(b, &run, 1, err);
+    return esdm__block_runs(b, &run, 1, err);
 }
 
 /* ---- wanted blocks ------------------------------------------------------------------------ */
@@ -364,7 +88,7 @@ read_marked(blob *b, const uint8_t *marks, uint32_t first, uint32_t last, bool c
     if (runs == NULL)
         return esdm__error_nomem(err, most * sizeof *runs, "blocks");
     size_t nruns = find_runs(b, marks, first, last, staging, runs);
-    esdm_status status = nruns > 0 ? read_runs(b, runs, nruns, err) : ESDM_OK;
+    esdm_status status = nruns > 0 ? esdm__block_runs(b, runs, nruns, err) : ESDM_OK;
     for (size_t i = 0; i < nruns && status == ESDM_OK && cache; i++)
         put_cached(b, runs[i].first, runs[i].count, runs[i].out);
     if (runs != few)
@@ -398,13 +122,13 @@ read_some(blob *b, const esdm__some *some, uint32_t block, uint8_t *raw, uint8_t
     uint64_t bytes;
     size_t done = 0;
     esdm__blob_range(&b->view, 0, block, 1, &offset, &bytes);
-    uint8_t *stored = wanted != NULL ? new_buffer(b, bytes) : NULL;
+    uint8_t *stored = wanted != NULL ? esdm__block_buffer(b, bytes) : NULL;
     esdm_status status = ESDM_OK;
     if (stored != NULL) {
         esdm__span span;
         esdm_range range = {b->fragment->position + b->fragment->head_bytes + offset, bytes,
                             stored};
-        status = read_ranges(b, &range, 1, err);
+        status = esdm__block_ranges(b, &range, 1, err);
         esdm__span_begin(&span, b->session->monitor);
         if (status == ESDM_OK)
             status = esdm__blob_decode_some(&b->view, block, wanted, count, stored, (size_t) bytes,
@@ -490,14 +214,14 @@ fetch_want(blob *b, const esdm__want *want, esdm__fetched *ret, esdm_error *err)
     uint32_t last = esdm__blocks_at(&b->geometry, want->to - 1);
     uint64_t from = esdm__blocks_start(&b->geometry, first);
     uint64_t to = esdm__blocks_start(&b->geometry, last + 1);
-    uint8_t *staging = new_buffer(b, to - from);
+    uint8_t *staging = esdm__block_buffer(b, to - from);
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
     *ret = (esdm__fetched){.raw = staging, .from = want->from, .owned = staging};
     if (first == last && take_part(b, first, want->from, want->to, staging))
         return ESDM_OK;
     ret->from = from;
-    take_room(b, first, last - first + 1, to - from);
+    esdm__block_room_take(b, first, last - first + 1, to - from);
     esdm_status status = fetch_blocks(b, want, first, last, staging, err);
     ret->room = b->room;
     ret->taken = b->taken; /* until the caller has copied what it wants */
@@ -511,14 +235,14 @@ esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target 
 {
     blob b;
     esdm__fetched fetched = {0};
-    esdm_status status = blob_open(session, fragment, target, want->coarse, &b, err);
+    esdm_status status = esdm__block_reader_open(session, fragment, target, want->coarse, &b, err);
     if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT,
                                  "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
                                  b.geometry.raw_bytes, want->to);
     if (status == ESDM_OK)
         status = fetch_want(&b, want, &fetched, err);
-    blob_close(&b);
+    esdm__block_reader_close(&b);
     if (status == ESDM_OK)
         *ret_fetched = fetched;
     else
@@ -537,15 +261,15 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
     uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
     if (take_part(b, block, from, to, out))
         return ESDM_OK;
-    uint8_t *staging = new_buffer(b, end - start);
+    uint8_t *staging = esdm__block_buffer(b, end - start);
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (end - start), "a block");
-    take_room(b, block, 1, end - start);
+    esdm__block_room_take(b, block, 1, end - start);
     esdm_status status = fetch_blocks(b, &want, block, block, staging, err);
     if (status == ESDM_OK)
         memcpy(out, staging + (from - start), (size_t) (to - from));
     esdm__scratch_free(staging);
-    give_room(b);
+    esdm__block_room_give(b);
     return status;
 }
 
@@ -565,8 +289,9 @@ read_steps(blob *b, uint32_t first, uint32_t end, const uint8_t *entries, uint8_
         esdm_status status =
             entries == NULL
                 ? read_blocks(b, k, count, at, err)
-                : read_listed(b, k, count, entries + (size_t) (k - first) * ESDM__BLOB_ENTRY_BYTES,
-                              at, err);
+                : esdm__block_listed(b, k, count,
+                                     entries + (size_t) (k - first) * ESDM__BLOB_ENTRY_BYTES, at,
+                                     err);
         if (status != ESDM_OK)
             return status;
     }
@@ -585,7 +310,7 @@ fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *er
     const esdm_range table = {b->fragment->position + ESDM__BLOB_HEADER_BYTES +
                                   (uint64_t) first * ESDM__BLOB_ENTRY_BYTES,
                               table_bytes, entries};
-    esdm_status status = read_ranges(b, &table, 1, err);
+    esdm_status status = esdm__block_ranges(b, &table, 1, err);
     if (status == ESDM_OK)
         status = read_steps(b, first, end, entries, out, err);
     free(entries);
@@ -624,12 +349,12 @@ esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, esdm__
                    esdm_error *err)
 {
     blob b;
-    esdm_status status = blob_open(session, fragment, target, coarse, &b, err);
+    esdm_status status = esdm__block_reader_open(session, fragment, target, coarse, &b, err);
     if (status == ESDM_OK && to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
     if (status == ESDM_OK)
         status = fetch_span(&b, from, to, data, err);
-    blob_close(&b);
+    esdm__block_reader_close(&b);
     return status;
 }
 
@@ -639,12 +364,12 @@ esdm__fetch_head(esdm_session *session, const esdm__fragment *fragment, esdm__ta
                  esdm_error *err)
 {
     blob b;
-    esdm_status status = blob_open(session, fragment, target, coarse, &b, err);
+    esdm_status status = esdm__block_reader_open(session, fragment, target, coarse, &b, err);
     if (status == ESDM_OK && !b.raw) {
         *ret_head = b.head;
         *ret_view = b.view;
         b.head = NULL;
     }
-    blob_close(&b);
+    esdm__block_reader_close(&b);
     return status;
 }

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/read/fetch_blocks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "codec/raw_blocks.h"
+#include "io/read/fetch.h"
+#include "plugin/registry.h"
+
+#define LARGEST_CACHED_HEAD 65536u
+
+typedef esdm__block_reader blob;
+typedef esdm__block_run block_run;
+
+void
+esdm__block_reader_close(blob *b)
+{
+    free(b->head);
+    free(b->whole);
+    esdm__room_give(b->room, b->taken);
+}
+
+/* For stored or raw bytes. What large blocks take must not stay with each thread, and takes long to
+ * decode; fresh pages for others would take longer than that. */
+void *
+esdm__block_buffer(const blob *b, uint64_t bytes)
+{
+    return b->geometry.block_bytes > ESDM__SCRATCH_KEPT ? esdm__scratch_new((size_t) bytes)
+                                                        : esdm__scratch_new_near((size_t) bytes);
+}
+
+/* Before memory is filled with blocks to be decoded: `more` bytes beside these and what codecs
+ * take. Uncompressed ones are not counted. */
+void
+esdm__block_room_take(blob *b, uint32_t first, uint32_t count, uint64_t more)
+{
+    if (b->raw || b->taken > 0)
+        return;
+    uint64_t stored = esdm__blob_stored_bytes(&b->view, first, count);
+    b->taken = esdm__room_take(b->room, more + stored + esdm__blob_decode_bytes(&b->view));
+}
+
+void
+esdm__block_room_give(blob *b)
+{
+    esdm__room_give(b->room, b->taken);
+    b->taken = 0;
+}
+
+/* All that is stored, of a small blob on a target whose reads have a price. */
+static esdm_status
+read_whole(blob *b, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    b->whole = malloc((size_t) f->stored_bytes);
+    if (b->whole == NULL)
+        return esdm__error_nomem(err, (size_t) f->stored_bytes, "a fragment");
+    esdm_range range = {f->position, f->stored_bytes, b->whole};
+    return esdm__session_read(b->session, b->target, f->pack->pack, &range, 1, err);
+}
+
+/* Ranges come sorted, as for the target. */
+esdm_status
+esdm__block_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    esdm_status status = ESDM_OK;
+    if (b->whole == NULL &&
+        (b->head_known || f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
+        return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
+    if (b->whole == NULL)
+        status = read_whole(b, err);
+    for (size_t i = 0; i < n && status == ESDM_OK; i++) {
+        uint64_t from = ranges[i].position - f->position;
+        if (from > f->stored_bytes || ranges[i].bytes > f->stored_bytes - from)
+            return esdm__error_set(err, ESDM_ECORRUPT, "a block lies outside of its fragment");
+        memcpy(ranges[i].buffer, b->whole + from, (size_t) ranges[i].bytes);
+    }
+    return status;
+}
+
+static esdm_status
+load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
+{
+    size_t bytes = b->fragment->head_bytes;
+    b->head = malloc(bytes);
+    if (b->head == NULL)
+        return esdm__error_nomem(err, bytes, "the head of a fragment");
+    b->key.block = ESDM__HEAD_BLOCK;
+    b->head_known = esdm__cache_get(b->session->cache, &b->key, b->head, bytes);
+    if (!b->head_known) {
+        esdm_range range = {b->fragment->position, bytes, b->head};
+        esdm_status status = esdm__block_ranges(b, &range, 1, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    esdm_status status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
+    if (status != ESDM_OK)
+        return status;
+    if (b->view.raw_bytes != b->fragment->raw_bytes ||
+        b->view.payload_bytes != b->fragment->stored_bytes - bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    if (bytes <= LARGEST_CACHED_HEAD)
+        esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
+    b->geometry = b->view.geometry;
+    if (esdm__coarse_is_asked(coarse))
+        esdm__blob_use(&b->view, coarse->absolute, coarse->share);
+    b->key.layers = b->view.use < b->view.layers ? b->view.use : 0;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__block_reader_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                        const esdm__coarse *coarse, blob *b, esdm_error *err)
+{
+    *b = (blob){.session = session, .fragment = fragment, .target = target};
+    b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
+    b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
+    b->raw = esdm__fragment_is_raw(fragment);
+    if (b->raw)
+        return esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &b->geometry, err);
+    return load_head(b, coarse, err);
+}
+
+static esdm_status
+read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+{
+    uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
+    const esdm__fragment *f = b->fragment;
+    size_t table_bytes = 0;
+    for (size_t i = 0; i < nruns; i++)
+        table_bytes += (size_t) runs[i].count * ESDM__BLOB_ENTRY_BYTES;
+    uint8_t *entries = table_bytes <= sizeof stack ? stack : malloc(table_bytes);
+    if (entries == NULL)
+        return esdm__error_nomem(err, table_bytes, "a block table");
+    uint8_t *at = entries;
+    for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
+        const block_run *run = &runs[i];
+        uint64_t from = esdm__blocks_start(&b->geometry, run->first);
+        uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
+        size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
+        uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
+        ranges[i] = (esdm_range){f->position + entry, bytes, at};
+        ranges[nruns + i] = (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
+        at += bytes;
+    }
+    esdm_status status = esdm__block_ranges(b, ranges, 2 * nruns, err);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__raw_blocks_verify(&b->geometry, runs[i].first, runs[i].count,
+                                         ranges[i].buffer, runs[i].out, err);
+    if (entries != stack)
+        free(entries);
+    return status;
+}
+
+/* Raw blocks, neighbours, whose part of the table is there. */
+esdm_status
+esdm__block_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uint8_t *out,
+                   esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    uint64_t from = esdm__blocks_start(&b->geometry, first);
+    const esdm_range range = {f->position + f->head_bytes + from,
+                              esdm__blocks_start(&b->geometry, first + count) - from, out};
+    esdm_status status = esdm__block_ranges(b, &range, 1, err);
+    return status == ESDM_OK
+               ? esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err)
+               : status;
+}
+
+/* Ranges of a run are as many as there are layers to be read; their bytes follow each other. */
+static esdm_status
+decode_runs(const blob *b, const block_run *runs, size_t nruns, const uint8_t *stored,
+            uint64_t total, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    esdm__span span;
+    uint64_t raw = 0;
+    esdm__span_begin(&span, b->session->monitor);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++) {
+        uint64_t bytes = esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count);
+        uint64_t taken = esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
+        status = esdm__blob_decode(&b->view, runs[i].first, runs[i].count, stored, (size_t) taken,
+                                   runs[i].out, (size_t) bytes, err);
+        raw += bytes;
+        stored += taken;
+    }
+    if (esdm__span_is_observed(&span))
+        esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
+                                                   .bytes = raw,
+                                                   .stored_bytes = total,
+                                                   .pieces = (uint32_t) nruns,
+                                                   .status = status});
+    return status;
+}
+
+static int
+compare_positions(const void *a, const void *b)
+{
+    const esdm_range *x = a;
+    const esdm_range *y = b;
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+/* Of layers those that follow each other are one range; targets want ranges in their order. */
+static size_t
+list_ranges(const blob *b, const block_run *runs, size_t nruns, uint8_t *stored, esdm_range *ranges)
+{
+    const uint64_t payload = b->fragment->position + b->fragment->head_bytes;
+    size_t n = 0;
+    for (size_t i = 0; i < nruns; i++) {
+        for (uint32_t layer = 0; layer < b->view.use; layer++) {
+            uint64_t offset = 0;
+            uint64_t bytes = 0;
+            esdm__blob_range(&b->view, layer, runs[i].first, runs[i].count, &offset, &bytes);
+            esdm_range *last = n > 0 ? &ranges[n - 1] : NULL;
+            if (layer > 0 && last->position + last->bytes == payload + offset)
+                last->bytes += bytes;
+            else
+                ranges[n++] = (esdm_range){payload + offset, bytes, stored};
+            stored += bytes;
+        }
+    }
+    if (b->view.use > 1 && nruns > 1)
+        qsort(ranges, n, sizeof *ranges, compare_positions);
+    return n;
+}
+
+static esdm_status
+read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < nruns; i++)
+        total += esdm__blob_stored_bytes(&b->view, runs[i].first, runs[i].count);
+    uint8_t *stored = esdm__block_buffer(b, total);
+    if (stored == NULL)
+        return esdm__error_nomem(err, (size_t) total, "encoded blocks");
+    bool direct = b->taken == 0; /* into the caller's memory */
+    if (direct)
+        b->taken = esdm__room_take(b->room, total + esdm__blob_decode_bytes(&b->view));
+    size_t n = list_ranges(b, runs, nruns, stored, ranges);
+    esdm_status status = esdm__block_ranges(b, ranges, n, err);
+    if (status == ESDM_OK)
+        status = decode_runs(b, runs, nruns, stored, total, err);
+    esdm__scratch_free(stored);
+    if (direct)
+        esdm__block_room_give(b);
+    return status;
+}
+
+/* Reads and verifies runs in order, with one call of the target. */
+esdm_status
+esdm__block_runs(blob *b, const block_run *runs, size_t nruns, esdm_error *err)
+{
+    esdm_range few[16];
+    size_t most = nruns * (b->raw || b->view.use < 2 ? 2 : b->view.use);
+    esdm_range *ranges = most <= 16 ? few : malloc(most * sizeof *ranges);
+    if (ranges == NULL)
+        return esdm__error_nomem(err, most * sizeof *ranges, "ranges");
+    esdm_status status = b->raw ? read_raw_runs(b, runs, nruns, ranges, err)
+                                : read_coded_runs(b, runs, nruns, ranges, err);
+    if (ranges != few)
+        free(ranges);
+    return status;
+}
