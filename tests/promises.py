@@ -31,7 +31,7 @@ FAULTS = [
          "    return true || kept->units[0] == '\\0' ||")],
      ("libesdm.so", "integration_accuracy_again"), "integration.accuracy_again", (), 1),
     ("rules-round-dates", "b261cbd", [
-        ("src/io/container/accuracy.c", "    return esdm_accuracy_is_lossy(&rule->accuracy) &&",
+        ("src/io/container/accuracy_rules.c", "    return esdm_accuracy_is_lossy(&rule->accuracy) &&",
          "    return false && esdm_accuracy_is_lossy(&rule->accuracy) &&")],
      LIBRARY, "netcdf.clients.accuracy", ("test_rules_round_no_coordinates",), 1),
     ("half-of-a-container", "8129272", [

@@ -5,24 +5,12 @@
 
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
+#include "codec/layer_tables.h"
 
 #define HEAD_BYTES 24u
-/* Frequencies of a table add up to this. */
-#define TOTAL_BITS 12u
-#define TOTAL      (1u << TOTAL_BITS)
 /* A state has at least this, after words were taken in. */
 #define STATE_LEAST (UINT64_C(1) << 31)
 #define STATES      2u
-
-/* Symbols: 0 keeps a number, 1 to DIRECT are left-overs of 0 to DIRECT - 1, others their size and
- * the bit behind the first one; the rest of the bits is stored loose. */
-#define DIRECT      32u
-#define DIRECT_BITS 5u
-#define SYMBOLS     (1u + DIRECT + 2u * (64u - DIRECT_BITS))
-
-#define ACTIVITIES 10u
-#define MOVES      3u /* of a prediction: not, a little, far */
-#define CONTEXTS   (ACTIVITIES * MOVES + 2u)
 
 enum { FROM_KNOWN, FROM_ROW, FROM_PLANE, FROM_VOLUME, FROM_AROUND, PREDICTORS };
 
@@ -107,7 +95,7 @@ predict(const model *m, size_t i, int64_t known)
 static inline uint32_t
 activity_at(const model *m, size_t i)
 {
-    static const uint16_t limits[ACTIVITIES - 1] = {1, 3, 6, 10, 16, 26, 44, 80, 180};
+    static const uint16_t limits[ESDM__LAYER_ACTIVITIES - 1] = {1, 3, 6, 10, 16, 26, 44, 80, 180};
     const size_t row = m->base->row;
     uint32_t sum = i > 0 ? 2u * m->left[i - 1] : 0;
     uint32_t a = 0;
@@ -115,7 +103,7 @@ activity_at(const model *m, size_t i)
         sum += 2u * m->left[i - row] + m->left[i - row + 1];
     if (i > row)
         sum += m->left[i - row - 1];
-    while (a < ACTIVITIES - 1 && sum >= limits[a])
+    while (a < ESDM__LAYER_ACTIVITIES - 1 && sum >= limits[a])
         a++;
     return a;
 }
@@ -138,7 +126,8 @@ guess_at(const model *m, size_t i)
         g.number = g.at_most ? high : low;
     }
     uint32_t kept = (i > 0 ? m->kept[i - 1] : 0u) + (i >= row ? m->kept[i - row] : 0u);
-    g.context = kept == 0 ? moved * ACTIVITIES + activity_at(m, i) : ACTIVITIES * MOVES + kept - 1;
+    g.context = kept == 0 ? moved * ESDM__LAYER_ACTIVITIES + activity_at(m, i)
+                          : ESDM__LAYER_ACTIVITIES * ESDM__LAYER_MOVES + kept - 1;
     return g;
 }
 
@@ -203,149 +192,12 @@ static inline uint32_t
 symbol_of(uint64_t folded, uint32_t *ret_loose)
 {
     *ret_loose = 0;
-    if (folded < DIRECT)
+    if (folded < ESDM__LAYER_DIRECT)
         return 1u + (uint32_t) folded;
-    uint32_t size = size_of(folded); /* > DIRECT_BITS */
+    uint32_t size = size_of(folded); /* > ESDM__LAYER_DIRECT_BITS */
     *ret_loose = size - 2;
-    return 1u + DIRECT + 2u * (size - 1u - DIRECT_BITS) + (uint32_t) (folded >> (size - 2u) & 1u);
-}
-
-/* Bits that follow each other, lowest first. */
-typedef struct bits {
-    uint8_t *data;
-    size_t room; /* bytes */
-    size_t at;   /* bit */
-    bool failed;
-} bits;
-
-static void
-put_bits(bits *b, uint64_t value, uint32_t count)
-{
-    for (uint32_t k = 0; k < count; k += 8) {
-        uint32_t more = count - k < 8 ? count - k : 8;
-        uint32_t byte = (uint32_t) (value >> k) & ((1u << more) - 1);
-        size_t at = b->at >> 3;
-        uint32_t shift = b->at & 7;
-        if (at + 2 > b->room) {
-            b->failed = true;
-            return;
-        }
-        b->data[at] = (uint8_t) ((shift > 0 ? b->data[at] : 0) | byte << shift);
-        b->data[at + 1] = (uint8_t) (byte >> (8 - shift));
-        b->at += more;
-    }
-}
-
-static uint64_t
-take_bits(bits *b, uint32_t count)
-{
-    uint64_t value = 0;
-    for (uint32_t k = 0; k < count; k += 8) {
-        uint32_t more = count - k < 8 ? count - k : 8;
-        size_t at = b->at >> 3;
-        uint32_t shift = b->at & 7;
-        if (at >= b->room) {
-            b->failed = true;
-            return 0;
-        }
-        uint32_t pair = b->data[at] | (at + 1 < b->room ? (uint32_t) b->data[at + 1] << 8 : 0);
-        value |= (uint64_t) (pair >> shift & ((1u << more) - 1)) << k;
-        b->at += more;
-    }
-    return value;
-}
-
-/* ---- tables ------------------------------------------------------------------------------- */
-
-typedef struct tables {
-    uint32_t frequency[CONTEXTS][SYMBOLS];
-    uint32_t start[CONTEXTS][SYMBOLS];
-} tables;
-
-/* Counts become frequencies that add up to TOTAL; what occurs has one at least. */
-static void
-scale(uint32_t *counts)
-{
-    uint64_t sum = 0;
-    uint32_t used = 0;
-    uint32_t largest = 0;
-    for (uint32_t s = 0; s < SYMBOLS; s++)
-        sum += counts[s];
-    if (sum == 0)
-        return;
-    for (uint32_t s = 0; s < SYMBOLS; s++) {
-        if (counts[s] > 0) {
-            uint64_t scaled = (uint64_t) counts[s] * (TOTAL - SYMBOLS) / sum;
-            counts[s] = (uint32_t) scaled + 1;
-        }
-        used += counts[s];
-        largest = counts[s] > counts[largest] ? s : largest;
-    }
-    counts[largest] += TOTAL - used;
-}
-
-static void
-make_starts(tables *t)
-{
-    for (uint32_t c = 0; c < CONTEXTS; c++) {
-        uint32_t at = 0;
-        for (uint32_t s = 0; s < SYMBOLS; s++) {
-            t->start[c][s] = at;
-            at += t->frequency[c][s];
-        }
-    }
-}
-
-/* @return bytes; 0: no room. */
-static size_t
-write_tables(const tables *t, uint8_t *out, size_t room)
-{
-    size_t at = 0;
-    for (uint32_t c = 0; c < CONTEXTS; c++) {
-        uint16_t count = 0;
-        size_t head = at;
-        if (room - at < 2u + 3u * SYMBOLS)
-            return 0;
-        at += 2;
-        for (uint32_t s = 0; s < SYMBOLS; s++) {
-            if (t->frequency[c][s] == 0)
-                continue;
-            out[at] = (uint8_t) s;
-            put_u16(out + at + 1, (uint16_t) t->frequency[c][s]);
-            at += 3;
-            count++;
-        }
-        put_u16(out + head, count);
-    }
-    return at;
-}
-
-static bool
-read_tables(const uint8_t *stored, size_t bytes, tables *t)
-{
-    size_t at = 0;
-    memset(t, 0, sizeof *t);
-    for (uint32_t c = 0; c < CONTEXTS; c++) {
-        uint32_t sum = 0;
-        if (bytes - at < 2)
-            return false;
-        uint32_t count = get_u16(stored + at);
-        at += 2;
-        if (count > SYMBOLS || bytes - at < 3u * count)
-            return false;
-        for (uint32_t k = 0; k < count; k++, at += 3) {
-            uint32_t symbol = stored[at];
-            uint32_t frequency = get_u16(stored + at + 1);
-            if (symbol >= SYMBOLS || t->frequency[c][symbol] > 0 || frequency == 0)
-                return false;
-            t->frequency[c][symbol] = frequency;
-            sum += frequency;
-        }
-        if (sum != TOTAL && count > 0)
-            return false;
-    }
-    make_starts(t);
-    return at == bytes;
+    return 1u + ESDM__LAYER_DIRECT + 2u * (size - 1u - ESDM__LAYER_DIRECT_BITS) +
+           (uint32_t) (folded >> (size - 2u) & 1u);
 }
 
 /* ---- encoding ----------------------------------------------------------------------------- */
@@ -413,8 +265,8 @@ find_reach(model *m, const int64_t *codes)
 
 /* Symbols and contexts in their order; counts; loose bits. false: something is out of reach. */
 static bool
-make_symbols(model *m, const int64_t *codes, uint8_t *symbols, uint8_t *contexts, tables *t,
-             bits *loose)
+make_symbols(model *m, const int64_t *codes, uint8_t *symbols, uint8_t *contexts,
+             esdm__layer_tables *t, esdm__layer_bits *loose)
 {
     memset(t, 0, sizeof *t);
     for (size_t i = 0; i < m->base->n; i++) {
@@ -428,7 +280,7 @@ make_symbols(model *m, const int64_t *codes, uint8_t *symbols, uint8_t *contexts
             if ((g.at_most || g.at_least) && (int64_t) folded < 0)
                 return false;
             symbol = symbol_of(folded, &count);
-            put_bits(loose, folded, count);
+            esdm__layer_bits_put(loose, folded, count);
         }
         note(m, i, &g, kept, number);
         symbols[i] = (uint8_t) symbol;
@@ -441,22 +293,22 @@ make_symbols(model *m, const int64_t *codes, uint8_t *symbols, uint8_t *contexts
 /* From the last symbol to the first; words come to stand in the order of decoding at the end of the
  * room. @return bytes; 0: no room. */
 static size_t
-put_words(const tables *t, const uint8_t *symbols, const uint8_t *contexts, size_t n, uint8_t *out,
-          size_t room)
+put_words(const esdm__layer_tables *t, const uint8_t *symbols, const uint8_t *contexts, size_t n,
+          uint8_t *out, size_t room)
 {
     uint64_t state[STATES] = {STATE_LEAST, STATE_LEAST};
     size_t at = room & ~(size_t) 3;
     for (size_t i = n; i-- > 0;) {
         uint64_t *x = &state[i % STATES];
         const uint64_t f = t->frequency[contexts[i]][symbols[i]];
-        if (*x >= ((STATE_LEAST >> TOTAL_BITS) << 32) * f) {
+        if (*x >= ((STATE_LEAST >> ESDM__LAYER_TOTAL_BITS) << 32) * f) {
             if (at < 4)
                 return 0;
             at -= 4;
             put_u32(out + at, (uint32_t) *x);
             *x >>= 32;
         }
-        *x = (*x / f << TOTAL_BITS) + *x % f + t->start[contexts[i]][symbols[i]];
+        *x = (*x / f << ESDM__LAYER_TOTAL_BITS) + *x % f + t->start[contexts[i]][symbols[i]];
     }
     if (at < 8 * STATES)
         return 0;
@@ -470,23 +322,24 @@ put_words(const tables *t, const uint8_t *symbols, const uint8_t *contexts, size
 }
 
 static size_t
-encode(model *m, const int64_t *codes, tables *t, uint8_t *symbols, uint8_t *contexts, uint8_t *out,
-       size_t room)
+encode(model *m, const int64_t *codes, esdm__layer_tables *t, uint8_t *symbols, uint8_t *contexts,
+       uint8_t *out, size_t room)
 {
     const size_t n = m->base->n;
     find_reach(m, codes);
     if (m->reach > (uint64_t) INT64_MAX / 4)
         return 0;
     find_predictor(m, codes);
-    bits loose = {.data = out, .room = room}; /* they are moved when the tables are known */
+    esdm__layer_bits loose = {.data = out,
+                              .room = room}; /* they are moved when the tables are known */
     if (!make_symbols(m, codes, symbols, contexts, t, &loose))
         return 0;
-    for (uint32_t c = 0; c < CONTEXTS; c++)
-        scale(t->frequency[c]);
-    make_starts(t);
+    for (uint32_t c = 0; c < ESDM__LAYER_CONTEXTS; c++)
+        esdm__layer_tables_scale(t->frequency[c]);
+    esdm__layer_tables_start(t);
     size_t loose_bytes = (loose.at + 7) >> 3;
-    uint8_t written[CONTEXTS * (2u + 3u * SYMBOLS)];
-    size_t table_bytes = write_tables(t, written, sizeof written);
+    uint8_t written[ESDM__LAYER_CONTEXTS * (2u + 3u * ESDM__LAYER_SYMBOLS)];
+    size_t table_bytes = esdm__layer_tables_write(t, written, sizeof written);
     size_t before = HEAD_BYTES + table_bytes + loose_bytes;
     if (table_bytes == 0 || before >= room)
         return 0;
@@ -508,7 +361,7 @@ esdm__layer_model_encode(const esdm__layer_base *base, const int64_t *codes, uin
     model m;
     size_t bytes = 0;
     bool good = model_init(&m, base);
-    tables *t = esdm__scratch_new(sizeof *t);
+    esdm__layer_tables *t = esdm__scratch_new(sizeof *t);
     uint8_t *symbols = esdm__scratch_new(base->n);
     uint8_t *contexts = esdm__scratch_new(base->n);
     if (good && t != NULL && symbols != NULL && contexts != NULL)
@@ -523,23 +376,24 @@ esdm__layer_model_encode(const esdm__layer_base *base, const int64_t *codes, uin
 /* ---- decoding ----------------------------------------------------------------------------- */
 
 typedef struct decoder {
-    tables t;
-    uint8_t symbol[CONTEXTS][TOTAL]; /* of each slot */
+    esdm__layer_tables t;
+    uint8_t symbol[ESDM__LAYER_CONTEXTS][ESDM__LAYER_TOTAL]; /* of each slot */
 } decoder;
 
 static void
 make_slots(decoder *d)
 {
-    for (uint32_t c = 0; c < CONTEXTS; c++) {
+    for (uint32_t c = 0; c < ESDM__LAYER_CONTEXTS; c++) {
         /* Where nothing occurred: a symbol that has no frequency. */
         memset(d->symbol[c], 0, sizeof d->symbol[c]);
-        for (uint32_t s = 0; s < SYMBOLS; s++)
+        for (uint32_t s = 0; s < ESDM__LAYER_SYMBOLS; s++)
             memset(d->symbol[c] + d->t.start[c][s], (int) s, d->t.frequency[c][s]);
     }
 }
 
 static bool
-decode(model *m, const decoder *d, bits *loose, const uint8_t *words, size_t bytes, int64_t *codes)
+decode(model *m, const decoder *d, esdm__layer_bits *loose, const uint8_t *words, size_t bytes,
+       int64_t *codes)
 {
     uint64_t state[STATES];
     size_t at = 8 * STATES;
@@ -550,12 +404,12 @@ decode(model *m, const decoder *d, bits *loose, const uint8_t *words, size_t byt
     for (size_t i = 0; i < m->base->n; i++) {
         const guess g = guess_at(m, i);
         uint64_t *x = &state[i % STATES];
-        const uint32_t slot = (uint32_t) *x & (TOTAL - 1);
+        const uint32_t slot = (uint32_t) *x & (ESDM__LAYER_TOTAL - 1);
         const uint32_t symbol = d->symbol[g.context][slot];
         const uint32_t f = d->t.frequency[g.context][symbol];
         if (f == 0) /* a context that did not occur */
             return false;
-        *x = f * (*x >> TOTAL_BITS) + slot - d->t.start[g.context][symbol];
+        *x = f * (*x >> ESDM__LAYER_TOTAL_BITS) + slot - d->t.start[g.context][symbol];
         if (*x < STATE_LEAST) {
             if (bytes - at < 4)
                 return false;
@@ -566,10 +420,11 @@ decode(model *m, const decoder *d, bits *loose, const uint8_t *words, size_t byt
         int64_t number = g.known;
         if (!kept) {
             uint64_t folded = symbol - 1u;
-            if (symbol > DIRECT) {
-                uint32_t size = (symbol - 1u - DIRECT) / 2u + 1u + DIRECT_BITS;
-                folded = (2u | ((symbol - 1u - DIRECT) & 1u));
-                folded = folded << (size - 2u) | take_bits(loose, size - 2u);
+            if (symbol > ESDM__LAYER_DIRECT) {
+                uint32_t size =
+                    (symbol - 1u - ESDM__LAYER_DIRECT) / 2u + 1u + ESDM__LAYER_DIRECT_BITS;
+                folded = (2u | ((symbol - 1u - ESDM__LAYER_DIRECT) & 1u));
+                folded = folded << (size - 2u) | esdm__layer_bits_take(loose, size - 2u);
             }
             number = plus(g.number, unfold(&g, folded));
         }
@@ -600,13 +455,13 @@ esdm__layer_model_decode(const esdm__layer_base *base, const uint8_t *stored, si
     *ret_nomem = !room;
     m.predictor = stored[0];
     m.reach = reach;
-    if (room && read_tables(stored + HEAD_BYTES, table_bytes, &d->t)) {
+    if (room && esdm__layer_tables_read(stored + HEAD_BYTES, table_bytes, &d->t)) {
         make_slots(d);
         union {
             const uint8_t *from;
             uint8_t *data;
         } at = {.from = stored + HEAD_BYTES + table_bytes};
-        bits loose = {.data = at.data, .room = loose_bytes};
+        esdm__layer_bits loose = {.data = at.data, .room = loose_bytes};
         good = decode(&m, d, &loose, at.from + loose_bytes,
                       bytes - HEAD_BYTES - table_bytes - loose_bytes, codes);
     }

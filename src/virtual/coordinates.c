@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Which dimension the members continue each other along, and in which order their elements are. */
+/* The values of a dimension, and the order of members and their elements by them. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>

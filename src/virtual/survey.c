@@ -9,44 +9,21 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "io/session/pool.h"
-#include "virtual/parts.h"
+#include "virtual/survey.h"
 
-/* What was found out about one member. */
-typedef struct look {
-    esdm__keys keys;   /* of the dimension in which it differs; no values: it differs in none */
-    esdm__cells cells; /* of this one, where it is time */
-    int dimension;     /* of the first member; -1: none */
-    int second;        /* another one in which it differs; -1: none */
-    char what[ESDM__WHAT_BYTES]; /* in what, there */
-    int crossed;                 /* a second one in which it may differ; -1: none */
-    esdm__keys cross;            /* of that one */
-    bool compared;               /* with the reference */
-} look;
-
-typedef struct survey {
-    esdm__virtual *whole;
-    size_t first; /* the member that all are compared with: the reference */
-    esdm_container *reference;
-    esdm__keys *keys; /* of its dimensions */
-    size_t ndimensions;
-    look *looks;          /* by member */
-    const char *axis;     /* NULL: not known yet */
-    const char *rows;     /* of tiles: the name of the axis; else NULL */
-    bool fills;           /* members may lack elements of one dimension beside the axis */
-    pthread_mutex_t lock; /* guards the datasets' meanings, and `differs` of the whole */
-} survey;
+typedef esdm__look look;
+typedef esdm__survey survey;
 
 /* ---- coordinates -------------------------------------------------------------------------- */
 
-static const char *
-dimension_name(const survey *s, size_t d)
+const char *
+esdm__survey_dimension(const survey *s, size_t d)
 {
     return ((const esdm_dimension *) s->reference->dimensions.items[d])->name;
 }
 
-/* Standard and proleptic are looked at again for each value (maps.c). */
-static bool
-calendars_agree(esdm__calendar a, esdm__calendar b)
+bool
+esdm__calendars_agree(esdm__calendar a, esdm__calendar b)
 {
     return a == b || ((a == ESDM__CALENDAR_STANDARD || a == ESDM__CALENDAR_PROLEPTIC) &&
                       (b == ESDM__CALENDAR_STANDARD || b == ESDM__CALENDAR_PROLEPTIC));
@@ -72,7 +49,7 @@ esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, b
            key_same(a, a->values[reversed], b->values[a->count - 1 - reversed]))
         reversed++;
     *ret_flipped = !*ret_same && a->count == b->count && reversed == a->count;
-    if (a->is_time != b->is_time || !calendars_agree(a->calendar, b->calendar)) {
+    if (a->is_time != b->is_time || !esdm__calendars_agree(a->calendar, b->calendar)) {
         *ret_same = *ret_flipped = false;
         (void) snprintf(what, bytes, "'%s' has the calendars %s and %s", name,
                         a->is_time ? esdm__calendar_name(a->calendar) : "none",
@@ -96,7 +73,7 @@ static esdm_status
 look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, esdm_error *err)
 {
     look *l = &s->looks[i];
-    const char *name = dimension_name(s, d);
+    const char *name = esdm__survey_dimension(s, d);
     esdm__keys keys = {0};
     bool same = true;
     bool flipped = false;
@@ -200,7 +177,8 @@ cross_of(const survey *s, size_t i)
 {
     if (s->whole->cross.name[0] != '\0')
         return s->whole->cross.name;
-    return s->looks[i].crossed >= 0 ? dimension_name(s, (size_t) s->looks[i].crossed) : NULL;
+    return s->looks[i].crossed >= 0 ? esdm__survey_dimension(s, (size_t) s->looks[i].crossed)
+                                    : NULL;
 }
 
 static esdm_status
@@ -246,7 +224,7 @@ look_at(void *context, size_t i, esdm_error *err)
         if (s->whole->stacks)
             axis = l->dimension < 0 ? axis : NULL; /* told by check_stack() */
         else if (status == ESDM_OK && l->dimension >= 0 && l->second < 0)
-            axis = dimension_name(s, (size_t) l->dimension);
+            axis = esdm__survey_dimension(s, (size_t) l->dimension);
     }
     if (status == ESDM_OK && axis != NULL)
         status = compare(s, i, member, axis, err);
@@ -302,163 +280,6 @@ reference_keys(survey *s, esdm_error *err)
     return status;
 }
 
-/* ---- the axis ----------------------------------------------------------------------------- */
-
-static esdm_status
-choose_axis(const survey *s, int *ret_axis, esdm_error *err)
-{
-    const esdm__virtual_member *items = s->whole->members.items;
-    *ret_axis = -1;
-    for (size_t i = 0; i < s->whole->members.count; i++) {
-        const look *l = &s->looks[i];
-        int other = l->second >= 0 ? l->second : l->dimension;
-        if (l->second < 0 && (l->dimension < 0 || *ret_axis < 0 || l->dimension == *ret_axis)) {
-            *ret_axis = *ret_axis < 0 ? l->dimension : *ret_axis;
-            continue;
-        }
-        (void) !esdm__error_set(
-            err, ESDM_EINVAL,
-            "'%s' and '%s' differ along '%s' and along '%s' (%s): members may continue each other "
-            "along one dimension only",
-            items[s->first].name, items[i].name,
-            dimension_name(s, (size_t) (l->second >= 0 ? l->dimension : *ret_axis)),
-            dimension_name(s, (size_t) other), l->what);
-        return esdm__odd_one_out(s->whole, s->first, i, err);
-    }
-    if (*ret_axis >= 0)
-        return ESDM_OK;
-    (void) !esdm__error_set(
-        err, ESDM_EINVAL,
-        "'%s' and '%s' have the same coordinates, so neither continues the other: name one "
-        "more attribute in the query that tells them apart (of an ensemble: variant_label)",
-        items[0].name, items[1].name);
-    return esdm__odd_one_out(s->whole, 0, 1, err);
-}
-
-static esdm_status
-check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__keys *other,
-               esdm_error *err)
-{
-    const esdm__virtual_member *items = s->whole->members.items;
-    if (one->is_time == other->is_time && calendars_agree(one->calendar, other->calendar))
-        return ESDM_OK;
-    return esdm__error_set(
-        err, ESDM_EINVAL, "'%s' has '%s' in the calendar %s, '%s' in %s: these do not join",
-        items[s->first].name, s->whole->axis.name,
-        one->is_time ? esdm__calendar_name(one->calendar) : "none", items[i].name,
-        other->is_time ? esdm__calendar_name(other->calendar) : "none");
-}
-
-/* Steps that stand for stretches of time must not lie over each other. */
-static esdm_status
-check_cells(const survey *s, const esdm__keys *keys, esdm_error *err)
-{
-    const esdm__virtual_member *items = s->whole->members.items;
-    size_t count = s->whole->members.count;
-    size_t two[2] = {0, 0};
-    char what[ESDM__WHAT_BYTES];
-    bool over = false;
-    esdm__cells of_first = {0};
-    esdm__cells *cells = calloc(count, sizeof *cells);
-    if (cells == NULL)
-        return esdm__error_nomem(err, count * sizeof *cells, "coordinates");
-    esdm_status status = keys[0].is_time
-                             ? esdm__cells_of(s->reference, s->whole->axis.name, &of_first, err)
-                             : ESDM_OK;
-    for (size_t i = 0; i < count; i++) /* borrowed */
-        cells[i] = s->looks[i].keys.values != NULL ? s->looks[i].cells : of_first;
-    if (status == ESDM_OK)
-        status = esdm__cells_check(count, keys, cells, &over, two, what, err);
-    if (over) {
-        (void) !esdm__error_set(err, ESDM_EINVAL,
-                                "'%s' and '%s' overlap: steps of '%s' stand for %s",
-                                items[two[0]].name, items[two[1]].name, s->whole->axis.name, what);
-        status = esdm__odd_one_out(s->whole, two[0], two[1], err);
-    }
-    free(cells);
-    esdm__cells_clear(&of_first);
-    return status;
-}
-
-/* What was computed from a member lies within it, whatever its coordinates are. */
-static esdm_status
-check_results(const survey *s, const char *name, esdm_error *err)
-{
-    const esdm__virtual_member *items = s->whole->members.items;
-    for (size_t i = 0; i < s->whole->members.count && !items[i].joined; i++) {
-        if (i == s->first || s->looks[i].dimension < 0 ||
-            (!esdm__member_is_made_of(s->whole, i, s->first) &&
-             !esdm__member_is_made_of(s->whole, s->first, i)))
-            continue;
-        (void) !esdm__error_set(err, ESDM_EINVAL,
-                                "'%s' and '%s' have other values of '%s', and one was made of the "
-                                "other",
-                                items[s->first].name, items[i].name, name);
-        return esdm__odd_one_out(s->whole, s->first, i, err);
-    }
-    return ESDM_OK;
-}
-
-static esdm_status
-sort_axis(survey *s, int axis, const esdm__question *question, esdm_error *err)
-{
-    size_t count = s->whole->members.count;
-    esdm__axis *to = &s->whole->axis;
-    const esdm__keys *of_first = &s->keys[axis];
-    (void) snprintf(to->name, sizeof to->name, "%s", dimension_name(s, (size_t) axis));
-    esdm__keys *keys = calloc(count, sizeof *keys);
-    if (keys == NULL)
-        return esdm__error_nomem(err, count * sizeof *keys, "coordinates");
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < count && status == ESDM_OK; i++) { /* borrowed */
-        keys[i] = s->looks[i].keys.values != NULL ? s->looks[i].keys : *of_first;
-        status = check_calendar(s, i, of_first, &keys[i], err);
-    }
-    if (status == ESDM_OK)
-        status = of_first->is_time ? check_cells(s, keys, err) : check_results(s, to->name, err);
-    if (status == ESDM_OK)
-        status = esdm__axis_sort(&s->whole->members, question->overlap, keys, to, err);
-    if (status == ESDM_OK)
-        status = esdm__gaps_find(&s->whole->members, keys, question->fill_gaps, to, err);
-    free(keys);
-    return status;
-}
-
-/* ---- a second dimension -------------------------------------------------------------------- */
-
-static esdm_status
-sort_cross(survey *s, esdm_error *err)
-{
-    esdm__virtual *whole = s->whole;
-    const esdm__virtual_member *items = whole->members.items;
-    size_t count = whole->members.count;
-    int cross = -1;
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < count; i++) {
-        int other = s->looks[i].crossed;
-        if (cross >= 0 && other >= 0 && cross != other)
-            return esdm__error_set(err, ESDM_EINVAL,
-                                   "members differ along '%s', along '%s' ('%s') and along one "
-                                   "more dimension: holes are filled along one only",
-                                   dimension_name(s, (size_t) cross),
-                                   dimension_name(s, (size_t) other), items[i].name);
-        cross = other >= 0 ? other : cross;
-    }
-    if (cross < 0)
-        return ESDM_OK;
-    esdm__keys *keys = calloc(count, sizeof *keys);
-    if (keys == NULL)
-        return esdm__error_nomem(err, count * sizeof *keys, "coordinates");
-    for (size_t i = 0; i < count && status == ESDM_OK; i++) { /* borrowed */
-        keys[i] = s->looks[i].crossed >= 0 ? s->looks[i].cross : s->keys[cross];
-        status = check_calendar(s, i, &s->keys[cross], &keys[i], err);
-    }
-    if (status == ESDM_OK)
-        status = esdm__cross_make(whole, dimension_name(s, (size_t) cross), keys, err);
-    free(keys);
-    return status;
-}
-
 /* ---- a new dimension ----------------------------------------------------------------------- */
 
 static esdm_status
@@ -471,7 +292,7 @@ check_stack(const survey *s, esdm_error *err)
                 err, ESDM_EINVAL,
                 "'%s' and '%s' have other values along '%s' (%s): &gaps=fill fills what one lacks",
                 items[s->first].name, items[i].name,
-                dimension_name(s, (size_t) s->looks[i].dimension), s->looks[i].what);
+                esdm__survey_dimension(s, (size_t) s->looks[i].dimension), s->looks[i].what);
     return ESDM_OK;
 }
 
@@ -492,7 +313,7 @@ survey_stack(survey *s, const char *attribute, esdm_error *err)
     status = esdm__pool_run(whole->members.session->pool, whole->members.count, look_at, s, err);
     if (status == ESDM_OK)
         status = check_stack(s, err);
-    return status == ESDM_OK ? sort_cross(s, err) : status;
+    return status == ESDM_OK ? esdm__survey_sort_cross(s, err) : status;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -523,7 +344,7 @@ renumber_flips(const survey *s, const esdm_container *to)
         for (size_t d = 0; d < to->dimensions.count && d < ESDM__DIMENSIONS_MOST; d++) {
             const esdm_dimension *new = to->dimensions.items[d];
             for (size_t k = 0; k < s->ndimensions && new->group->parent == NULL; k++)
-                if (strcmp(dimension_name(s, k), new->name) == 0 &&
+                if (strcmp(esdm__survey_dimension(s, k), new->name) == 0 &&
                     ((s->whole->flips[i] ^ turned) >> k & 1u) != 0)
                     flips |= UINT64_C(1) << d;
         }
@@ -590,11 +411,11 @@ survey_run(survey *s, const esdm__question *question, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__pool_run(pool, whole->members.count, look_at, s, err);
     if (status == ESDM_OK)
-        status = choose_axis(s, &axis, err);
+        status = esdm__survey_choose_axis(s, &axis, err);
     if (status == ESDM_OK)
-        status = sort_cross(s, err);
+        status = esdm__survey_sort_cross(s, err);
     if (status == ESDM_OK)
-        status = sort_axis(s, axis, question, err);
+        status = esdm__survey_sort_axis(s, axis, question, err);
     if (status == ESDM_OK && whole->axis.first != s->first)
         status = change_reference(s, err);
     s->axis = whole->axis.name;

@@ -10,7 +10,8 @@
  *     bundles.c     those of an ensemble that belong together
  *     members.c     the containers that were found: pinned, few of them open at once
  *     survey.c      what the members have: each opened once as a rule, by several threads
- *     coordinates.c which dimension they continue each other along, and in which order
+ *     survey_axis.c along which dimensions they continue each other, and their order there
+ *     coordinates.c the values of a dimension, and the order of members by them
  *     cells.c       that their steps do not stand for the same time, and are of one kind
  *     odd.c         which one does not fit, and how a query leaves it out
  *     tiles.c       those that differ along two dimensions

@@ -8,7 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define EXIT_CANNOT 126 /* as env(1): the program cannot be started */
+#define EXIT_ABSENT 127 /* there is none */
+
 extern const char run_help[];
+
+/** A message on the error output, printable. */
+__attribute__((format(printf, 1, 2))) void run_say(const char *format, ...);
+
+/** Looks `name` up as execvp() does. @return 0, or the exit status after a message. */
+int program_find(const char *name, char *path, size_t size);
+/** Whether preloading will have an effect on the program, following `#!` lines to the one that will
+ * run.
+ *  @param strict it must link the NetCDF library. @param quiet no warnings.
+ *  @return 0, or the exit status after a message. */
+int program_examine(const char *path, bool strict, bool quiet);
 
 /** Adds a library to $LD_PRELOAD unless it is there: behind what there is, but before a libnetcdf.
  *  False when out of memory. */

@@ -50,6 +50,12 @@ typedef struct esdm__block_bounds {
 bool esdm__accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind);
 /** What the dataset states, or the site of it; false: nothing. */
 bool esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy);
+/** The same. @param ret_stated something is. @param ret_by_rule of the site. ESDM_EINVAL: a rule's
+ * units do not fit the dataset's. */
+esdm_status esdm__accuracy_find(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy,
+                                bool *ret_stated, bool *ret_by_rule, esdm_error *err);
+/** The attribute "units", cut to the buffer; NULL: it has none. */
+const char *esdm__accuracy_units(const esdm_dataset *dataset, char *buffer, size_t bytes);
 /** The same, as it is now. ESDM_EINVAL naming attribute or quantity when it makes no
  *  sense with the dataset. @param ret not to be copied: it points into itself. */
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
