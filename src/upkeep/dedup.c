@@ -24,6 +24,7 @@
 #include "io/session/sharers.h"
 #include "layout/packs.h"
 #include "layout/places.h"
+#include "upkeep/asked.h"
 #include "upkeep/dedup_wish.h"
 #include "upkeep/move.h"
 #include "upkeep/upkeep.h"
@@ -79,7 +80,6 @@ typedef struct dedup {
     pack_load *loads; /* owned; by the address of the name */
     size_t nloads;
     esdm__packs *packs;
-    bool failed;
 } dedup;
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -88,8 +88,6 @@ static bool
 note_holder(const char *name, const esdm_meta_container *record, void *user)
 {
     dedup *d = user;
-    if (esdm__name_is_own(name))
-        return true;
     for (size_t i = 0; i < d->nholders; i++) {
         if (d->holders[i].container == record->container)
             return true;
@@ -97,7 +95,6 @@ note_holder(const char *name, const esdm_meta_container *record, void *user)
     char *copy = strdup(name);
     if (copy == NULL || !esdm__array_grow(&d->holders, d->nholders, sizeof *d->holders)) {
         free(copy);
-        d->failed = true;
         return false;
     }
     holder *one = &d->holders[d->nholders++];
@@ -105,25 +102,6 @@ note_holder(const char *name, const esdm_meta_container *record, void *user)
     memcpy(one->uuid, record->uuid, sizeof one->uuid - 1);
     one->uuid[sizeof one->uuid - 1] = '\0';
     return true;
-}
-
-static esdm_status
-list_holders(dedup *d, esdm_error *err)
-{
-    const esdm_dedup_options *o = d->options;
-    size_t count = o->containers != NULL ? o->ncontainers : 1;
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
-        const char *prefix = o->containers != NULL ? o->containers[i] : NULL;
-        size_t before = d->nholders;
-        status = d->session->meta->container_list(d->session->store, prefix, note_holder, d, err);
-        if (status == ESDM_OK && d->failed)
-            status = esdm__error_nomem(err, d->nholders * sizeof *d->holders, "containers");
-        if (status == ESDM_OK && prefix != NULL && d->nholders == before)
-            status = esdm__error_set(err, ESDM_ENOENT,
-                                     "there is no container '%s' and none below it", prefix);
-    }
-    return status;
 }
 
 static uint32_t *
@@ -603,8 +581,10 @@ esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
     dedup d = {.session = session, .options = options, .result = result};
     *result = (esdm_dedup_result){0};
     d.packs = esdm__packs_new();
-    esdm_status status =
-        d.packs != NULL ? list_holders(&d, err) : esdm__error_nomem(err, sizeof d, "fragments");
+    esdm_status status = d.packs != NULL
+                             ? esdm__asked_visit(session, options->containers, options->ncontainers,
+                                                 esdm__name_is_own, note_holder, &d, err)
+                             : esdm__error_nomem(err, sizeof d, "fragments");
     result->containers = d.nholders;
     for (uint32_t i = 0; i < d.nholders && status == ESDM_OK; i++)
         status = list_fragments(&d, i, false, err);

@@ -15,6 +15,7 @@
 #include "io/session/former.h"
 #include "io/write/trial.h"
 #include "model/copy.h"
+#include "upkeep/asked.h"
 #include "upkeep/boxes.h"
 #include "upkeep/upkeep.h"
 
@@ -31,8 +32,6 @@ typedef struct rehearsal {
     bool content;
     member *members; /* owned; by folder, then the oldest first */
     size_t count;
-    bool any; /* the prefix at hand has some */
-    bool failed;
 } rehearsal;
 
 /* ---- containers ------------------------------------------------------------------------------ */
@@ -41,9 +40,6 @@ static bool
 note_member(const char *name, const esdm_meta_container *record, void *user)
 {
     rehearsal *r = user;
-    if (esdm__name_is_hidden(name))
-        return true;
-    r->any = true;
     for (size_t i = 0; i < r->count; i++) {
         if (r->options->ncontainers > 1 && strcmp(r->members[i].name, name) == 0)
             return true;
@@ -52,7 +48,6 @@ note_member(const char *name, const esdm_meta_container *record, void *user)
     char *copy = strdup(name);
     if (copy == NULL || !esdm__array_grow(&r->members, r->count, sizeof *r->members)) {
         free(copy);
-        r->failed = true;
         return false;
     }
     r->members[r->count++] = (member){.name = copy,
@@ -86,19 +81,9 @@ in_order(const void *a, const void *b)
 static esdm_status
 list_members(rehearsal *r, esdm_error *err)
 {
-    const esdm_dedup_options *o = r->options;
-    size_t count = o->containers != NULL ? o->ncontainers : 1;
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
-        const char *prefix = o->containers != NULL ? o->containers[i] : NULL;
-        r->any = false;
-        status = r->session->meta->container_list(r->session->store, prefix, note_member, r, err);
-        if (status == ESDM_OK && r->failed)
-            status = esdm__error_nomem(err, r->count * sizeof *r->members, "containers");
-        if (status == ESDM_OK && prefix != NULL && !r->any)
-            status = esdm__error_set(err, ESDM_ENOENT,
-                                     "there is no container '%s' and none below it", prefix);
-    }
+    esdm_status status =
+        esdm__asked_visit(r->session, r->options->containers, r->options->ncontainers,
+                          esdm__name_is_hidden, note_member, r, err);
     if (r->count > 1)
         qsort(r->members, r->count, sizeof *r->members, in_order);
     return status;

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "upkeep/asked.h"
 
 typedef esdm__drain_record record;
 typedef esdm__drain_records records;
@@ -97,17 +98,10 @@ esdm__drain_records_load(const esdm_session *session, const esdm_drain_options *
     esdm_status status = ESDM_OK;
     if (options->containers == NULL)
         status = meta->record_list(session->store, note_record, list, err);
-    size_t named = options->containers != NULL ? options->ncontainers : 0;
-    for (size_t i = 0; i < named && status == ESDM_OK; i++) {
-        size_t before = list->count;
-        status =
-            meta->container_list(session->store, options->containers[i], note_container, list, err);
-        if (status == ESDM_OK && list->count == before && !list->failed)
-            return esdm__error_set(err, ESDM_ENOENT,
-                                   "there is no container '%.300s' and none below it",
-                                   options->containers[i]);
-    }
-    if (status == ESDM_OK && named > 0)
+    else
+        status = esdm__asked_visit(session, options->containers, options->ncontainers, NULL,
+                                   note_container, list, err);
+    if (status == ESDM_OK && options->containers != NULL)
         status = add_relatives(session, groups, list, err);
     if (status == ESDM_OK && list->failed)
         status = esdm__error_nomem(err, list->count * sizeof *list->items, "containers");

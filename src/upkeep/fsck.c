@@ -13,6 +13,7 @@
 #include "io/container/container_io.h"
 #include "io/io.h"
 #include "io/session/former.h"
+#include "upkeep/asked.h"
 #include "upkeep/upkeep.h"
 
 void
@@ -260,7 +261,6 @@ typedef struct name_list {
     char **names; /* owned */
     char **uuids;
     size_t count;
-    bool failed;
 } name_list;
 
 static bool
@@ -273,8 +273,7 @@ note_name(const char *name, const esdm_meta_container *record, void *user)
     to->uuids = uuids != NULL ? uuids : to->uuids;
     char *name_copy = strdup(name);
     char *uuid_copy = strdup(record->uuid);
-    to->failed = names == NULL || uuids == NULL || name_copy == NULL || uuid_copy == NULL;
-    if (to->failed) {
+    if (names == NULL || uuids == NULL || name_copy == NULL || uuid_copy == NULL) {
         free(name_copy);
         free(uuid_copy);
         return false;
@@ -294,29 +293,6 @@ clear_names(name_list *list)
     }
     free(list->names);
     free(list->uuids);
-}
-
-static esdm_status
-list_names(esdm__fsck *check, name_list *list, esdm_error *err)
-{
-    const esdm_session *session = check->session;
-    const esdm_fsck_options *options = check->options;
-    esdm_status status = ESDM_OK;
-    if (options->containers == NULL)
-        status = session->meta->container_list(session->store, NULL, note_name, list, err);
-    size_t named = options->containers != NULL ? options->ncontainers : 0;
-    for (size_t i = 0; i < named && status == ESDM_OK; i++) {
-        size_t before = list->count;
-        status = session->meta->container_list(session->store, options->containers[i], note_name,
-                                               list, err);
-        if (status == ESDM_OK && !list->failed && list->count == before)
-            return esdm__error_set(err, ESDM_ENOENT,
-                                   "there is no container '%.300s' and none below it",
-                                   options->containers[i]);
-    }
-    if (status == ESDM_OK && list->failed)
-        status = esdm__error_nomem(err, list->count * sizeof *list->names, "names");
-    return status;
 }
 
 /* Packs first: what is made afterwards is looked for when a page refers to it. */
@@ -414,7 +390,8 @@ esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
     name_list list = {.check = &check};
     (void) pthread_mutex_init(&check.lock, NULL);
     esdm_error error = {0};
-    esdm_status status = list_names(&check, &list, &error);
+    esdm_status status = esdm__asked_visit(session, options->containers, options->ncontainers, NULL,
+                                           note_name, &list, &error);
     if (status == ESDM_ECORRUPT) { /* those that are known are looked at */
         esdm__fsck_report_store(&check, error.message);
         status = ESDM_OK;

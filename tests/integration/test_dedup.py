@@ -140,6 +140,8 @@ def test_branches_clones_and_names():
         run([FSCK, "--data"])
         expect(dedup("--dry-run")["duplicates"] == 0, "there are equal ones again")
         expect_error(run([DEDUP, "none"], check=False), "none")
+        expect_error(run([DEDUP, "restart", "none"], check=False), "'none'")
+        expect(dedup("--dry-run", "restart", "restart/000.nc") == dedup("--dry-run", "restart"), "a second name that tells nothing new")
 
 
 if __name__ == "__main__":
