@@ -107,7 +107,7 @@ MUTATIONS = [
         ("src/api/merge.c", "session->meta->commit_tags)", "session->meta->commit_tags && all->record == 0)")],
         LIBRARY, "faults.merged_meanwhile", ("test_what_was_merged_is_known_although_its_program_was_killed",), 1),
     Mutation("older-merges-in-the-place-of-newer-ones", "463664c", [
-        ("src/api/lines.c", "return status == ESDM_OK && own.snapshot <= snapshot",
+        ("src/api/line_spread.c", "return status == ESDM_OK && own.snapshot <= snapshot",
          "return status == ESDM_OK && own.snapshot < UINT64_MAX")],
         LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
     Mutation("merges-past-each-other", "e35cc6be", [
