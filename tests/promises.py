@@ -236,10 +236,13 @@ FAULTS = [
     ("stubs-in-memory", "9e5708e", [
         ("netcdf-plugin/router/memory.c", "    if (!memory || !memory->memory ||\n", "    if (!memory || memory->memory ||\n")],
      ALL, "netcdf.clients.routes", ("test_stubs_in_memory",), 1),
-    ("stubs-of-a-named-route", "c8372c7", [
-        ("tools/esdm-gc/stubs.c", "    note_prefix(s, bytes, (size_t) size);\n    return TOOL_OK;",
-         "    if (size < 0)\n        note_prefix(s, bytes, (size_t) size);\n    return TOOL_OK;")],
+    ("stubs-of-a-named-route", "HEAD", [
+        ("tools/esdm-gc/candidates.c", "        c->walked = gc_below(c->folder, walked) != NULL ? walked : NULL;\n",
+         "        c->walked = gc_below(c->folder, walked) != NULL ? NULL : NULL;\n")],
      ("tools/all",), "faults.fsck", ("test_gc__folders_routed_to_a_name",), 1),
+    ("stubs-of-clones", "HEAD", [
+        ("src/api/stubs.c", "strncmp(text, uuid, digits) != 0", "strlen(text) < digits")],
+     ("tools/all",), "netcdf.clients.stub_folders", ("test_clones_and_branches_are_not_the_original",), 1),
     ("common-conditions-first", "3b6839a", [
         ("src/base/meta_tree.c", "        if (one < least) {", "        if (one < UINT64_MAX) {")],
      ("unit_sqlite_find",), "unit.sqlite.find", (), 1),
@@ -343,8 +346,10 @@ PROMISES = [
     ("gdal_translate and nc_open_memio", ["netcdf.clients.gdal_r: test_gdal",
                                           "netcdf.clients.routes: test_stubs_in_memory"], ["stubs-in-memory"]),
     ("esdm-gc --stubs removes what it says",
-     ["faults.fsck: test_gc__containers_without_stubs test_gc__folders_routed_to_a_name"],
-     ["stubs-of-a-named-route"]),
+     ["faults.fsck: test_gc__containers_without_stubs test_gc__folders_routed_to_a_name",
+      "netcdf.clients.stub_folders: test_containers_of_a_named_route_go_with_their_stubs test_patterns_and_everything",
+      "netcdf.clients.stub_folders: test_programs_that_rename_and_write_anew"],
+     ["stubs-of-a-named-route", "stubs-of-clones"]),
     ("small classic files cost little", ["netcdf.clients.small_files"], ["each-dataset-asks"]),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),
     ("esdm-drain works as much as there is to drain",

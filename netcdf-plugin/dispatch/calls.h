@@ -114,14 +114,11 @@
 ESDMNC_CALLS(DECLARE)
 #undef DECLARE
 
-/** @param ranks of a parallel call, borrowed; else NULL. */
-/** @param stub_number the number of the stub that is made for it; 0: none. @param stub_version its
- *  version (numbered.c). */
+/** @param stub_number the number of the stub that is made for it; 0: none. @param stub what else is
+ *  known of it, not looked at without a number. @param ranks of a parallel call, borrowed; else
+ *  NULL. */
 int esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
-                  uint64_t stub_version, esdmnc_ranks *ranks);
-/** Notes both in the container. */
-esdm_status esdmnc_stub_set(esdm_container *container, uint64_t number, uint64_t version,
-                            esdm_error *err);
+                  const esdmnc_new_stub *stub, esdmnc_ranks *ranks);
 int esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
 
 #endif

@@ -14,14 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-esdm_status
-esdmnc_stub_set(esdm_container *container, uint64_t number, uint64_t version, esdm_error *err)
-{
-    char text[34];
-    (void) snprintf(text, sizeof text, "%016" PRIx64 " %016" PRIx64, number, version);
-    return esdm_container_set_hint(container, ESDM_HINT_STUB, text, err);
-}
-
 uint64_t
 esdmnc_stub_number(int instance, int ncid, uint64_t *ret_version)
 {

@@ -210,7 +210,7 @@ warn_unkept(esdm_session *session, const char *name)
 
 int
 esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
-              uint64_t stub_version, esdmnc_ranks *ranks)
+              const esdmnc_new_stub *stub, esdmnc_ranks *ranks)
 {
     char buffer[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_session *session;
@@ -241,7 +241,8 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
                                  &err);
     if (st == ESDM_OK && stub_number != 0)
-        st = esdmnc_stub_set(file->container, stub_number, stub_version, &err);
+        st = esdm_container_set_stub(file->container, stub_number, stub->version, stub->folder,
+                                     &err);
     rc = esdmnc_agree(file, st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "create", file->name));
     if (rc != NC_NOERR) {
         esdm_container_discard(file->container);

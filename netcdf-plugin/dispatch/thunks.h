@@ -13,7 +13,7 @@ THUNK(create)(const char *path, int mode, size_t stub_number, int base_pe, size_
     (void) base_pe, (void) table;
     ESDM_FLOAT_ENV_OWN;
     return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, stub_number,
-                         chunk_hint != NULL ? *chunk_hint : stub_number, parameters);
+                         (const esdmnc_new_stub *) (const void *) chunk_hint, parameters);
 }
 
 static int

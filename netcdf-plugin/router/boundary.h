@@ -76,6 +76,13 @@ typedef struct esdmnc_stat {
     uint64_t id; /**< differs between containers and after a replacement: serves as inode number */
 } esdmnc_stat;
 
+/** What a create gives for `chunksizehintp`, which points to its first member. */
+typedef struct esdmnc_new_stub {
+    size_t version; /**< that stub and container get */
+    const char
+        *folder; /**< real path of the folder in which the stub lies; "": none, or not known */
+} esdmnc_new_stub;
+
 /* ---- provided by the dispatcher (libesdm-netcdf-core.so) ------------------------------------- */
 
 /**
@@ -91,8 +98,8 @@ typedef struct esdmnc_stat {
  *    create,
  *  - `parameters` in create and open is an esdmnc_ranks for parallel calls, borrowed, else NULL;
  *    a parallel call has the same container name and mode on all ranks,
- *  - `initialsz` in create is the number of the container's stub, 0 for none, and `*chunksizehintp`
- *    the version that stub and container get,
+ *  - `initialsz` in create is the number of the container's stub, 0 for none, and `chunksizehintp`
+ *    is that of an esdmnc_new_stub, the same on all ranks,
  *  - `table` is the router's copy; do not compare it with your own.
  * libnetcdf assigns `ncid` before create and open run; `ncid >> 16` is the slot.
  */

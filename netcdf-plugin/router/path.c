@@ -165,6 +165,29 @@ new_number(void)
     return number;
 }
 
+/** Real path of the folder in which a file lies, or is going to. "": not known. Keeps errno. */
+static void
+real_folder(const char *path, char folder[PATH_MAX])
+{
+    char file[PATH_MAX];
+    int saved = errno;
+    if (!realpath(path, file)) { /* it is not there yet */
+        const char *slash = strrchr(path, '/');
+        size_t length = slash ? (size_t) (slash - path) : 0;
+        int n = snprintf(file, sizeof(file), "%.*s", slash ? (int) (length ? length : 1) : 1,
+                         slash ? path : ".");
+        folder[0] = '\0';
+        if (n > 0 && (size_t) n < sizeof(file) && !realpath(file, folder)) {
+            folder[0] = '\0';
+        }
+    } else {
+        char *slash = strrchr(file, '/');
+        slash[slash == file] = '\0';
+        memcpy(folder, file, strlen(file) + 1);
+    }
+    errno = saved;
+}
+
 int
 esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
 {
@@ -198,6 +221,9 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
         }
     }
     if (status == NC_NOERR) {
+        if (target.number != 0) {
+            real_folder(path, target.folder);
+        }
         *ret = target;
     }
     return status;

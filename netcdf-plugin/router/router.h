@@ -259,6 +259,7 @@ typedef struct esdmnc__target {
     bool write_stub;  /**< a stub has to be put at the path after the create */
     uint64_t number;  /**< of the stub; 0: none */
     uint64_t version; /**< of what is created; differs from the stub's where it is written anew */
+    char folder[PATH_MAX]; /**< real path of the one in which the stub lies; "": none, or unknown */
 } esdmnc__target;
 int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
 /** The name for a new container at a path that has no stub: `container`, or when that belongs to a

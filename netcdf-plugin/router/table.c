@@ -126,9 +126,9 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
     if (status != NC_NOERR) {
         return status;
     }
-    size_t version = target.version;
-    status = library->core_table->create(target.container, cmode, target.number, 0, &version, ranks,
-                                         &library->table, ncid);
+    esdmnc_new_stub stub = {.version = target.version, .folder = target.folder};
+    status = library->core_table->create(target.container, cmode, target.number, 0, &stub.version,
+                                         ranks, &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
         status = agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container,
                                                                 target.number, target.version)

@@ -11,6 +11,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/esdm.h"
+#include "model/names.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -24,6 +25,63 @@ esdm_container_stub(const esdm_container *container, uint64_t *ret_version)
     if (ret_version != NULL)
         *ret_version = version == 0 ? number : version; /* of an earlier ESDM */
     return number;
+}
+
+/* What a name begins with, without the last slash. */
+static size_t
+bytes_above(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash != NULL ? (size_t) (slash - name) : 0;
+}
+
+esdm_status
+esdm_container_set_stub(esdm_container *container, uint64_t number, uint64_t version,
+                        const char *folder, esdm_error *err)
+{
+    char numbers[34];
+    ESDM__NEED(err, container);
+    if (number == 0 || version == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "the number and the version of a stub are not 0");
+    if (folder != NULL && folder[0] != '\0' && folder[0] != '/')
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the folder of a stub is a whole path, not '%.300s'", folder);
+    (void) snprintf(numbers, sizeof numbers, "%016" PRIx64 " %016" PRIx64, number, version);
+    esdm_status status = esdm_container_set_hint(container, ESDM_HINT_STUB, numbers, err);
+    bool known = folder != NULL && folder[0] != '\0' && esdm__utf8_is_valid(folder, strlen(folder));
+    if (status != ESDM_OK || !known)
+        return status != ESDM_OK
+                   ? status
+                   : esdm_container_set_hint(container, ESDM_HINT_STUB_FOLDER, NULL, err);
+    const char *name = esdm_container_name(container);
+    size_t above = bytes_above(name);
+    size_t room = strlen(esdm_container_uuid(container)) + above + strlen(folder) + 32;
+    char *text = malloc(room);
+    if (text == NULL)
+        return esdm__error_nomem(err, room, "the folder of a stub");
+    (void) snprintf(text, room, "%s %zu %.*s %s", esdm_container_uuid(container), above,
+                    (int) above, name, folder);
+    status = esdm_container_set_hint(container, ESDM_HINT_STUB_FOLDER, text, err);
+    free(text);
+    return status;
+}
+
+const char *
+esdm_container_stub_folder(const esdm_container *container)
+{
+    const char *text =
+        container != NULL ? esdm_container_hint(container, ESDM_HINT_STUB_FOLDER) : NULL;
+    const char *uuid = text != NULL ? esdm_container_uuid(container) : "";
+    size_t digits = strlen(uuid);
+    if (digits == 0 || strncmp(text, uuid, digits) != 0 || text[digits] != ' ')
+        return NULL;
+    const char *name = esdm_container_name(container);
+    char *at = NULL;
+    uintmax_t above = strtoumax(text + digits + 1, &at, 10);
+    if (*at != ' ' || above != bytes_above(name) || strncmp(at + 1, name, above) != 0 ||
+        strncmp(at + 1 + above, " /", 2) != 0)
+        return NULL;
+    return at + 2 + above;
 }
 
 static bool

@@ -162,9 +162,9 @@ esdm_status tool_stub_container(esdm_session *session, const char *path, char **
 esdm_status tool_container_name(esdm_session *session, const char *argument,
                                 char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err);
 /** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
- *  does not tell; `*ret_path` may be set then. Both owned. */
+ *  does not tell; `*ret_path` may be set then. Both owned. @param ret_number 0: it has none. */
 bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,
-                      char **ret_path);
+                      char **ret_path, guint64 *ret_number);
 
 /* ---- output (common.c, common/json.c) ----------------------------------------------------- */
 

@@ -80,9 +80,18 @@ text_of(const unsigned char *bytes, size_t size, const char *key, size_t key_siz
     return length <= rest - 8 ? g_strndup((const char *) at + 8, length) : NULL;
 }
 
-bool
-tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container, char **ret_path)
+static uint64_t
+hexadecimal(const unsigned char *bytes, size_t size, const char *key, size_t key_size)
 {
+    g_autofree char *text = text_of(bytes, size, key, key_size);
+    return text != NULL ? g_ascii_strtoull(text, NULL, 16) : 0;
+}
+
+bool
+tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container, char **ret_path,
+                 guint64 *ret_number)
+{
+    static const char number_key[16] = "\0\0\0\013esdm_number";
     /* Counted names, padded to four bytes; what is counted cannot hold these NULs. */
     static const char path_key[16] = "\0\0\0\011esdm_path";
     const unsigned char *stub = find_stub(bytes, size);
@@ -92,6 +101,7 @@ tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container, 
         return false;
     *ret_container = NULL;
     *ret_path = path;
+    *ret_number = hexadecimal(stub, rest, number_key, sizeof number_key);
     (void) tool_stub_names(stub, rest, keep_first, ret_container);
     return *ret_container != NULL;
 }
@@ -103,13 +113,6 @@ typedef struct stub {
     uint64_t version;
     bool is_original; /* else a copy */
 } stub;
-
-static uint64_t
-hexadecimal(const unsigned char *bytes, size_t size, const char *key, size_t key_size)
-{
-    g_autofree char *text = text_of(bytes, size, key, key_size);
-    return text != NULL ? g_ascii_strtoull(text, NULL, 16) : 0;
-}
 
 /* As netcdf-plugin/router/stub.c: where it was made it has the same inode. Network file systems
  * number devices differently on each node. */

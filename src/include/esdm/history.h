@@ -72,6 +72,25 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_renamed(esdm_session *sessio
 /** The number that the hint ESDM_HINT_STUB tells; 0: none. @param ret_version 0 then; it changes
  *  each time that a program writes the file anew. */
 ESDM_API uint64_t esdm_container_stub(const esdm_container *container, uint64_t *ret_version);
+
+/** Hint of a container: where its stub was made. "UUID BYTES NAMES FOLDER": the container's own
+ *  uuid, as clones have the hint of their original; what its name begins with, without the last
+ *  slash, and the bytes of that; and the folder's real path. */
+#define ESDM_HINT_STUB_FOLDER "netcdf.stub.folder"
+
+/**
+ * Notes which stub file stands for the container: both hints, with the next commit.
+ * @param number, version of the stub; not 0. @param folder real path of the one in which the stub
+ *        lies; NULL or "": not known, and so is one that is no UTF-8.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_set_stub(esdm_container *container,
+                                                             uint64_t number, uint64_t version,
+                                                             const char *folder, esdm_error *err);
+/** Real path of the folder in which the stub of the container was made; borrowed until the next
+ *  set. NULL: it has none, or was given another name than those of the files in that folder get, or
+ *  is a clone, whose original the stub stands for. The stub may have been removed or moved since.
+ */
+ESDM_API const char *esdm_container_stub_folder(const esdm_container *container);
 /**
  * Which container a stub file means that tells a name, a number and a version: the one that has the
  * name, or a former one.

@@ -74,6 +74,21 @@ def check(folder, ranks):
     print(f"{ranks} ranks: good", flush=True)
 
 
+def check_stubs(folder):
+    """Rank 0 alone knows where the stub of a new file lies; the container tells it all the same."""
+    env = mpirun.make_site(folder, "stubs")
+    routed = folder / "routed"
+    routed.mkdir()
+    names = ("kept.nc", "removed.nc")
+    job({**env, "ESDM_NC_ROUTE": f"{routed}=ranks"}, 3, MANY, *[routed / name for name in names])
+    (routed / "removed.nc").unlink()
+    done = esdmtest.run([esdmtest.tool("esdm-gc"), "--json", "--yes", "--age", "0", "--stubs", routed], env=env)
+    esdmtest.expect(json.loads(done.stdout)["without_stub"] == ["ranks/removed.nc"], done.stdout + done.stderr)
+    left = esdmtest.run([esdmtest.tool("esdm-ls")], env=env).stdout.split()
+    esdmtest.expect(left == ["ranks/kept.nc"], f"{left}")
+    print("stubs of ranks: good", flush=True)
+
+
 def main():
     if "thread" in esdmtest.SANITIZE:
         esdmtest.skip("threads are watched in integration.ranks; HDF5 and MPI are not built for it")
@@ -83,6 +98,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-many.") as name:
         for ranks in RANKS:
             check(pathlib.Path(name), ranks)
+        check_stubs(pathlib.Path(name))
 
 
 main()

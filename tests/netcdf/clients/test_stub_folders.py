@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Stubs of routes to a name, of patterns and of `*`: esdm-gc --stubs FOLDER finds the containers of a folder by what
+they tell of it themselves, whichever program has made, renamed, copied or written them anew."""
+
+import json
+import os
+import pathlib
+import shutil
+
+import clients
+from esdmtest import (SOURCE, Site, client, client_environment, environment, expect, expect_error, main, run, skip,
+                      tool)
+
+WRITE = """
+import sys, netCDF4
+for name in sys.argv[2:]:
+    with netCDF4.Dataset(name, 'w', format='NETCDF4') as d:
+        d.createDimension('x', 2)
+        d.createVariable('v', 'i4', ('x',))[:] = int(sys.argv[1])
+"""
+
+
+class Named(Site):
+    """A site, and a folder that programs know under the name `exp`."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.run = self.folder / "run"
+        (self.run / "sub").mkdir(parents=True)
+        self.routes = f"{self.run}=exp"
+        return self
+
+    def client(self, *command, **options):
+        return client(command, env={"ESDM_NC_ROUTE": self.routes}, **options)
+
+    def write(self, *names, value=1):
+        self.client(clients.python_of("debian"), "-c", WRITE, value, *[self.run / n for n in names])
+
+    def gc(self, *options, folders=None, age="0", status=0, env=None):
+        stubs = [o for folder in folders or [self.run] for o in ("--stubs", folder)]
+        done = run([tool("esdm-gc"), "--json", "--age", age, *stubs, *options], check=False,
+                   env=environment(env))
+        expect(done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}")
+        self.told = done.stderr
+        return json.loads(done.stdout) if done.stdout else {}
+
+    def stubless(self, **options):
+        return self.gc("--dry-run", **options)["without_stub"]
+
+    def names(self):
+        return sorted(run([tool("esdm-ls")]).stdout.split())
+
+
+def test_containers_of_a_named_route_go_with_their_stubs():
+    """Without a word of the name, in the environment or in the call."""
+    with Named() as site:
+        site.write("a.nc", "b.nc", "sub/c.nc", "keep.nc")
+        run(["rm", site.run / "b.nc", site.run / "sub/c.nc"])
+        expect(site.stubless() == ["exp/b.nc", "exp/sub/c.nc"], f"{site.stubless()} {site.told}")
+        expect(site.gc(age="1d", status=0)["without_stub_young"] == 2, site.told)
+        expect(len(site.names()) == 4, "the rehearsal removed")
+        expect(site.gc(status=4) == {} and len(site.names()) == 4, "it did not ask")
+        expect(site.gc("--yes")["without_stub"] == ["exp/b.nc", "exp/sub/c.nc"], site.told)
+        expect(site.names() == ["exp/a.nc", "exp/keep.nc"], f"{site.names()}")
+
+
+def test_patterns_and_everything():
+    """FOLDER/member*=ens, FOLDER/*.nc and `*`."""
+    with Named() as site:
+        for entry, folder in ((f"{site.folder}/member*=ens", "member1"), (f"{site.folder}/other/*.nc", "other"),
+                              ("*", "all"), (f"{site.folder}/plain", "plain"), ("*=every", "every")):
+            site.run, site.routes = site.folder / folder, entry
+            site.run.mkdir()
+            site.write("a.nc", "b.nc")
+            made = [n for n in site.names() if n.endswith(f"{folder}/b.nc")]
+            expect(len(made) == 1, f"{entry}: {site.names()}")
+            (site.run / "b.nc").unlink()
+            expect(site.stubless() == made, f"{entry}: {site.stubless()} {site.told}")
+            expect(site.stubless(env={"ESDM_NC_ROUTE": entry}) == made, f"{entry}: {site.told}")
+            expect(site.gc("--yes")["without_stub"] == made, site.told)
+
+
+def test_programs_that_rename_and_write_anew():
+    """NCO writes to .tmp and has mv rename; cdo and mode "w" write through the stub that is there."""
+    with Named() as site:
+        site.write("a.nc")
+        site.client("ncks", "-O", site.run / "a.nc", site.run / "nco.nc")
+        site.client("ncks", "-O", site.run / "a.nc", site.run / "nco.nc")
+        site.client("ncap2", "-O", "-s", "w=v+1", site.run / "nco.nc", site.run / "other.nc")
+        site.client("cdo", "-O", "-s", "-f", "nc4", "addc,1", site.run / "a.nc", site.run / "cdo.nc")
+        site.client("cdo", "-O", "-s", "-f", "nc4", "addc,2", site.run / "a.nc", site.run / "cdo.nc")
+        site.write("anew.nc")
+        run([tool("esdm-rm"), "esdm://exp/anew.nc"])  # what is written through its stub is another container
+        site.write("anew.nc", value=2)
+        for name in ("nco.nc", "other.nc", "cdo.nc", "anew.nc"):
+            expect(site.stubless() == [], f"before {name}: {site.stubless()}")
+            run(["mv", site.run / name, site.folder / "aside"])
+            expect(site.stubless() == [f"exp/{name}"], f"{name}: {site.stubless()} {site.told}")
+            run(["mv", site.folder / "aside", site.run / name])
+        expect(site.stubless() == [], "they are back")
+        # A container that follows its stub to another folder is not taken for one of this folder.
+        site.client("mv", site.run / "cdo.nc", site.run / "sub/cdo.nc")
+        expect("exp/sub/cdo.nc" in site.names(), f"{site.names()}")
+        expect(site.stubless() == [], f"{site.stubless()}")
+
+
+def test_clones_and_branches_are_not_the_original():
+    """They have what their original tells; nobody has removed their stubs, as they never had any."""
+    with Named() as site:
+        site.write("a.nc", "b.nc")
+        run([tool("esdm-cp"), "--reflink", "esdm://exp/a.nc", "esdm://exp/clone.nc"])
+        run([tool("esdm-cp"), "--reflink", "esdm://exp/a.nc", "esdm://elsewhere/clone.nc"])
+        run([tool("esdm-branch"), "esdm://exp/a.nc", "trial"])
+        (site.run / "a.nc").unlink()
+        expect(site.stubless() == ["exp/a.nc"], f"{site.stubless()} {site.told}")
+        expect(site.gc("--yes")["without_stub"] == ["exp/a.nc"], site.told)
+        expect({"exp/clone.nc", "elsewhere/clone.nc", "exp/b.nc"} <= set(site.names()), f"{site.names()}")
+        text = client(["ncdump", "-v", "v", "esdm://exp/clone.nc"]).stdout
+        expect("v = 1, 1" in text, text)
+
+
+def test_what_was_renamed_or_brought_back_by_hand_stays():
+    with Named() as site:
+        site.write("a.nc", "b.nc", "c.nc", "d.nc")
+        run([tool("esdm-mv"), "esdm://exp/a.nc", "esdm://archive/a.nc"])
+        (site.run / "a.nc").unlink()
+        expect(site.stubless() == [], f"moved by its name: {site.stubless()}")
+        site.write("b.nc", value=2)
+        run([tool("esdm-restore"), "--as", "exp/b-before.nc", "exp/b.nc"])
+        expect(site.stubless() == [], f"brought back beside: {site.stubless()}")
+        run(["mv", site.run / "c.nc", site.folder])
+        expect(site.stubless(folders=[site.run, site.folder]) == [], "moved to a folder that is named")
+        expect(site.stubless() == ["exp/c.nc"], f"{site.stubless()}")
+        expect("copy elsewhere" in site.told, site.told)
+
+
+def test_another_folder_of_the_same_name():
+    """Two folders are routed to one name: of neither go containers of the other one."""
+    with Named() as site:
+        site.write("a.nc", "gone.nc")
+        other = site.folder / "other"
+        other.mkdir()
+        site.routes, site.run = f"{other}=exp", other
+        site.write("x.nc", "removed.nc")
+        site.run = site.folder / "run"
+        for path in (site.run / "gone.nc", other / "removed.nc"):
+            path.unlink()
+        expect(site.stubless() == ["exp/gone.nc"], f"{site.stubless()}")
+        expect(site.stubless(folders=[other]) == ["exp/removed.nc"], f"{site.stubless(folders=[other])}")
+        # By its name, too: where the stubs of the others were made is looked at.
+        both = ["exp/gone.nc", "exp/removed.nc"]
+        expect(site.stubless(folders=[f"{site.run}=exp"]) == both, f"{site.told}")
+        run(["rm", site.run / "a.nc"])
+        expect_error(run([tool("esdm-gc"), "--age", "0", "--stubs", site.run, "--yes"], check=False), "mounted",
+                     "esdm-rm -r 'exp'")
+        hidden = site.folder / "hidden"
+        other.rename(hidden)
+        other.symlink_to(other)  # as what is not mounted, or lies below another user's folder
+        shutil.copy(hidden / "x.nc", site.run)
+        left = site.stubless(folders=[f"{site.run}=exp"])
+        expect(left == ["exp/a.nc", "exp/gone.nc"] and "cannot be looked at" in site.told, f"{left} {site.told}")
+
+
+def test_folders_that_cannot_be_read():
+    """Of what another user keeps to himself nothing is known, and nothing is removed."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        skip("needs root, to be another user")
+    with Named() as site:
+        site.write("a.nc", "sub/b.nc", "gone.nc")
+        (site.run / "gone.nc").unlink()
+        os.chmod(site.run / "sub", 0o700)
+        run(["chmod", "-R", "a+rwX", site.folder])
+        os.chmod(site.run / "sub", 0o700)
+        done = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", tool("esdm-gc"), "--age", "0",
+                    "--yes", "--stubs", site.run], check=False)
+        expect(done.returncode != 0 and "nothing is removed" in done.stderr, f"{done.stdout}{done.stderr}")
+        expect(len(site.names()) == 3, f"{site.names()}")
+
+
+def test_folders_whose_names_are_no_utf8():
+    """Such a folder cannot be told by containers: stubs tell the name of the route, and it is printed."""
+    with Named() as site:
+        folder = os.fsencode(site.folder) + b"/r\xfcn"
+        os.mkdir(folder)
+        site.run = pathlib.Path(os.fsdecode(folder))
+        site.routes = os.fsdecode(folder) + "=exp"
+        for name in ("a.nc", "b.nc"):  # netCDF4-python takes no such paths
+            site.client("ncgen", "-4", "-o", site.run / name, SOURCE / "tests/netcdf/clients/classic.cdl")
+        expect(site.names() == ["exp/a.nc", "exp/b.nc"], f"{site.names()}")
+        (site.run / "b.nc").unlink()
+        expect(site.stubless() == [] and "=exp'" in site.told, site.told)
+        expect(site.stubless(folders=[f"{site.run}=exp"]) == ["exp/b.nc"], site.told)
+
+
+if __name__ == "__main__":
+    main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

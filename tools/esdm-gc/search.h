@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_GC_SEARCH_H
+#define ESDM_TOOLS_GC_SEARCH_H
+
+/** @file The search for containers without stubs: what its files share. One thread. */
+
+#include "esdm-gc/esdm-gc.h"
+
+/** A folder that was looked through, and what its containers were called, which nobody has said. */
+typedef struct gc_other {
+    char *folder;
+    char *prefix;
+} gc_other;
+
+typedef struct gc_search {
+    GHashTable *named;    /**< by stubs: container → itself */
+    GHashTable *numbers;  /**< of stubs, as texts: number → itself */
+    GHashTable *prefixes; /**< of containers made in `folder`: prefix → itself */
+    const char *folder;   /**< NULL: prefixes are not looked for */
+    GPtrArray *folders;   /**< real paths of those that were asked for */
+    GPtrArray *wanted;    /**< and what their containers are called */
+    GPtrArray *others;    /**< gc_other */
+    GPtrArray *names;     /**< of what may go */
+    char *prefix;         /**< what the first of them are called; owned */
+    guint64 found;        /**< containers that belong to the folders, and that no stub names */
+    guint64 newest_ns;    /**< containers that were changed later are left out */
+    guint64 young;        /**< how many these are */
+} gc_search;
+
+/* ---- routes.c ----------------------------------------------------------------------------- */
+
+/** What follows a name of which `above` is the beginning; NULL: it is not. */
+const char *gc_below(const char *name, const char *above);
+/** The entries of $ESDM_NC_ROUTE: FOLDER=NAME, or FOLDER alone. Owned. */
+GStrv gc_routes(void);
+/** What a route calls its containers; the entry is cut behind its folder. NULL: the folder's own
+ *  path would be their name, and it is not there. Owned. */
+char *gc_route_name(char *entry);
+/** The folder as routes see it, and the name of its containers. A folder that is there has no name
+ *  behind it, whatever it is called. NULL: no such folder. Both owned. */
+char *gc_split(const char *argument, char **ret_prefix);
+
+/* ---- stubs.c ------------------------------------------------------------------------------ */
+
+/** Looks at the stubs of containers called `prefix` in folders of other routes, too; `walked` has
+ *  been looked through. */
+tool_exit gc_walk_routes(gc_search *s, const char *walked, const char *prefix);
+/** Looks at the stubs in a folder, and not below it. One that is not there has none. @return
+ *  false: it cannot be looked at. */
+bool gc_look_at_folder(gc_search *s, const char *folder);
+
+/* ---- candidates.c ------------------------------------------------------------------------- */
+
+/** Finds the containers that may go: those that are called as wanted, and those whose stubs were
+ *  made in the folders of the search, whatever they are called (esdm_container_stub_folder()). */
+tool_exit gc_find_candidates(gc_search *s, esdm_session *session);
+
+#endif
