@@ -7,6 +7,17 @@
 #include "monitor/parts.h"
 
 void
+esdm__monitor_join(char **list, const char *object)
+{
+    char *all = NULL;
+    bool first = *list == NULL;
+    if (asprintf(&all, "%s%s%s", first ? "" : *list, first ? "" : ",", object) < 0)
+        return;
+    free(*list);
+    *list = all;
+}
+
+void
 esdm__monitor_action(esdm__monitor *monitor, const esdm__action *action)
 {
     if (monitor == NULL)
@@ -21,13 +32,8 @@ esdm__monitor_action(esdm__monitor *monitor, const esdm__action *action)
     json_decref(what);
     if (text == NULL)
         return;
-    char *all = NULL;
     (void) pthread_mutex_lock(&monitor->lock);
-    bool first = monitor->actions == NULL;
-    if (asprintf(&all, "%s%s%s", first ? "" : monitor->actions, first ? "" : ",", text) >= 0) {
-        free(monitor->actions);
-        monitor->actions = all;
-    }
+    esdm__monitor_join(&monitor->actions, text);
     (void) pthread_mutex_unlock(&monitor->lock);
     free(text);
 }

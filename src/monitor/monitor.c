@@ -12,7 +12,9 @@
 #include "base/thread.h"
 #include "monitor/database.h"
 #include "monitor/parts.h"
+#include "monitor/rules.h"
 #include "monitor/runs.h"
+#include "monitor/usual.h"
 
 #define BUFFER_BYTES (UINT64_C(4) << 20)
 #define INTERVAL_MS  1000u
@@ -106,17 +108,18 @@ esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts)
 void
 esdm__monitor_put(esdm__monitor *m, const esdm__record *record)
 {
-    if (m->ring != NULL && esdm__ring_put(m->ring, record))
+    bool traces = esdm__monitor_traces(m);
+    if (traces && esdm__ring_put(m->ring, record))
         return;
     free(record->detail);
-    if (m->ring != NULL)
+    if (traces)
         (void) atomic_fetch_add_explicit(&m->dropped, 1, memory_order_relaxed);
 }
 
 bool
 esdm__monitor_traces(const esdm__monitor *monitor)
 {
-    return monitor != NULL && monitor->ring != NULL;
+    return monitor != NULL && atomic_load_explicit(&monitor->tracing, memory_order_acquire);
 }
 
 uint64_t
@@ -142,9 +145,8 @@ esdm__monitor_object(esdm__monitor *monitor, const char *container, const char *
 
 /* ---- the thread that writes ------------------------------------------------------------------ */
 
-/* Writes what is in the ring, or a part of it that takes no long time. */
-static void
-drain(esdm__monitor *m)
+void
+esdm__monitor_drain(esdm__monitor *m)
 {
     esdm__record record;
     for (int i = 0; i < AT_ONCE && esdm__ring_take(m->ring, &record); i++) {
@@ -174,7 +176,7 @@ finish_trace(esdm__monitor *m)
     uint64_t before;
     do {
         before = atomic_load(&m->written) + atomic_load(&m->dropped);
-        drain(m);
+        esdm__monitor_drain(m);
     } while (atomic_load(&m->written) + atomic_load(&m->dropped) != before);
     (void) esdm__sink_flush(m->sink, &m->give_up);
     if (m->trace_database != NULL) {
@@ -200,8 +202,9 @@ close_databases(esdm__monitor *m)
 static void
 finish(esdm__monitor *m)
 {
-    if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
+    if (m->samples)
         sample(m);
+    esdm__reasoner_end(m);
     if (m->sink != NULL)
         finish_trace(m);
     if (esdm__stats_are_empty(m))
@@ -222,21 +225,30 @@ wait_ms(esdm__monitor *m, uint64_t ms)
     (void) pthread_mutex_unlock(&m->lock);
 }
 
+static uint64_t
+pause_ms(const esdm__monitor *m)
+{
+    uint64_t ms = m->options.interval_ms;
+    bool traces = atomic_load(&m->tracing);
+    if (m->reasoner != NULL && ms > ESDM__LOOK_MS)
+        ms = ESDM__LOOK_MS;
+    return traces && (!m->samples || ms > DRAIN_MS) ? DRAIN_MS : ms;
+}
+
 static void *
 work(void *argument)
 {
     esdm__monitor *m = argument;
-    bool samples = (m->options.modules & ESDM__MONITOR_NODE) != 0;
     esdm__plain_locale locale;
     bool plain = esdm__plain_locale_enter(&locale, NULL) == ESDM_OK;
     uint64_t interval_ns = m->options.interval_ms * 1000000u;
-    uint64_t pause_ms = m->ring != NULL ? DRAIN_MS : m->options.interval_ms;
-    pause_ms = samples && m->options.interval_ms < pause_ms ? m->options.interval_ms : pause_ms;
     while (!atomic_load(&m->stop)) {
-        wait_ms(m, pause_ms);
+        wait_ms(m, pause_ms(m));
+        if (m->reasoner != NULL)
+            esdm__reasoner_look(m);
         if (m->ring != NULL)
-            drain(m);
-        if (samples && esdm__monitor_now_ns() - m->last.at_ns >= interval_ns)
+            esdm__monitor_drain(m);
+        if (m->samples && esdm__monitor_now_ns() - m->last.at_ns >= interval_ns)
             sample(m);
         if (m->sink != NULL)
             (void) esdm__sink_flush(m->sink, &m->give_up);
@@ -267,35 +279,75 @@ free_all(esdm__monitor *m)
         esdm__database_free(m->trace_database);
     esdm__database_free(m->stats_database);
     esdm__ring_free(m->ring);
+    esdm__reasoner_free(m->reasoner);
+    esdm__expectations_free(m->expect);
     esdm__objects_clear(&m->objects);
     esdm__monitor_options_clear(&m->options);
     (void) pthread_cond_destroy(&m->wakeup);
     (void) pthread_mutex_destroy(&m->lock);
     free(m->actions);
+    free(m->unusual);
     free(m);
 }
 
+/* Where the site keeps runs, a trace that nobody has named lies beside them. */
+static bool
+is_beside_runs(const esdm__monitor *m)
+{
+    return m->options.trace_file == NULL && (m->options.modules & ESDM__MONITOR_TRACE) == 0 &&
+           (m->options.modules & ESDM__MONITOR_RUNS) != 0;
+}
+
 static esdm_status
-open_trace(esdm__monitor *m, esdm_error *err)
+open_beside_runs(esdm__monitor *m, esdm__sink *sink, esdm_error *err)
+{
+    char *path = NULL;
+    int fd = esdm__runs_trace(m->options.runs, &path);
+    if (path == NULL)
+        return esdm__error_set_errno(err, errno, "monitor.runs: %s", m->options.runs);
+    esdm__sink_use(sink, fd, path, &m->who);
+    return ESDM_OK;
+}
+
+static esdm_status
+open_sink(esdm__monitor *m, esdm__sink *sink, esdm_error *err)
 {
     const char *pattern =
         m->options.trace_file != NULL ? m->options.trace_file : ESDM__MONITOR_TRACE_FILE;
+    if (is_beside_runs(m))
+        return open_beside_runs(m, sink, err);
     char *path = esdm__monitor_file(pattern, &m->who);
-    m->sink = calloc(1, sizeof *m->sink);
-    m->ring = esdm__ring_new(m->options.buffer_bytes);
-    if (path == NULL || m->sink == NULL || m->ring == NULL) {
-        free(path);
-        free(m->sink);
-        m->sink = NULL;
-        return esdm__error_nomem(err, m->options.buffer_bytes, "the monitor");
-    }
-    esdm__sink_init(m->sink, path, &m->who);
+    if (path == NULL)
+        return esdm__error_nomem(err, sizeof *m, "the monitor");
+    esdm__sink_init(sink, path, &m->who);
     if (!esdm__monitor_is_database(pattern))
         return ESDM_OK;
-    char *place = strdup(path);
-    m->trace_database = place != NULL ? esdm__database_new(place, &m->who) : NULL;
-    m->sink->database = m->trace_database;
+    if (m->stats_database != NULL && esdm__database_is_at(m->stats_database, path)) {
+        m->trace_database = m->stats_database;
+    } else {
+        char *place = strdup(path);
+        m->trace_database = place != NULL ? esdm__database_new(place, &m->who) : NULL;
+    }
+    sink->database = m->trace_database;
     return m->trace_database != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof *m, "the monitor");
+}
+
+esdm_status
+esdm__monitor_open_trace(esdm__monitor *m, esdm_error *err)
+{
+    if (m->sink != NULL)
+        return ESDM_OK;
+    esdm__ring *ring = m->ring != NULL ? m->ring : esdm__ring_new(m->options.buffer_bytes);
+    esdm__sink *sink = calloc(1, sizeof *sink);
+    m->ring = ring;
+    esdm_status status = ring != NULL && sink != NULL
+                             ? open_sink(m, sink, err)
+                             : esdm__error_nomem(err, m->options.buffer_bytes, "the monitor");
+    if (status == ESDM_OK)
+        m->sink = sink;
+    else
+        free(sink);
+    return status;
 }
 
 /* That of the trace, when it is the same. */
@@ -341,7 +393,14 @@ fill(esdm__monitor *m, const esdm__monitor_options *options, esdm_error *err)
     if (m->options.interval_ms == 0)
         m->options.interval_ms = INTERVAL_MS;
     if ((m->options.modules & ESDM__MONITOR_TRACE) != 0)
-        status = open_trace(m, err);
+        status = esdm__monitor_open_trace(m, err);
+    atomic_init(&m->tracing, (m->options.modules & ESDM__MONITOR_TRACE) != 0);
+    m->samples = (m->options.modules & ESDM__MONITOR_NODE) != 0;
+    if ((m->options.modules & ESDM__MONITOR_RULES) != 0) {
+        m->reasoner = esdm__reasoner_new(m);
+        if (m->reasoner == NULL)
+            return esdm__error_nomem(err, sizeof *m, "the monitor");
+    }
     if (status == ESDM_OK && (m->options.modules & ESDM__MONITOR_STATS) != 0)
         status = open_statistics(m, err);
     if ((m->options.modules & ESDM__MONITOR_NODE) != 0)
@@ -365,8 +424,8 @@ esdm__monitor_new(const esdm__monitor_options *options, esdm__monitor **ret_moni
     esdm__who_ask(&m->who);
     atomic_init(&m->next_id, 1);
     esdm_status status = fill(m, options, err);
-    bool needs_thread = (options->modules & (ESDM__MONITOR_TRACE | ESDM__MONITOR_NODE)) != 0 ||
-                        m->stats_database != NULL;
+    bool needs_thread =
+        m->sink != NULL || m->samples || m->reasoner != NULL || m->stats_database != NULL;
     if (status == ESDM_OK && needs_thread && !start_thread(m))
         status = esdm__error_set(err, ESDM_ENOMEM, "the thread of the monitor cannot be started");
     if (status != ESDM_OK) {

@@ -160,6 +160,9 @@ void esdm__monitor_dataset(esdm__monitor *monitor, const esdm__dataset_facts *fa
 /** Reads (`requests`) of a variable that was cut for its readers; `gained_ns` or `cost_ns` to what
  *  they would have taken of fragments as usual, where that is known. */
 #define ESDM__ACTION_SHAPE "shape for readers"
+/** A trace that began by itself (rules.h): spans (`requests`) and bytes of it; `stopped` says why
+ * it began. */
+#define ESDM__ACTION_DETAIL "detailed monitoring"
 
 typedef struct esdm__action {
     const char *kind;      /* "read-ahead", "earlier runs", ESDM__ACTION_SHAPE */
@@ -175,6 +178,26 @@ typedef struct esdm__action {
 
 /** A line of the statistics. NULL is accepted as monitor. */
 void esdm__monitor_action(esdm__monitor *monitor, const esdm__action *action);
+
+/* ---- what is usual (usual.c, rules.c) ---------------------------------------------------------
+ */
+
+/** Seconds of one request, of 2^(FIRST + STEP * i) bytes, while 2^k of them are under way; all
+ *  above 0. */
+#define ESDM__TIMES_FIRST   9
+#define ESDM__TIMES_STEP    2
+#define ESDM__TIMES_BYTES   10
+#define ESDM__TIMES_AT_ONCE 7
+typedef struct esdm__monitor_times {
+    double seconds[ESDM__TIMES_BYTES][ESDM__TIMES_AT_ONCE];
+} esdm__monitor_times;
+
+/** Whether esdm__monitor_expect() is of use. NULL is accepted. */
+bool esdm__monitor_has_rules(const esdm__monitor *monitor);
+/** What the site's model says of requests to a target. Once for each target and direction, when the
+ *  session begins. @param target,times borrowed. */
+void esdm__monitor_expect(esdm__monitor *monitor, const char *target, bool reading,
+                          const esdm__monitor_times *times);
 
 /* ---- what was counted ------------------------------------------------------------------------ */
 

@@ -80,7 +80,7 @@ esdm__monitor_parse(const char *text, const char *source, esdm__monitor_options 
 {
     esdm__monitor_options o = {0};
     esdm_status status = esdm__monitor_options_copy(options, &o, err);
-    o.modules &= ESDM__MONITOR_RUNS;
+    o.modules &= ESDM__MONITOR_RUNS | ESDM__MONITOR_RULES;
     if (strcmp(text, "off") == 0) {
         o.modules = 0;
         text = "";
@@ -109,6 +109,20 @@ esdm__monitor_options_clear(esdm__monitor_options *options)
     options->trace_file = NULL;
     free(options->runs);
     options->runs = NULL;
+    for (size_t i = 0; i < options->nrules; i++)
+        free(options->rules[i].targets);
+    options->nrules = 0;
+}
+
+esdm__monitor_rule
+esdm__monitor_rule_default(bool of_run)
+{
+    return (esdm__monitor_rule){.of_run = of_run,
+                                .slower = 3,
+                                .then = ESDM__MONITOR_TRACE,
+                                .for_s = 60,
+                                .bytes = UINT64_C(16) << 20,
+                                .times = 3};
 }
 
 static bool
@@ -128,9 +142,14 @@ esdm__monitor_options_copy(const esdm__monitor_options *options, esdm__monitor_o
     ret_options->stats_file = NULL;
     ret_options->trace_file = NULL;
     ret_options->runs = NULL;
-    if (copy_text(options->stats_file, &ret_options->stats_file) &&
-        copy_text(options->trace_file, &ret_options->trace_file) &&
-        copy_text(options->runs, &ret_options->runs))
+    bool good = copy_text(options->stats_file, &ret_options->stats_file) &&
+                copy_text(options->trace_file, &ret_options->trace_file) &&
+                copy_text(options->runs, &ret_options->runs);
+    for (size_t i = 0; i < options->nrules; i++) {
+        ret_options->rules[i].targets = NULL;
+        good = good && copy_text(options->rules[i].targets, &ret_options->rules[i].targets);
+    }
+    if (good)
         return ESDM_OK;
     return esdm__error_nomem(err, sizeof *options, "the monitor");
 }

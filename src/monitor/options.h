@@ -6,6 +6,7 @@
  *  $ESDM_MONITOR. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "esdm/status.h"
@@ -17,6 +18,21 @@
                                  */
 #define ESDM__MONITOR_NODE 0x4u /* CPU, memory, network, block devices, energy of this node */
 #define ESDM__MONITOR_RUNS 0x8u /* the site keeps what runs did (runs.h); no module's name */
+#define ESDM__MONITOR_RULES                                                                        \
+    0x10u /* what is unusual turns modules on for a while (rules.h); no name */
+
+/** When modules are turned on by themselves, which ones, and for how long. */
+typedef struct esdm__monitor_rule {
+    bool of_run;    /* the program's last run was slow, else requests of this one are */
+    double slower;  /* than usual, as a factor */
+    uint32_t then;  /* ESDM__MONITOR_TRACE, ESDM__MONITOR_NODE */
+    uint64_t for_s; /* then they are turned off again */
+    uint64_t bytes; /* or when the trace has so many */
+    uint64_t times; /* in one session; `of_run`: runs of ten times as many */
+    char *targets;  /* names, each with an end of line; owned; NULL: all, and the catalogue */
+} esdm__monitor_rule;
+
+#define ESDM__RULES_MAX 8u
 
 typedef struct esdm__monitor_options {
     uint32_t modules;      /* 0: nothing is observed */
@@ -26,6 +42,8 @@ typedef struct esdm__monitor_options {
     uint64_t interval_ms;  /* between samples of the node; 0: 1000 */
     char *runs;            /* owned; folder of ESDM__MONITOR_RUNS; NULL: none */
     bool runs_names;       /* whether names of containers and datasets are kept there */
+    esdm__monitor_rule rules[ESDM__RULES_MAX]; /* of ESDM__MONITOR_RULES */
+    size_t nrules;
 } esdm__monitor_options;
 
 #define ESDM__MONITOR_STATS_FILE "esdm-stats.%h.%p.json"
@@ -33,8 +51,8 @@ typedef struct esdm__monitor_options {
 
 /**
  * Reads "stats,trace:FILE,node" over the options: what it states replaces what they have; "off"
- * turns everything off; only that ends ESDM__MONITOR_RUNS. @param source what the text is, for
- * messages. ESDM_EINVAL: an unknown module; the options are then as before.
+ * turns everything off; only that ends ESDM__MONITOR_RUNS and ESDM__MONITOR_RULES. @param source
+ * what the text is, for messages. ESDM_EINVAL: an unknown module; the options are then as before.
  */
 esdm_status esdm__monitor_parse(const char *text, const char *source,
                                 esdm__monitor_options *options, esdm_error *err);
@@ -45,6 +63,9 @@ bool esdm__monitor_ends_with(const char *text, const char *end);
 /** Refuses names of files that ask for a form which this library does not write: OTF2.
  *  @param source where the name stands. ESDM_ENOTSUP, with what to do. */
 esdm_status esdm__monitor_check_file(const char *file, const char *source, esdm_error *err);
+/** A rule as it is unless something else is stated: three times slower; a trace of 60 s or 16 MiB,
+ * three times. */
+esdm__monitor_rule esdm__monitor_rule_default(bool of_run);
 /** The bit of a module's name; 0: there is none of that name. */
 uint32_t esdm__monitor_module(const char *name, size_t bytes);
 void esdm__monitor_options_clear(esdm__monitor_options *options);

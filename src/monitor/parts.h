@@ -128,12 +128,15 @@ typedef struct esdm__sink {
     bool cut;       /* a line has begun and could not be ended */
     uint32_t lines; /* in the text */
     uint64_t lost;  /* lines that could not be written */
+    uint64_t bytes; /* that the file has got */
     size_t used;
     char text[1 << 16];
 } esdm__sink;
 
 /** @param path taken over. The file is opened with the first line, for appending. */
 void esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who);
+/** As esdm__sink_init() of a file that is open. @param fd taken over. */
+void esdm__sink_use(esdm__sink *sink, int fd, char *path, const esdm__who *who);
 /** A line that is written as it is, of JSON Lines alone. */
 bool esdm__sink_line(esdm__sink *sink, const char *line, const atomic_bool *give_up);
 /** One line; false: it was not taken, and is lost. May wait for the file. */
@@ -152,7 +155,12 @@ struct esdm__monitor {
     esdm__monitor_options options;
     esdm__who who;
     esdm__objects objects;
-    esdm__ring *ring; /* NULL: no trace */
+    esdm__ring *ring; /* NULL: there was no trace yet; others than the thread look at `tracing` */
+    atomic_bool tracing;               /* spans are written one by one */
+    bool samples;                      /* of the node, too; of the thread alone */
+    struct esdm__reasoner *reasoner;   /* of the thread alone; NULL: there are no rules */
+    struct esdm__expectations *expect; /* what the site's model says; guarded by `lock` */
+    char *unusual;                     /* as `actions`, of what was unusual alone */
     atomic_uint_fast64_t next_id;
     atomic_uint_fast64_t dropped;
     atomic_uint_fast64_t written;
@@ -168,7 +176,7 @@ struct esdm__monitor {
     atomic_bool settled; /* the end was written */
     atomic_bool stop;
     atomic_bool give_up;   /* the file is not waited for any more */
-    pthread_mutex_t lock;  /* for the condition; guards `actions` */
+    pthread_mutex_t lock;  /* for the condition; guards `actions`, `unusual`, `expect` */
     char *actions;         /* owned; JSON objects, with commas; NULL: none */
     pthread_cond_t wakeup; /* stop has changed */
 };
@@ -178,6 +186,12 @@ void esdm__stats_write(esdm__monitor *monitor);
 /** Whether the program has done nothing with ESDM. */
 bool esdm__stats_are_empty(const esdm__monitor *monitor);
 uint64_t esdm__monitor_now_ns(void);
+/** Opens the trace: ring, and file or database. What there is stays. */
+esdm_status esdm__monitor_open_trace(esdm__monitor *monitor, esdm_error *err);
+/** Writes what is in the ring, or a part of it that takes no long time. The thread alone. */
+void esdm__monitor_drain(esdm__monitor *monitor);
+/** Appends to a list of JSON objects. With the lock held. */
+void esdm__monitor_join(char **list, const char *object);
 /** Into the ring, or counted as dropped; takes its detail over. */
 void esdm__monitor_put(esdm__monitor *monitor, const esdm__record *record);
 

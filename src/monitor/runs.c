@@ -142,6 +142,20 @@ named_json(esdm__monitor *m)
     return list;
 }
 
+/* What began detailed monitoring. */
+static json_t *
+unusual_json(esdm__monitor *m)
+{
+    char *all = NULL;
+    (void) pthread_mutex_lock(&m->lock);
+    int n = asprintf(&all, "[%s]", m->unusual != NULL ? m->unusual : "");
+    (void) pthread_mutex_unlock(&m->lock);
+    json_t *list = n >= 0 ? json_loads(all, 0, NULL) : NULL;
+    if (n >= 0)
+        free(all);
+    return list;
+}
+
 /* Owned; NULL: no memory. @param program without folders. */
 static char *
 line_of(esdm__monitor *m, const char *program, bool names)
@@ -153,6 +167,10 @@ line_of(esdm__monitor *m, const char *program, bool names)
                   "program", program, "job", who->job, "host", who->host, "pid", (int) who->pid,
                   "rank", who->rank, "started_ns", (json_int_t) who->realtime_ns, "seconds",
                   seconds, "spans", names ? named_json(m) : sums_json(m));
+    json_t *unusual = unusual_json(m);
+    if (line != NULL && json_array_size(unusual) > 0)
+        (void) json_object_set(line, "unusual", unusual);
+    json_decref(unusual);
     char *text = line != NULL
                      ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9))
                      : NULL;

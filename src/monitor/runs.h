@@ -13,8 +13,8 @@
  * files have its bits for reading, or fewer, when their user has taken them away. The folder needs
  * the sticky bit where others may write into it.
  *
- * Bounded: ESDM__RUNS_LINE a run, ESDM__RUNS_FILE a program, ESDM__RUNS_FILES programs of a user,
- * of which the oldest go.
+ * Bounded: ESDM__RUNS_LINE a run, ESDM__RUNS_FILE a program, ESDM__RUNS_FILES programs and
+ * ESDM__RUNS_TRACES traces of a user, of which the oldest go.
  *
  * Threads: any; users of one file wait for each other for some milliseconds.
  */
@@ -26,6 +26,8 @@
 #define ESDM__RUNS_LINE  ((size_t) 32 << 10)
 #define ESDM__RUNS_FILE  ((size_t) 256 << 10)
 #define ESDM__RUNS_FILES 256u
+/** Traces of a user, in FOLDER/UID/traces, which that user alone may read. */
+#define ESDM__RUNS_TRACES 8u
 
 /** Why nothing can be kept in the folder, or NULL: it is good. A text that lives for ever.
  *  @param folder borrowed. */
@@ -47,6 +49,11 @@ esdm_status esdm__runs_make(const char *folder, esdm_error *err);
  */
 esdm_status esdm__runs_add(const char *folder, const char *program, const char *line,
                            esdm_error *err);
+
+/** Makes a file for a trace of this program by this user; the oldest of too many go. May wait for
+ * the folder. @param ret_path owned; NULL when there is none. @return descriptor, for appending; -1
+ * and errno. */
+int esdm__runs_trace(const char *folder, char **ret_path);
 
 /** @param user numeric id. @param line borrowed. @return false: no more is wanted. */
 typedef bool (*esdm__runs_visitor)(void *context, uint64_t user, const char *line);

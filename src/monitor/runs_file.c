@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "monitor/runs.h"
 
 #define SUFFIX       ".jsonl"
@@ -165,9 +166,9 @@ open_file(int folder, const char *name, int flags, uid_t uid, struct stat *ret_s
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Of too many files the one that was not added to for the longest time goes. */
+/* Of `most` files the one that was not added to for the longest time goes. */
 static void
-make_room(int folder)
+make_room(int folder, unsigned most)
 {
     char oldest[NAME_MAX + 1] = "";
     struct timespec when = {0};
@@ -191,7 +192,7 @@ make_room(int folder)
         (void) closedir(dir);
     else if (copy >= 0)
         (void) close(copy);
-    if (count >= ESDM__RUNS_FILES)
+    if (count >= most)
         (void) unlinkat(folder, oldest, 0);
 }
 
@@ -281,7 +282,7 @@ add_locked(int folder, const char *name, const char *line, mode_t mode)
 {
     struct stat st;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        make_room(folder);
+        make_room(folder, ESDM__RUNS_FILES);
     int fd = open_file(folder, name, O_RDWR | O_APPEND | O_CREAT, geteuid(), &st);
     /* Later the user may have closed it further, which stays. */
     mode = fd >= 0 && st.st_size > 0 ? st.st_mode & mode : mode;
@@ -297,24 +298,33 @@ add_locked(int folder, const char *name, const char *line, mode_t mode)
     return good;
 }
 
-static bool
-add(int site, const struct stat *of, const char *program, const char *line)
+/* This user's folder, made when it is missing. */
+static int
+own_folder(int site, const struct stat *of)
 {
-    char user[24], name[NAME_BYTES];
+    char user[24];
+    struct stat st;
     (void) snprintf(user, sizeof user, "%llu", (unsigned long long) geteuid());
-    name_file(program, name);
     bool made = mkdirat(site, user, 0700) == 0;
     if (!made && errno != EEXIST)
-        return false;
+        return -1;
     int folder = open_user(site, user, geteuid());
-    if (folder < 0)
-        return false;
-    struct stat st;
-    if (fstat(folder, &st) == 0) {
+    if (folder >= 0 && fstat(folder, &st) == 0) {
         mode_t mode = mode_of(of, true) & (made ? 0777 : st.st_mode);
         if ((st.st_mode & 0777) != mode)
             (void) fchmod(folder, mode | (st.st_mode & S_ISGID));
     }
+    return folder;
+}
+
+static bool
+add(int site, const struct stat *of, const char *program, const char *line)
+{
+    char name[NAME_BYTES];
+    name_file(program, name);
+    int folder = own_folder(site, of);
+    if (folder < 0)
+        return false;
     int lock = lock_folder(folder);
     bool good = lock >= 0 && add_locked(folder, name, line, mode_of(of, false));
     int why = errno;
@@ -339,6 +349,64 @@ esdm__runs_add(const char *folder, const char *program, const char *line, esdm_e
     if (site >= 0)
         (void) close(site);
     return good ? ESDM_OK : esdm__error_set_errno(err, why, "monitor.runs: %s", folder);
+}
+
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+#define TRACES "traces"
+
+/* Each has a name of its own: the program, the time and the process. */
+static int
+make_trace(int user, char *ret_name, size_t room)
+{
+    char program[NAME_BYTES], when[24] = "";
+    struct tm tm;
+    time_t now = time(NULL);
+    char *name = esdm__program_name(false);
+    if ((mkdirat(user, TRACES, 0700) != 0 && errno != EEXIST) || name == NULL) {
+        free(name);
+        return -1;
+    }
+    name_file(name, program);
+    free(name);
+    program[strcspn(program, ".")] = '\0';
+    if (gmtime_r(&now, &tm) != NULL)
+        (void) strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &tm);
+    (void) snprintf(ret_name, room, "%s-%s-%d" SUFFIX, program, when, (int) getpid());
+    int folder = open_user(user, TRACES, geteuid());
+    if (folder < 0)
+        return -1;
+    make_room(folder, ESDM__RUNS_TRACES);
+    int fd = openat(folder, ret_name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int why = errno;
+    (void) close(folder);
+    errno = why;
+    return fd;
+}
+
+int
+esdm__runs_trace(const char *folder, char **ret_path)
+{
+    struct stat st;
+    char name[NAME_BYTES + 64];
+    *ret_path = NULL;
+    int site = open_site(folder, &st);
+    int user = site >= 0 ? own_folder(site, &st) : -1;
+    int fd = user >= 0 ? make_trace(user, name, sizeof name) : -1;
+    int why = errno;
+    if (user >= 0)
+        (void) close(user);
+    if (site >= 0)
+        (void) close(site);
+    if (fd >= 0 && asprintf(ret_path, "%s/%llu/" TRACES "/%s", folder,
+                            (unsigned long long) geteuid(), name) < 0) {
+        *ret_path = NULL;
+        (void) close(fd);
+        fd = -1;
+        why = ENOMEM;
+    }
+    errno = why;
+    return fd;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

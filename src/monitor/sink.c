@@ -68,12 +68,34 @@ esdm__sink_flush(esdm__sink *sink, const atomic_bool *give_up)
         return true;
     if (sink->cut)
         sink->cut = !write_all(sink, "\n", 1, give_up);
+    sink->bytes += bytes;
     if (sink->cut || !write_all(sink, sink->text, bytes, give_up)) {
         sink->cut = true; /* some of it may be there */
         sink->lost += lines;
         return false;
     }
     return true;
+}
+
+/* The first line of this process. */
+static void
+put_head(esdm__sink *sink, bool fresh)
+{
+    const esdm__who *who = sink->who;
+    int n = 0;
+    if (sink->chrome)
+        n = snprintf(
+            sink->text, sizeof sink->text,
+            "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":%s}},\n",
+            fresh ? "[\n" : "", (int) who->pid, who->program);
+    else
+        n = snprintf(
+            sink->text, sizeof sink->text,
+            "{\"what\":\"process\",\"version\":1,\"program\":%s,\"host\":\"%s\",\"pid\":%d,"
+            "\"rank\":%d,\"realtime_ns\":%" PRIu64 ",\"monotonic_ns\":%" PRIu64 "}\n",
+            who->program, who->host, (int) who->pid, who->rank, who->realtime_ns,
+            who->monotonic_ns);
+    sink->used = n > 0 ? (size_t) n : 0;
 }
 
 /* Never waits for a reader. */
@@ -92,21 +114,7 @@ open_now(esdm__sink *sink)
     fresh |= sink->fd >= 0 && fstat(sink->fd, &st) == 0 && st.st_size == 0;
     if (sink->fd < 0)
         return;
-    const esdm__who *who = sink->who;
-    int n = 0;
-    if (sink->chrome)
-        n = snprintf(
-            sink->text, sizeof sink->text,
-            "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":%s}},\n",
-            fresh ? "[\n" : "", (int) who->pid, who->program);
-    else
-        n = snprintf(
-            sink->text, sizeof sink->text,
-            "{\"what\":\"process\",\"version\":1,\"program\":%s,\"host\":\"%s\",\"pid\":%d,"
-            "\"rank\":%d,\"realtime_ns\":%" PRIu64 ",\"monotonic_ns\":%" PRIu64 "}\n",
-            who->program, who->host, (int) who->pid, who->rank, who->realtime_ns,
-            who->monotonic_ns);
-    sink->used = n > 0 ? (size_t) n : 0;
+    put_head(sink, fresh);
 }
 
 __attribute__((format(printf, 3, 4))) static bool
@@ -149,6 +157,16 @@ esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
     sink->who = who;
     sink->fd = -1;
     sink->chrome = esdm__monitor_ends_with(path, ".json");
+}
+
+void
+esdm__sink_use(esdm__sink *sink, int fd, char *path, const esdm__who *who)
+{
+    esdm__sink_init(sink, path, who);
+    sink->fd = esdm__descriptor_keep(fd);
+    sink->opened = true;
+    if (sink->fd >= 0)
+        put_head(sink, true);
 }
 
 bool

@@ -16,6 +16,14 @@
 #define INTERVAL_MOST  3600000
 #define INTERVAL_LEAST 10
 
+#define TARGETS_MAX      64
+#define SLOWER_LEAST     1.5
+#define SLOWER_MOST      1000.0
+#define FOR_MOST_S       86400
+#define RULE_BYTES_LEAST (UINT64_C(64) << 10)
+#define RULE_BYTES_MOST  (UINT64_C(1) << 40)
+#define TIMES_MOST       1000
+
 static esdm_status
 parse_modules(const esdm__json_node *node, esdm__monitor_options *options, esdm_error *err)
 {
@@ -54,12 +62,147 @@ parse_file(const esdm__json_node *node, const char *key, const esdm__site_folder
     return esdm__site_directory(&member, folder, ret_file, err);
 }
 
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static esdm_status
+parse_then(const esdm__json_node *node, esdm__monitor_rule *rule, esdm_error *err)
+{
+    static const char *const known[] = {"trace", "node", NULL};
+    esdm__json_node list, member;
+    size_t count = 0, choice = 0;
+    esdm_status status = esdm__json_list(node, "then", 2, &list, &count, err);
+    if (status != ESDM_OK || !esdm__json_member(node, "then", &list))
+        return status;
+    if (count == 0)
+        return esdm__json_error(&list, err, "at least one of \"trace\", \"node\" is needed");
+    rule->then = 0;
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        member = esdm__json_element(&list, i);
+        status = esdm__json_choice(&member, known, &choice, err);
+        if (status == ESDM_OK)
+            rule->then |= esdm__monitor_module(known[choice], strlen(known[choice]));
+    }
+    return status;
+}
+
+static bool
+is_target(const esdm__site *site, const char *name)
+{
+    for (size_t i = 0; i < site->ntargets; i++) {
+        if (strcmp(site->targets[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static esdm_status
+parse_rule_targets(const esdm__json_node *node, const esdm__site *site, esdm__monitor_rule *rule,
+                   esdm_error *err)
+{
+    esdm__json_node list;
+    size_t count = 0;
+    esdm_status status = esdm__json_list(node, "targets", TARGETS_MAX, &list, &count, err);
+    if (status != ESDM_OK || !esdm__json_member(node, "targets", &list))
+        return status;
+    if (rule->of_run || count == 0)
+        return esdm__json_error(&list, err,
+                                rule->of_run ? "goes with \"requests\" alone, not with \"run\""
+                                             : "at least one name of a target is needed");
+    for (size_t i = 0; i < count; i++) {
+        esdm__json_node member = esdm__json_element(&list, i);
+        const char *name = NULL;
+        char *all = NULL;
+        status = esdm__json_string(&member, &name, err);
+        if (status != ESDM_OK)
+            return status;
+        if (!is_target(site, name))
+            return esdm__json_error(&member, err, "there is no target '%s'", name);
+        if (asprintf(&all, "%s%s\n", rule->targets != NULL ? rule->targets : "", name) < 0)
+            return esdm__error_nomem(err, PATH_MAX, "monitor.rules");
+        free(rule->targets);
+        rule->targets = all;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_bounds(const esdm__json_node *node, esdm__monitor_rule *rule, esdm_error *err)
+{
+    esdm__json_node member;
+    esdm_status status = ESDM_OK;
+    if (esdm__json_member(node, "slower", &member)) {
+        rule->slower = json_number_value(member.value);
+        if (!json_is_number(member.value) || rule->slower < SLOWER_LEAST ||
+            rule->slower > SLOWER_MOST)
+            return esdm__json_error(&member, err, "must be a number from %g to %g: so many times",
+                                    SLOWER_LEAST, SLOWER_MOST);
+    }
+    if (esdm__json_member(node, "for", &member)) {
+        status = esdm__site_parse_duration(&member, &rule->for_s, err);
+        if (status == ESDM_OK && (rule->for_s < 1 || rule->for_s > FOR_MOST_S))
+            return esdm__json_error(&member, err, "a time of 1 s to 1 d is needed");
+    }
+    if (status == ESDM_OK && esdm__json_member(node, "bytes", &member))
+        status = esdm__json_size(&member, RULE_BYTES_LEAST, RULE_BYTES_MOST, &rule->bytes, err);
+    if (status == ESDM_OK && esdm__json_member(node, "times", &member))
+        status = esdm__json_u64(&member, 1, TIMES_MOST, &rule->times, err);
+    return status;
+}
+
+static esdm_status
+parse_rule(const esdm__json_node *node, const esdm__site *site, esdm__monitor_rule *ret_rule,
+           esdm_error *err)
+{
+    static const char *const keys[] = {"when", "slower", "targets", "then",
+                                       "for",  "bytes",  "times",   NULL};
+    static const char *const events[] = {"requests", "run", NULL};
+    esdm__json_node member;
+    size_t event = 0;
+    esdm_status status = esdm__json_is_object(node, err);
+    if (status == ESDM_OK)
+        status = esdm__json_known_keys(node, keys, err);
+    if (status == ESDM_OK)
+        status = esdm__json_require(node, "when", &member, err);
+    if (status == ESDM_OK)
+        status = esdm__json_choice(&member, events, &event, err);
+    if (status != ESDM_OK)
+        return status;
+    if (event == 1 && site->monitor.runs == NULL)
+        return esdm__json_error(&member, err, "\"run\" needs \"runs\", the folder of earlier runs");
+    *ret_rule = esdm__monitor_rule_default(event == 1);
+    status = parse_then(node, ret_rule, err);
+    if (status == ESDM_OK)
+        status = parse_bounds(node, ret_rule, err);
+    return status == ESDM_OK ? parse_rule_targets(node, site, ret_rule, err) : status;
+}
+
+/* A site that keeps runs looks for what is not as usual, unless it states other rules, or none. */
+static esdm_status
+parse_rules(const esdm__json_node *node, esdm__site *site, esdm_error *err)
+{
+    esdm__monitor_options *options = &site->monitor;
+    esdm__json_node list;
+    size_t count = 0;
+    esdm_status status = esdm__json_list(node, "rules", ESDM__RULES_MAX, &list, &count, err);
+    if (status == ESDM_OK && !esdm__json_member(node, "rules", &list) && options->runs != NULL) {
+        options->rules[options->nrules++] = esdm__monitor_rule_default(false);
+        options->rules[options->nrules++] = esdm__monitor_rule_default(true);
+    }
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__json_node member = esdm__json_element(&list, i);
+        status = parse_rule(&member, site, &options->rules[options->nrules++], err);
+    }
+    if (options->nrules > 0)
+        options->modules |= ESDM__MONITOR_RULES;
+    return status;
+}
+
 esdm_status
 esdm__site_parse_monitor(const esdm__json_node *root, const esdm__site_folder *folder,
                          esdm__site *site, esdm_error *err)
 {
-    static const char *const keys[] = {"modules",  "stats_file", "trace_file", "buffer",
-                                       "interval", "runs",       "runs_names", NULL};
+    static const char *const keys[] = {"modules", "stats_file", "trace_file", "buffer", "interval",
+                                       "runs",    "runs_names", "rules",      NULL};
     esdm__monitor_options *options = &site->monitor;
     esdm__json_node node, member;
     if (!esdm__json_member(root, "monitor", &node))
@@ -86,5 +229,5 @@ esdm__site_parse_monitor(const esdm__json_node *root, const esdm__site_folder *f
             return esdm__json_error(&member, err, "must be true or false");
         options->runs_names = json_is_true(member.value);
     }
-    return status;
+    return status == ESDM_OK ? parse_rules(&node, site, err) : status;
 }

@@ -53,10 +53,16 @@ print_action(const action *a)
 void
 print_actions(const run *r)
 {
-    if (r->actions->len > 0)
-        (void) printf("\nWhat ESDM asked of targets by itself\n");
-    for (guint i = 0; i < r->actions->len; i++)
-        print_action(r->actions->pdata[i]);
+    bool any = false;
+    for (guint i = 0; i < r->actions->len; i++) {
+        const action *a = r->actions->pdata[i];
+        if (action_is_detail(a))
+            continue;
+        if (!any)
+            (void) printf("\nWhat ESDM asked of targets by itself\n");
+        any = true;
+        print_action(a);
+    }
 }
 
 json_t *
@@ -65,12 +71,16 @@ actions_json(const run *r)
     json_t *list = json_array();
     for (guint i = 0; i < r->actions->len; i++) {
         const action *a = r->actions->pdata[i];
-        (void) json_array_append_new(
-            list,
+        json_t *one =
             json_pack("{s:s,s:s?,s:s?,s:I,s:I,s:I,s:f,s:f,s:s?}", "action", a->kind, "container",
                       a->container, "dataset", a->dataset, "requests", (json_int_t) a->requests,
                       "used", (json_int_t) a->used, "bytes", (json_int_t) a->bytes, "gained_s",
-                      a->gained_s, "cost_s", a->cost_s, "stopped", a->stopped));
+                      a->gained_s, "cost_s", a->cost_s, "stopped", a->stopped);
+        if (action_is_detail(a))
+            (void) json_object_update_new(
+                one, json_pack("{s:s?,s:s?,s:s?,s:s?,s:f}", "at", a->at, "because", a->because,
+                               "trace", a->trace, "ended", a->ended, "lasted_s", a->lasted_s));
+        (void) json_array_append_new(list, one);
     }
     return list;
 }

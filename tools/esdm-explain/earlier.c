@@ -257,7 +257,8 @@ compare(const run *r)
     }
     if (c->runs == NULL || c->runs->len == 0)
         return NULL;
-    compare_seconds(c, r);
+    if (!r->partial)
+        compare_seconds(c, r);
     compare_speed(c, r, KIND_READ, NULL, "calls that read files");
     compare_speed(c, r, KIND_WRIT, NULL, "calls that write files");
     compare_targets(c, r);
@@ -487,6 +488,7 @@ print_site(const GPtrArray *runs, const GPtrArray *rows, const GPtrArray *target
     if (rows->len > ROWS_MOST)
         (void) printf("and %u more (--json)\n", rows->len - ROWS_MOST);
     print_targets(targets);
+    print_site_unusual(runs);
 }
 
 static json_t *
@@ -516,8 +518,9 @@ print_site_json(const GPtrArray *runs, const GPtrArray *rows, const GPtrArray *t
                                    "requests", t->kind, "last_day", usual_json(&t->now), "before",
                                    usual_json(&t->before), "unusual", (int) t->unusual));
     }
-    tool_json_print(json_pack("{s:i,s:i,s:o,s:o}", "runs", (int) runs->len, "users",
-                              (int) tool_run_users(runs), "programs", programs, "targets", speeds));
+    tool_json_print(json_pack("{s:i,s:i,s:o,s:o,s:o}", "runs", (int) runs->len, "users",
+                              (int) tool_run_users(runs), "programs", programs, "targets", speeds,
+                              "unusual", site_unusual_json(runs)));
 }
 
 tool_exit

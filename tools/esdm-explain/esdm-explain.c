@@ -6,7 +6,7 @@
 
 static const tool_help help = {
     .name = "esdm-explain",
-    .arguments = "FOLDER | DATABASE[#RUN] | --site",
+    .arguments = "FOLDER | DATABASE[#RUN] | TRACE.jsonl | --site",
     .description =
         "Tells what a program did with files and NetCDF variables, where its time went, why\n"
         "calls took as long as they did, and the three things that would help most. FOLDER\n"
@@ -16,6 +16,9 @@ static const tool_help help = {
         "in .sqlite, .sqlite3 or .db, or postgresql://HOST/DATABASE; #RUN takes one run by its\n"
         "name, #latest the last one. Such records tell of containers, and of requests to\n"
         "targets in place of files; times of calls are explained where they have a trace.\n"
+        "TRACE.jsonl is such a trace in a file (trace:FILE), also one that began by itself when\n"
+        "requests were unusually slow (\"monitor\": {\"rules\": …}); the report of the run and\n"
+        "--site tell when, why, and where it lies.\n"
         "\n"
         "Where the site keeps runs (\"monitor\": {\"runs\": FOLDER}) a run is compared with the\n"
         "earlier ones of the same program by all users whose records may be read. --site tells\n"
@@ -29,11 +32,12 @@ static const tool_help help = {
                 "  0  everything was done\n"
                 "  1  something failed; a message on standard error says what\n"
                 "  2  the command line is wrong\n"
-                "  3  the folder or database does not exist, or holds no records\n",
+                "  3  the folder, database or trace does not exist, or holds no records\n",
     .examples = "  esdm-run --report ncra in_*.nc mean.nc\n"
                 "  esdm-run --records /scratch/r python3 model.py\n"
                 "  esdm-explain --page report.html /scratch/r\n"
                 "  esdm-explain runs.sqlite#latest\n"
+                "  esdm-explain esdm-trace.node1.4711.jsonl\n"
                 "  esdm-explain --site\n"
                 "  esdm-explain --quiet --trace run.otf2 /scratch/r; vampir run.otf2\n",
     .see_also = "esdm-run",
@@ -76,8 +80,11 @@ main(int argc, char **argv)
     if (of_site)
         return tool_usage("--site goes without a folder, a database, and options of runs");
     if (argc != 2)
-        return tool_usage("which folder with the records of a run, or which database (one)?");
-    bool database = esdm_records_are_in_database(argv[1]);
+        return tool_usage(
+            "which folder with the records of a run, or which database or trace (one)?");
+    bool database =
+        esdm_records_are_in_database(argv[1]) ||
+        (g_str_has_suffix(argv[1], ".jsonl") && !g_file_test(argv[1], G_FILE_TEST_IS_DIR));
     tool_exit status = database ? spans_load(argv[1], &r) : run_load(argv[1], &r);
     if (status != TOOL_OK)
         return status;
@@ -87,8 +94,9 @@ main(int argc, char **argv)
     if (beside != NULL && !database && esdm_records_are_in_database(beside))
         (void) spans_add(beside, &r); /* the report is good without */
     if ((history != NULL || hints != NULL) && database)
-        return tool_usage("a database does not tell what calls of files did: no --history, no "
-                          "--mpi-hints");
+        return tool_usage(
+            "a database or a trace does not tell what calls of files did: no --history, no "
+            "--mpi-hints");
     if (history != NULL)
         status = history_write(&r, history);
     if (quiet && page == NULL && trace == NULL && hints == NULL && !note)

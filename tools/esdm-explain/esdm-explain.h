@@ -94,6 +94,12 @@ typedef struct action {
     guint64 bytes;
     double gained_s;
     double cost_s;
+    /* Of detailed monitoring that began by itself: */
+    char *at;      /* time of day; NULL: a database does not tell */
+    char *because; /* NULL: it is another action */
+    char *trace;   /* file; NULL: not known, or there is none */
+    char *ended;   /* why; NULL: it had not, when the program was killed */
+    double lasted_s;
 } action;
 
 /** Times of one kind that belong together (classes.c). */
@@ -130,6 +136,7 @@ typedef struct run {
     GPtrArray *write_classes;
     char *command;
     bool engine;       /* what ESDM itself recorded: "files" are targets (spans.c) */
+    bool partial;      /* of a part of the run alone: a trace that began by itself */
     guint64 commit_ns; /* of `engine`, which counts more than calls tell */
     guint ranks;
     guint64 start_ns;
@@ -227,6 +234,14 @@ tool_exit earlier_site(void);
 /** NULL: nothing was asked for. */
 json_t *history_json(const watch_entry *e);
 void print_report(const run *r);
+/** Whether an action is detailed monitoring that began by itself. */
+bool action_is_detail(const action *a);
+/** An action, as statistics and traces tell it (load.c); owned. @param kind NULL: its own. */
+action *action_of(const json_t *value, const char *kind);
+/** What made detailed monitoring begin (unusual.c), in this run, or lately in any of the site. */
+void print_unusual(const run *r);
+void print_site_unusual(const GPtrArray *runs);
+json_t *site_unusual_json(const GPtrArray *runs);
 /** What ESDM did by itself (actions.c). */
 void print_actions(const run *r);
 json_t *actions_json(const run *r);

@@ -234,11 +234,11 @@ add_span(run *r, const json_t *value)
         g_ptr_array_add(r->spans, s);
 }
 
-static void
-add_action(run *r, const json_t *value)
+action *
+action_of(const json_t *value, const char *kind)
 {
     action *a = g_new0(action, 1);
-    a->kind = text_of(value, "action");
+    a->kind = kind != NULL ? g_strdup(kind) : text_of(value, "action");
     a->container = text_of(value, "container");
     a->dataset = text_of(value, "dataset");
     a->stopped = text_of(value, "stopped");
@@ -247,8 +247,19 @@ add_action(run *r, const json_t *value)
     a->bytes = (guint64) json_integer_value(json_object_get(value, "bytes"));
     a->gained_s = json_number_value(json_object_get(value, "gained_ns")) / 1e9;
     a->cost_s = json_number_value(json_object_get(value, "cost_ns")) / 1e9;
-    if (a->kind != NULL)
-        g_ptr_array_add(r->actions, a);
+    a->at = text_of(value, "at");
+    a->because = text_of(value, "because");
+    a->trace = text_of(value, "trace");
+    a->ended = text_of(value, "ended");
+    a->lasted_s = json_number_value(json_object_get(value, "lasted_s"));
+    return a;
+}
+
+static void
+add_action(run *r, const json_t *value)
+{
+    if (json_is_string(json_object_get(value, "action")))
+        g_ptr_array_add(r->actions, action_of(value, NULL));
 }
 
 void

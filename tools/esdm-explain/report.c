@@ -79,6 +79,8 @@ print_head(const run *r)
     else
         (void) printf("  %u process%s, %s\n", r->processes->len, r->processes->len > 1 ? "es" : "",
                       time);
+    if (r->partial)
+        (void) printf("  This is a part of the run: the trace began by itself.\n");
     if (r->dropped > 0 && r->engine)
         (void) printf("  %" G_GUINT64_FORMAT
                       " spans are only counted: the database did not take them in time.\n",
@@ -366,6 +368,7 @@ print_report(const run *r)
     print_spans(r);
     print_time(r);
     print_earlier(r);
+    print_unusual(r);
     print_actions(r);
     print_why(r);
     print_advice(r);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * What ESDM itself recorded ("monitor", $ESDM_MONITOR), out of a database: targets take the place
- * of files, containers and their variables that of NetCDF files. Counters are those of the
- * statistics, which are exact; where a process has left none, those of its spans.
+ * What ESDM itself recorded ("monitor", $ESDM_MONITOR), out of a database or a trace: targets take
+ * the place of files, containers and their variables that of NetCDF files. Counters are those of
+ * the statistics, which are exact; where a process has left none, those of its spans.
  */
 #include "esdm-explain/esdm-explain.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "esdm/monitor.h"
@@ -255,6 +258,33 @@ add_counters(reader *d, const json_t *line)
     d->now->end_ns = MAX(d->now->end_ns, end_ns);
 }
 
+/* Detailed monitoring that began by itself: the trace is of that time alone. */
+static void
+add_unusual(reader *d, const json_t *line)
+{
+    guint64 now_ns = number_of(line, "now_ns") + d->ahead_ns;
+    process *p = d->now;
+    if (json_is_true(json_object_get(line, "begins"))) {
+        action *a = action_of(line, "detailed monitoring");
+        g_ptr_array_add(d->r->actions, a);
+        if (d->r->calls->len == d->first) {
+            d->r->partial = true;
+            p->head.started_ns = now_ns;
+            p->end_ns = MAX(p->end_ns, now_ns);
+        }
+        return;
+    }
+    action *last = d->r->actions->len > 0 ? d->r->actions->pdata[d->r->actions->len - 1] : NULL;
+    if (last == NULL || !action_is_detail(last) || last->ended != NULL)
+        return;
+    last->ended = g_strdup(text_of(line, "ended"));
+    last->requests = number_of(line, "spans");
+    last->lasted_s = json_number_value(json_object_get(line, "lasted_s"));
+    g_free(last->trace); /* that is what is read */
+    last->trace = NULL;
+    p->end_ns = MAX(p->end_ns, now_ns);
+}
+
 static bool
 add_line(void *context, const char *text)
 {
@@ -267,10 +297,37 @@ add_line(void *context, const char *text)
         add_counters(d, line);
     else if (d->now != NULL && !d->adds && g_str_equal(what, "span"))
         add_span(d, line);
+    else if (d->now != NULL && !d->adds && g_str_equal(what, "unusual"))
+        add_unusual(d, line);
     else if (d->now != NULL && !d->adds && g_str_equal(what, "end"))
         d->now->head.dropped = number_of(line, "dropped");
     json_decref(line);
     return true;
+}
+
+/* Lines that a killed program, or a full disk, has cut are left out. */
+static bool
+read_file(const char *file, reader *d)
+{
+    FILE *in = fopen(file, "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool any = false;
+    while (in != NULL && getline(&line, &room, in) > 0) {
+        any = any || strstr(line, "\"what\":\"process\"") != NULL;
+        (void) add_line(d, line);
+    }
+    free(line);
+    bool good = in != NULL && ferror(in) == 0;
+    int why = errno;
+    if (in != NULL)
+        (void) fclose(in);
+    errno = why;
+    if (!good)
+        tool_error("%s: %s", file, g_strerror(errno));
+    else if (!any)
+        tool_error("%s is no trace of \"monitor\": it has no line of a process", file);
+    return good && any;
 }
 
 static esdm_status
@@ -280,7 +337,10 @@ read_lines(const char *source, run *r, bool adds, guint *ret_runs, esdm_error *e
                 .adds = adds,
                 .names = g_hash_table_new(g_str_hash, g_str_equal), /* lives on in calls */
                 .runs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
-    esdm_status status = esdm_records_read(source, add_line, &d, err);
+    bool database = esdm_records_are_in_database(source);
+    esdm_status status = database                ? esdm_records_read(source, add_line, &d, err)
+                         : read_file(source, &d) ? ESDM_OK
+                                                 : ESDM_ENOENT;
     settle(&d);
     *ret_runs = g_hash_table_size(d.runs);
     g_hash_table_destroy(d.runs);
@@ -296,6 +356,8 @@ spans_load(const char *source, run *ret_run)
     run_new(ret_run);
     ret_run->engine = true;
     esdm_status status = read_lines(source, ret_run, false, &runs, &err);
+    if (status != ESDM_OK && !esdm_records_are_in_database(source))
+        return TOOL_NOT_FOUND;
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     g_array_sort(ret_run->calls, call_by_start);

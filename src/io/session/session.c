@@ -233,6 +233,23 @@ raise_fragment_bytes(esdm_session *session, const esdm__perf *perf)
         session->fragment_bytes = (uint64_t) bytes;
 }
 
+/* What is usual of requests, for those who look for what is not. */
+static void
+tell_monitor(const esdm_session *session, const esdm__target *target, bool reading,
+             const esdm__perf *perf)
+{
+    esdm__monitor_times times;
+    if (!esdm__monitor_has_rules(session->monitor))
+        return;
+    for (unsigned i = 0; i < ESDM__TIMES_BYTES; i++) {
+        for (unsigned k = 0; k < ESDM__TIMES_AT_ONCE; k++) {
+            double bytes = exp2(ESDM__TIMES_FIRST + ESDM__TIMES_STEP * i);
+            times.seconds[i][k] = fmax(esdm__perf_seconds(perf, bytes, exp2(k)), 1e-9);
+        }
+    }
+    esdm__monitor_expect(session->monitor, target->name, reading, &times);
+}
+
 /* What the model tells for good: which targets make a thread wait, and what a read of them costs.
  */
 static void
@@ -246,7 +263,12 @@ ask_models(esdm_session *session)
             raise_fragment_bytes(session, &perf);
         if (measured)
             target->slow = session->ntargets > 1 && perf.stream_s_per_byte * SLOW_BELOW > 1;
-        if (!esdm__models_get(session, i, true, &perf) || !(perf.stream_s_per_byte > 0))
+        if (measured)
+            tell_monitor(session, target, false, &perf);
+        if (!esdm__models_get(session, i, true, &perf))
+            continue;
+        tell_monitor(session, target, true, &perf);
+        if (!(perf.stream_s_per_byte > 0))
             continue;
         double bytes = perf.latency_s / perf.stream_s_per_byte;
         bytes = bytes < READ_BYTES_MAX ? bytes : READ_BYTES_MAX;
