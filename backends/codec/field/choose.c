@@ -33,6 +33,12 @@ choose_linear(const field__job *job, double absolute, field__map *map)
     double rounding = field__is_float(job->kind) ? field__spacing(job->kind, most) / 2 : 0;
     double step =
         field__is_float(job->kind) ? field__step_of(absolute, rounding) : 2 * floor(absolute) + 1;
+    field__map former;
+    /* Before grids: a few numbers lie on some grid by chance. */
+    if (field__is_float(job->kind) && field__find_former_steps(job, absolute, &former)) {
+        *map = former;
+        return;
+    }
     field__map grid;
     if (field__is_float(job->kind) && field__grid_find(job, &grid)) {
         double distance = grid.multiplier / grid.divisor;
@@ -45,11 +51,6 @@ choose_linear(const field__job *job, double absolute, field__map *map)
             map->multiplier *= factor;
             return;
         }
-    }
-    field__map former;
-    if (field__is_float(job->kind) && field__find_former_steps(job, absolute, &former)) {
-        *map = former;
-        return;
     }
     if (!(step > 2 * rounding) || !((job->most - job->least) / step < CODES_MOST) ||
         !(most / step < CODES_MOST)) {
@@ -99,8 +100,8 @@ find_former_cap(const field__job *job, const esdm_codec_accuracy *a, field__map 
     field__probes p;
     field__take_probes(job, &p);
     for (size_t i = 0; i < FIELD__FORMER; i++) {
-        double absolute = a->absolute * field__former_parts[i / 3];
-        double rounding = field__former_rounding(job, most, a->absolute, i % 3);
+        double absolute = a->absolute * field__former_parts[i / FIELD__ROUNDINGS];
+        double rounding = field__former_rounding(job, most, a->absolute, i % FIELD__ROUNDINGS);
         set_cap(job, a, absolute, rounding, &former);
         if (former.cap > former.edge && former.widest > 0 && field__grid_fits(&p, &former)) {
             *map = former;

@@ -412,7 +412,8 @@ encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm_
                        out, err);
 }
 
-/* Levels; *ret_good is false when a point would miss its bound. */
+/* Levels; *ret_good is false when a point would miss its bound, or be rounded once more when it is
+ * written again. */
 static esdm_status
 encode_levels(field__job *job, field__map *refined, const field__levels *levels, esdm__buffer *out,
               bool *ret_good, esdm_error *err)
@@ -425,7 +426,8 @@ encode_levels(field__job *job, field__map *refined, const field__levels *levels,
     if (st == ESDM_OK)
         st = encode_with(job, refined, &c, &volume, out, err);
     if (st == ESDM_OK)
-        *ret_good = field__map_holds(job, refined, &volume);
+        *ret_good = field__map_holds(job, refined, &volume) &&
+                    field__fine_steps_show(job, refined, &volume);
     if (!*ret_good)
         out->bytes = start;
     field__volume_clear(&volume);
@@ -523,28 +525,11 @@ encode_bytes(const field__job *job, size_t start, bool always, esdm__buffer *out
     return st;
 }
 
-static esdm_status
-check_block(const field__block *block, esdm_error *err)
-{
-    uint64_t product = 1;
-    for (uint32_t i = 0; i < block->rank; i++) {
-        if (block->shape[i] == 0 || __builtin_mul_overflow(product, block->shape[i], &product))
-            product = 0;
-    }
-    if (block->elements == 0 || block->rank > 64 || (block->rank > 0 && product != block->elements))
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "field: the shape of a block does not have its %zu elements",
-                               block->elements);
-    return ESDM_OK;
-}
-
 esdm_status
-field__encode(const field__block *block, const esdm_codec_accuracy *accuracy,
-              esdm_codec_effort effort, const void *raw, esdm__buffer *out, esdm_error *err)
+field__encode_once(const field__block *block, const esdm_codec_accuracy *accuracy,
+                   esdm_codec_effort effort, const void *raw, esdm__buffer *out, esdm_error *err)
 {
-    esdm_status st = check_block(block, err);
-    if (st != ESDM_OK)
-        return st;
+    esdm_status st = ESDM_OK;
     field__job job = {.block = block,
                       .accuracy = accuracy,
                       .effort = effort,

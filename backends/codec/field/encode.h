@@ -47,9 +47,16 @@ typedef struct field__job {
     size_t masked;      /**< points in it */
     double least, most; /**< of the points not masked; least > most: there are none */
     double smallest;    /**< the smallest size that is not 0; INFINITY: none */
+    double apart;       /**< the largest size of what was masked as it stands apart; 0: nothing */
     double tighter;     /**< factor of bounds for the map: room to move codes for the sum */
     bool refined;       /**< the map has fine steps, on which levels left nearly all numbers */
 } field__job;
+
+/** As field__encode(), of a block whose shape is right; of a few numbers, some may change once more
+ *  when they are written again. */
+esdm_status field__encode_once(const field__block *block, const esdm_codec_accuracy *accuracy,
+                               esdm_codec_effort effort, const void *raw, esdm__buffer *out,
+                               esdm_error *err);
 
 /** Largest error allowed at a value. */
 double field__bound(const esdm_codec_accuracy *accuracy, double value);
@@ -83,6 +90,7 @@ void field__mask_zeros(field__job *job);
 typedef struct field__probes {
     double values[FIELD__PROBES + 1];
     size_t count;
+    size_t numbers; /**< of them that are not 0 */
 } field__probes;
 
 /** Distance of neighbouring numbers of the type at a size; the largest size of the block. */
@@ -97,9 +105,11 @@ bool field__map_fits(const field__job *job, const field__map *map);
 /** Steps of an absolute bound, of which rounding to the type takes a part. */
 double field__step_of(double absolute, double rounding);
 /** Bounds and roundings that numbers may have been rounded with under the same statement: the i-th
- * of FIELD__FORMER is that part i / 3 of the bound, and rounding i % 3. */
-#define FIELD__FORMER 9
-extern const double field__former_parts[FIELD__FORMER / 3];
+ * of FIELD__FORMER is that part i / FIELD__ROUNDINGS of the bound, and rounding i %
+ * FIELD__ROUNDINGS. */
+#define FIELD__ROUNDINGS 8
+#define FIELD__FORMER    (3 * FIELD__ROUNDINGS)
+extern const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS];
 double field__former_rounding(const field__job *job, double most, double absolute, size_t which);
 /** The map of such steps; false where the numbers lie on none. */
 bool field__find_former_steps(const field__job *job, double absolute, field__map *map);
@@ -109,6 +119,9 @@ int field__fineness(const field__job *job, double absolute);
 /** The map of the fine steps that levels have left numbers on, under the same bound; false where
  * they lie on none. */
 bool field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine);
+/** Whether that will find them in what the volume's codes stand for: there are enough numbers. */
+bool field__fine_steps_show(const field__job *job, const field__map *fine,
+                            const field__volume *volume);
 /** The same of the steps of a relative bound alone, for numbers of one sign. */
 bool field__is_log_alone(const field__map *map);
 bool field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_width);

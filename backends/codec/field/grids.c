@@ -38,15 +38,29 @@ field__largest(const field__job *job)
     return a > b ? a : b;
 }
 
+static size_t
+probe_step(const field__job *job)
+{
+    size_t probes = job->effort == ESDM_EFFORT_FAST ? PROBES_FAST : FIELD__PROBES;
+    return job->block->elements / probes + 1;
+}
+
 void
 field__take_probes(const field__job *job, field__probes *p)
 {
     size_t n = job->block->elements;
-    size_t step = n / (job->effort == ESDM_EFFORT_FAST ? PROBES_FAST : FIELD__PROBES) + 1;
-    p->count = 0;
+    size_t step = probe_step(job);
+    p->count = p->numbers = 0;
     for (size_t i = 0; i < n; i += step) {
-        if (job->mask == NULL || !job->mask[i])
-            field__load(job->kind, job->raw, i, 1, &p->values[p->count++]);
+        if (job->mask != NULL && job->mask[i])
+            continue;
+        field__load(job->kind, job->raw, i, 1, &p->values[p->count]);
+        p->numbers += p->values[p->count++] != 0;
+    }
+    /* Of rare numbers the first ones. */
+    for (size_t i = 0; i < n && p->numbers == 0 && p->count > 0; i++) {
+        field__load(job->kind, job->raw, i, 1, &p->values[0]);
+        p->numbers += p->values[0] != 0 && (job->mask == NULL || !job->mask[i]);
     }
 }
 
@@ -68,23 +82,12 @@ count_misses(const field__probes *p, const field__map *map, size_t most)
     return missed;
 }
 
+/* Of the numbers that are not 0, which lies on all steps. */
 static bool
 fits(const field__probes *p, const field__map *map, size_t misses)
 {
-    size_t most = p->count / misses;
+    size_t most = p->numbers / misses;
     return p->count > 0 && count_misses(p, map, most) <= most;
-}
-
-/* Whether there are others than 0, which lies on all steps. */
-static bool
-has_numbers(const field__job *job)
-{
-    field__probes p;
-    size_t found = 0;
-    field__take_probes(job, &p);
-    for (size_t i = 0; i < p.count; i++)
-        found += p.values[i] != 0;
-    return found > p.count / MISSES;
 }
 
 bool
@@ -142,13 +145,16 @@ field__step_of(double absolute, double rounding)
  * little others: the largest number was on the other side of a power of two, or a bound that
  * follows from values on that of an eighth of an octave. On those steps they keep their bits,
  * however often they are written again. The first of these steps are those of today. */
-const double field__former_parts[FIELD__FORMER / 3] = {1, 1 / EIGHTH, EIGHTH};
+const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS] = {1, 1 / EIGHTH, EIGHTH};
 
 double
 field__former_rounding(const field__job *job, double most, double absolute, size_t which)
 {
-    double sizes[] = {most, most - 2 * absolute, most + 2 * absolute};
-    return field__spacing(job->kind, sizes[which]) / 2;
+    /* What stands apart now may not have done so then, or the other way round. */
+    const double bases[] = {most, job->apart, most / 2, most / 4};
+    double base = bases[which / 3 < 2 ? which / 3 : which - 4];
+    double off = which % 3 == 0 || which >= 6 ? 0 : which % 3 == 1 ? -2 * absolute : 2 * absolute;
+    return field__spacing(job->kind, base + off) / 2;
 }
 
 /* Steps of part `fine` of these, which are more than `apart` times as far from each other as
@@ -163,10 +169,12 @@ find_steps(const field__job *job, double absolute, double fine, double apart, si
     field__take_probes(job, &p);
     *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .divisor = 1};
     for (size_t i = 0; i < FIELD__FORMER; i++) {
-        double rounding = field__former_rounding(job, most, absolute, i % 3);
-        map->multiplier = fine * field__step_of(absolute * field__former_parts[i / 3], rounding);
-        if ((i % 3 == 0 || rounding != usual) && map->multiplier > apart * 2 * usual &&
-            most / map->multiplier < CODES_MOST && fits(&p, map, misses))
+        double rounding = field__former_rounding(job, most, absolute, i % FIELD__ROUNDINGS);
+        double part = field__former_parts[i / FIELD__ROUNDINGS];
+        map->multiplier = fine * field__step_of(absolute * part, rounding);
+        if ((i % FIELD__ROUNDINGS == 0 || rounding != usual) &&
+            map->multiplier > apart * 2 * usual && most / map->multiplier < CODES_MOST &&
+            fits(&p, map, misses))
             return true;
     }
     return false;
@@ -208,13 +216,11 @@ step_at(const field__map *fine, double size)
 
 /* Whether so many numbers lie on these steps that this is no chance. */
 static bool
-is_no_chance(const field__job *job, const field__map *fine)
+is_no_chance(const field__job *job, const field__probes *p, const field__map *fine)
 {
-    field__probes p;
     double chance = 0;
-    field__take_probes(job, &p);
-    for (size_t i = 0; i < p.count; i++) {
-        double size = fabs(p.values[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        double size = fabs(p->values[i]);
         if (size != 0)
             chance += log(step_at(fine, size) / field__spacing(job->kind, size));
     }
@@ -258,18 +264,36 @@ field__find_fine_log_steps(const field__job *job, field__map *ret_fine)
     uint32_t width;
     field__take_probes(job, &p);
     return field__fine_log(job, ret_fine, &width) && fits(&p, ret_fine, MISSES_FINE) &&
-           is_no_chance(job, ret_fine);
+           is_no_chance(job, &p, ret_fine);
 }
 
 bool
 field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine)
 {
+    field__probes p;
+    field__take_probes(job, &p);
     for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
         if (find_steps(job, absolute, 1.0 / finenesses[i], APART, MISSES_FINE, ret_fine) &&
-            is_no_chance(job, ret_fine))
+            is_no_chance(job, &p, ret_fine))
             return true;
     }
     return false;
+}
+
+bool
+field__fine_steps_show(const field__job *job, const field__map *fine, const field__volume *volume)
+{
+    field__probes p;
+    size_t nx = (size_t) volume->axes.nx;
+    size_t n = job->block->elements;
+    size_t step = probe_step(job);
+    p.count = 0;
+    for (size_t i = 0; i < n; i += step) {
+        int64_t code = field__row32(volume, i / nx)[i % nx] + fine->origin;
+        if (!job->mask[i])
+            field__map_values(fine, &code, 1, &p.values[p.count++]);
+    }
+    return is_no_chance(job, &p, fine);
 }
 
 /* The logarithmic steps of the type are the same for all numbers, wherever the smallest lies: those
@@ -284,8 +308,8 @@ bool
 field__map_fits(const field__job *job, const field__map *map)
 {
     field__probes p;
-    if (map->kind == FIELD__MAP_ORDERED || map->kind == FIELD__MAP_PALETTE || !has_numbers(job))
+    if (map->kind == FIELD__MAP_ORDERED || map->kind == FIELD__MAP_PALETTE)
         return false;
     field__take_probes(job, &p);
-    return field__grid_fits(&p, map);
+    return p.numbers > 0 && field__grid_fits(&p, map);
 }

@@ -165,20 +165,20 @@ field__neutral_tightness(field__job *job)
     job->tighter = 1;
     field__map_choose(job, &usual);
     /* What was rounded before keeps its bits; pieces have room as they are. */
-    bool suits =
-        is_stepped(&usual) && usual.kind != FIELD__MAP_PIECES && !field__grid_fits(&p, &usual);
+    bool room = usual.kind != FIELD__MAP_PIECES && !field__grid_fits(&p, &usual);
     field__map_clear(&usual);
-    if (!suits)
+    if (!room)
         return 1;
     job->tighter = 1 - SLACK;
     field__map_choose(job, &finer);
-    bool same = is_stepped(&finer) && usual.kind == finer.kind;
-    bool before = same && field__grid_fits(&p, &finer);
+    bool stepped = is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES;
+    bool before = stepped && field__grid_fits(&p, &finer);
+    bool suits = stepped && is_stepped(&usual) && usual.kind == finer.kind;
     /* Grids of the numbers' own are not made finer. */
     if (usual.kind == FIELD__MAP_GRID)
-        suits = finer.multiplier < usual.multiplier &&
+        suits = suits && finer.multiplier < usual.multiplier &&
                 finer.multiplier > usual.multiplier * (1 - 2 * SLACK);
     field__map_clear(&finer);
     job->tighter = 1;
-    return same && (suits || before) ? 1 - SLACK : 1;
+    return suits || before ? 1 - SLACK : 1;
 }

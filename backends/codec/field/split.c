@@ -12,6 +12,7 @@
 #define CHUNK      512
 #define PROBES     512
 #define ZEROS_PART 20     /* one in so many is frequent */
+#define NEAR       8      /* bounds: what is no further away costs nothing */
 #define INT_EXACT  0x1p53 /* integers up to here are doubles */
 
 double
@@ -188,10 +189,14 @@ mask_outlier(field__job *job, double value)
         return false;
     without w = look_without(job, value);
     double gap = value > w.most ? value - w.most : w.least - value;
-    if (w.count < 2 || !(gap > w.most - w.least))
+    double near = job->accuracy != NULL && job->accuracy->absolute < INFINITY
+                      ? NEAR * job->accuracy->absolute
+                      : 0;
+    if (w.count < 2 || !(gap > w.most - w.least) || gap < near)
         return false;
     mask_value(job, value);
     field__survey(job);
+    job->apart = fmax(job->apart, fabs(value));
     return true;
 }
 
@@ -221,6 +226,7 @@ field__split(field__job *job, esdm_error *err)
     job->mask = malloc(job->block->elements);
     if (job->mask == NULL)
         return esdm__error_nomem(err, job->block->elements, "a mask");
+    job->apart = 0;
     if (!split_singles(job)) {
         mask_specials(job);
         field__survey(job);
