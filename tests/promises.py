@@ -232,7 +232,7 @@ FAULTS = [
          "    esdm_status status = handle != NULL ? ESDM_ENOTSUP : ESDM_OK;\n    if (status != ESDM_ENOTSUP)"),
         ("src/io/measure/calibrate_target.c", "        atomic_store(&w->p->from_memory[0], true);",
          "        atomic_store(&w->p->from_memory[0], false);")],
-     ("libesdm.so", "tools/all"), "integration.placement", ("test_memory_is_kept_out_of_measurements",), 1),
+     ("libesdm.so", "tools/all"), "integration.calibration", ("test_memory_is_kept_out_of_measurements",), 1),
     ("stubs-in-memory", "9e5708e", [
         ("netcdf-plugin/router/memory.c", "    if (!memory || !memory->memory ||\n", "    if (!memory || memory->memory ||\n")],
      ALL, "netcdf.clients.routes", ("test_stubs_in_memory",), 1),
@@ -357,7 +357,7 @@ PROMISES = [
     ("esdm-stat --explain speaks with copies", ["integration.placement: test_copies_are_explained"],
      ["copies-are-not-explained"]),
     ("speeds are those of devices, not of memory",
-     ["integration.placement: test_memory_is_kept_out_of_measurements"], ["speeds-of-memory"]),
+     ["integration.calibration: test_memory_is_kept_out_of_measurements"], ["speeds-of-memory"]),
     ("esdm-find begins with what is rare",
      ["unit.sqlite.find", "integration.find_plans", "integration.plans", "integration.postgres: "
       "test_postgres__questions_begin_with_what_is_rare"], ["common-conditions-first"]),

@@ -7,8 +7,11 @@ import os
 import subprocess
 import time
 
-from esdmtest import SANITIZE, Site, expect
+import s3server
+from esdmtest import SANITIZE, Site, expect, skip
 from faults import LONG, Writer
+
+WRONG_SECRET = "wrongSECRET/wrong+secret0"
 
 OUTPUTS = []  # of all programs, searched for secrets at the end
 real_popen_communicate = subprocess.Popen.communicate
@@ -85,3 +88,13 @@ class RecordedWriter(Writer):
 def finish(process):
     out, err = process.communicate(timeout=LONG)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def no_secret_was_printed(least):
+    """By any program that a test has started before: `least` of them, or the search is wrong."""
+    if not OUTPUTS:
+        skip("no server was there")
+    expect(len(OUTPUTS) >= least, f"only {len(OUTPUTS)} outputs were seen")
+    for text in OUTPUTS:
+        for secret in (s3server.SECRET_KEY, WRONG_SECRET):
+            expect(secret not in text, f"a secret is in: {text}")

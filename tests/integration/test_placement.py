@@ -1,111 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""The measured model of a site: calibration, what is kept of it, and where fragments go."""
+"""Where fragments go: by the measured model of a site, by what was learned and seen, by policies; and why."""
 
 import contextlib
 import json
 import os
 import re
-import signal
 import sqlite3
-import subprocess
-import time
 
-from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, is_pack, main,
-                      need_program, run, tool)
-
-os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-
-
-@contextlib.contextmanager
-def site(speeds, **changes):
-    """A site with throttled targets: name -> MB/s."""
-    with Site(make=False) as s:
-        config = {
-            "targets": [{"name": name, "plugin": "throttled", "directory": name,
-                         "bytes_per_s": speed * 1e6, "latency_ms": 0.2, "service_ms": 0.05}
-                        for name, speed in speeds.items()],
-            "metadata": {"plugin": "sqlite", "directory": "metadata"}}
-        config.update(changes)
-        s.config.write_text(json.dumps(config))
-        run([tool("esdm-mkfs")])
-        yield s
-
-
-# MB/s; so slow that also a busy machine keeps up with them.
-SPEEDS = {"fast": 200, "slow": 50}
-
-SECONDS = by_size("--seconds=0.4", "--seconds=0.4", "--seconds=3")
-ENOUGH = by_size("--seconds=1.5", "--seconds=1.5", "--seconds=6")  # to tell targets apart
-
-
-def calibrate(*options, seconds=SECONDS):
-    done = run([tool("esdm-mkfs"), "--calibrate=quick", seconds, "--json", *options])
-    return json.loads(done.stdout)
-
-
-def packs(s, target):
-    return [p for p in s.file(target).rglob("*") if is_pack(p)]
-
-
-def stored(s, target):
-    return sum(p.stat().st_size for p in packs(s, target))
-
-
-def write(name, mib=32):
-    run([BUILD / "tests/bench/bench_placement", "write", name, str(mib), str(mib)])
-    run([BUILD / "tests/bench/bench_placement", "read", name, str(mib), str(mib)])
-
-
-def test_calibration_finds_the_speed_of_targets():
-    with site(SPEEDS) as s:
-        dry = run([tool("esdm-mkfs"), "--calibrate", "--dry-run"]).stdout
-        expect("measure target 'slow'" in dry and "removed" in dry, dry)
-        plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--target",
-                     "slow"]).stdout
-        expect("slow, write: latency" in plain and "fast" not in plain, plain)
-        wrong = None
-        for _ in range(6):  # other programs may have the processors for most of a calibration
-            report = calibrate("--plot", str(s.file("model.svg")), seconds=ENOUGH)
-            models = {(m["target"], m["direction"]): m for m in report["models"]}
-            expect(len(models) == 4, f"{sorted(models)}")
-            expect(all(m["held_out"] >= 6 for m in models.values()), f"{models}")
-            wrong = [m for (target, _), m in models.items()
-                     if not 0.5e6 < (m["shared_bytes_per_s"] or 0) / SPEEDS[target] < 1.5e6 or
-                     m["error"] >= m["naive_error"]]
-            if not wrong:
-                break
-        expect(not wrong, f"{wrong}")
-        svg = s.file("model.svg").read_text()
-        expect(svg.count("<polyline") >= 8 and svg.rstrip().endswith("</svg>"), svg[:300])
-        expect("slow: read" in svg and "at once" in svg, svg[:300])
-        expect(not packs(s, "fast") and not packs(s, "slow"), "packs are left")
-        run([tool("esdm-mkfs"), "--plot", s.file("again.svg")])
-        expect(s.file("again.svg").read_text() == svg, "the plot alone differs")
-
-
-def test_memory_is_kept_out_of_measurements():
-    targets = [{"name": name, "plugin": "buffered", "directory": name, "bytes_per_s": 50e6,
-                "latency_ms": 0.2, "service_ms": 0.05, **keys}
-               for name, keys in (("disk", {}), ("keeper", {"keeps": True}))]
-    with site({}, targets=targets) as s:
-        done = run([tool("esdm-mkfs"), "--calibrate=quick", ENOUGH])
-        expect(done.stdout.count("cannot be kept out") == 1 and
-               "keeper, read: the memory" in done.stdout, done.stdout)
-        report = json.loads(run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg")]).stdout)
-        models = {(m["target"], m["direction"]): m for m in report["models"]}
-        for (target, direction), m in models.items():
-            memory = (target, direction) == ("keeper", "read")
-            expect(m["past_memory"] != memory, f"{m}")
-            # A memory gives some gigabytes a second.
-            expect(memory or m["shared_bytes_per_s"] < 200e6, f"{m}")
-        write("a", 64)  # programs meet the memory: that is not the disk's speed
-        with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
-            db.execute("UPDATE store SET value = replace(value, '\"past_memory\":true', "
-                       "'\"past_memory\":false') WHERE key = 'fact:model'")
-        s.file("header.cdl").write_text("netcdf h { dimensions: x = 1000000 ; variables: double v(x) ; }")
-        plan = run([tool("esdm-mkfs"), "--plan", s.file("header.cdl")]).stdout
-        expect("had a part in measuring target disk" in plan, plan)
+from esdmtest import BUILD, Site, by_size, client, expect, expect_error, main, need_program, run, tool
+from measured import ENOUGH, SPEEDS, calibrate, explain, packs, site, stored, write
 
 
 def test_fragments_are_shared_by_speed():
@@ -169,11 +73,6 @@ def test_placement_goes_by_what_was_learned():
         expect(models["bent", "write"] == "measured", f"{models}")
         expect_error(run([tool("esdm-tune"), "--learn", "--apply", s.file("header.cdl")], check=False),
                      "no requests to targets")
-
-
-def explain(*arguments):
-    done = run([tool("esdm-stat"), "--explain", "--json", *arguments])
-    return json.loads(done.stdout)["containers"][0]["datasets"]
 
 
 def facts(s):
@@ -411,81 +310,6 @@ def test_wrong_policies_are_told():
             expect_error(run([tool("esdm-mkfs"), "--check"], check=False), *words)
 
 
-HEADER = """netcdf run1 { // an experiment
-dimensions:
-\ttime = UNLIMITED ; // (48 currently)
-\tlat = 96 ;
-\tlon = 192 ;
-variables:
-\tdouble time(time) ;
-\t\ttime:units = "days since 2000-1-1; \\"}" ;
-\tfloat tas(time, lat, lon) ;
-\t\ttas:esdm_access = "maps" ;
-\tfloat orog(lat, lon) ;
-\t\tstring orog:note = "a", "b" ;
-
-// global attributes:
-\t\t:Conventions = "CF-1.7" ;
-
-group: ocean {
-  dimensions:
-  \tdepth = 40 ;
-  variables:
-  \tfloat thetao(time, depth, lat, lon) ;
-  } // group ocean
-}
-"""
-
-
-def test_output_is_planned():
-    with site(SPEEDS) as s:
-        header = s.file("run1.cdl")
-        header.write_text(HEADER)
-        text = run([tool("esdm-mkfs"), "--plan", header]).stdout
-        expect("not known" in text and "--calibrate" in text and "fast 50 %" in text, text)
-        calibrate(seconds=ENOUGH)
-        text = run([tool("esdm-mkfs"), "--plan", header]).stdout
-        expect("ocean/thetao" in text and "together" in text and "fragments" in text, text)
-        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header]).stdout)
-        sizes = {v["path"]: v["bytes"] for v in plan["variables"]}
-        expect(sizes == {"time": 48 * 8, "tas": 48 * 96 * 192 * 4, "orog": 96 * 192 * 4,
-                         "ocean/thetao": 48 * 40 * 96 * 192 * 4}, f"{sizes}")
-        expect(sum(t["bytes"] for t in plan["targets"]) == sum(sizes.values()), f"{plan}")
-        seconds = plan["seconds"]
-        expect(sizes["ocean/thetao"] / 250e6 < seconds < sizes["ocean/thetao"] / 50e6, f"{plan}")
-        twice = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header, "--steps",
-                                "96"]).stdout)
-        expect(1.8 < twice["seconds"] / seconds < 2.2, f"{twice}")
-        for wrong, words in ((HEADER.replace("lat = 96", "lat = many"), ("run1.cdl:4", "many")),
-                             (HEADER.replace("(lat, lon)", "(lat, level)"), ("no dimension",)),
-                             (HEADER[:200], ("run1.cdl",)), ("", ("ncdump -h",)),
-                             ("CDF\1", ("ncdump -h", "such a file itself")),
-                             ("time,tas\n1,2\n", ("run1.cdl:1", "no header", "ncdump -h")),
-                             (HEADER.replace('"maps"', '"often"'), ("often",))):
-            header.write_text(wrong)
-            expect_error(run([tool("esdm-mkfs"), "--plan", header], check=False), *words)
-        expect_error(run([tool("esdm-mkfs"), "--plan", "no-such.cdl"], check=False), "no-such")
-        expect_error(run([tool("esdm-mkfs"), "--steps", "3"], check=False), "--plan")
-
-
-def test_plans_count_copies_and_ask_for_steps():
-    with site(SPEEDS, copies=2) as s:
-        header = s.file("run1.cdl")
-        header.write_text(HEADER)
-        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header]).stdout)
-        thetao = next(v for v in plan["variables"] if v["path"] == "ocean/thetao")
-        once = 48 * 40 * 96 * 192 * 4
-        expect(thetao["bytes"] == 2 * once and thetao["copies"] == 2, f"{thetao}")
-        expect({t["target"]: t["bytes"] for t in thetao["targets"]} == {"fast": once, "slow": once},
-               f"{thetao}")
-        expect("(2 copies)" in run([tool("esdm-mkfs"), "--plan", header]).stdout, "as text")
-        header.write_text(re.sub(r"UNLIMITED ; //.*", "UNLIMITED ; // (0 currently)", HEADER))
-        done = run([tool("esdm-mkfs"), "--plan", header])
-        expect("'time' has length 0" in done.stderr and "--steps" in done.stderr, done.stderr)
-        done = run([tool("esdm-mkfs"), "--plan", header, "--steps", "3"])
-        expect("--steps" not in done.stderr, done.stderr)
-
-
 def test_netcdf_programs_say_how_data_are_read():
     need_program("ncgen")
     cdl = """netcdf a { dimensions: t = 2 ; x = 3 ; variables: int v(t, x) ;
@@ -496,126 +320,9 @@ def test_netcdf_programs_say_how_data_are_read():
         expect("time-series" in run([tool("esdm-stat"), "-a", "good.nc"]).stdout, "the attribute")
 
 
-def test_wrong_uses_are_told():
-    with site({"one": 400}) as s:
-        expect_error(run([tool("esdm-mkfs"), "--calibrate=slowly"], check=False), "quick")
-        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick", "--target", "two"], check=False),
-                     "no target 'two'")
-        expect_error(run([tool("esdm-mkfs"), "--target", "one"], check=False), "--calibrate")
-        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False),
-                     "--calibrate")
-        expect_error(run([tool("esdm-mkfs"), "--calibrate", "--check"], check=False), "exclude")
-        calibrate()
-        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("no/such/x.svg")], check=False),
-                     "no/such")
-        s.file("one/esdm-mark.json").unlink()
-        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick"], check=False), "one")
-
-
-def test_interruption_keeps_the_old_model_and_no_packs():
-    with site({"one": 100}) as s:
-        before = calibrate()["models"][0]["measured"]
-        busy = subprocess.Popen([tool("esdm-mkfs"), "--calibrate"], stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE, text=True)
-        while not packs(s, "one") and busy.poll() is None:
-            time.sleep(0.02)
-        busy.send_signal(signal.SIGINT)
-        message = busy.communicate(timeout=600)[1]
-        expect(busy.returncode > 0 and "interrupted" in message, f"{busy.returncode} {message}")
-        expect(not packs(s, "one"), "packs are left")
-        done = run([tool("esdm-mkfs"), "--plot", s.file("x.svg"), "--json"])
-        expect(json.loads(done.stdout)["models"][0]["measured"] == before, "another model")
-
-
-def measured(report):
-    """Target -> when it was measured."""
-    return {m["target"]: m["measured"] for m in report["models"]}
-
-
-def test_a_dead_target_does_not_cost_the_others_their_models():
-    with site({"one": 400, "two": 300, "three": 200}) as s:
-        before = measured(calibrate())
-        expect(set(before) == {"one", "two", "three"}, f"{before}")
-        s.file("two").rename(s.file("away"))
-        time.sleep(1.1)  # the report tells seconds
-        done = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--json", "--plot",
-                    s.file("model.svg")], check=False)
-        expect_error(done, "1 of 3 targets were not measured", "'two'")
-        report = json.loads(done.stdout)
-        after = measured(report)
-        expect(report["status"] != "ok" and "two" in report["message"], f"{report}")
-        expect(after["two"] == before["two"], f"{before} {after}")
-        expect(after["one"] > before["one"] and after["three"] > before["three"], f"{after}")
-        expect(s.file("model.svg").stat().st_size > 0, "no plot")
-        plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS], check=False)
-        expect_error(plain, "the others' measurements are kept")
-        expect("target 'two' was not measured" in plain.stdout, plain.stdout)
-        for name in ("one", "three"):
-            s.file(name).rename(s.file(f"{name}-away"))
-        done = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS], check=False)
-        expect_error(done, "3 of 3 targets were not measured")
-
-
-def test_a_slow_target_is_measured_enough():
-    with site({"slow": 4}) as s:
-        config = json.loads(s.config.read_text())
-        config["targets"][0]["latency_ms"] = 20
-        s.config.write_text(json.dumps(config))
-        for model in calibrate(seconds="--seconds=0.01")["models"]:
-            sizes = {sample[0] for sample in model["samples"]}
-            expect(len(sizes) >= 3 and len(model["samples"]) >= 6, f"{model}")
-            expect(len({sample[1] for sample in model["samples"]}) > 1, f"{model}")
-
-
-def damage(s, change):
-    with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
-        text = db.execute("SELECT value FROM store WHERE key = 'fact:model'").fetchone()[0]
-        db.execute("UPDATE store SET value = ? WHERE key = 'fact:model'", (change(text),))
-
-
-def test_a_damaged_model_is_told_and_does_without():
-    with site(SPEEDS) as s:
-        calibrate()
-        kept = []
-        damage(s, lambda t: kept.append(t) or t)
-        for change in (lambda t: t[:500],
-                       lambda t: re.sub(r'"stream_s_per_byte":[^,]*', '"stream_s_per_byte":-1', t)):
-            damage(s, lambda _, change=change: change(kept[0]))
-            expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False),
-                         "damaged", "esdm-mkfs --calibrate")
-            write("default", 16)
-            ratio = stored(s, "fast") / stored(s, "slow")
-            expect(0.9 < ratio < 1.1, f"targets take turns: {ratio}")
-            run([tool("esdm-rm"), "--for-good", "default"])
-        damage(s, lambda _: kept[0].replace('"format":1', '"format":2'))
-        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False), "newer")
-        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick"], check=False), "newer")
-        write("default", 16)
-
-        damage(s, lambda _: kept[0])  # and a good one survives a migration
-        old = run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg")]).stdout
-        config = json.loads(s.config.read_text())
-        config["metadata"]["directory"] = "elsewhere"
-        new = s.file("new.json")
-        new.write_text(json.dumps(config))
-        told = explain("default")
-        run([tool("esdm-mkfs"), "--migrate", s.config, new])
-        moved = run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg"), new]).stdout
-        expect(json.loads(old)["models"] == json.loads(moved)["models"], "another model")
-        expect(explain("--config", new, "default") == told, "another explanation")
-
-
-main(test_calibration_finds_the_speed_of_targets, test_memory_is_kept_out_of_measurements,
-     test_fragments_are_shared_by_speed,
-     test_targets_that_store_in_the_background,
+main(test_fragments_are_shared_by_speed, test_targets_that_store_in_the_background,
      test_a_program_that_writes_steps_gets_the_sum_of_the_speeds,
      test_a_target_that_becomes_ten_times_slower_gets_less,
-     test_a_target_that_becomes_ten_times_faster_gets_its_share,
-     test_placement_goes_by_what_was_learned, test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
-     test_a_reserve_is_kept,
-     test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,
-     test_wrong_policies_are_told,
-     test_wrong_uses_are_told, test_interruption_keeps_the_old_model_and_no_packs,
-     test_a_dead_target_does_not_cost_the_others_their_models,
-     test_a_slow_target_is_measured_enough,
-     test_a_damaged_model_is_told_and_does_without)
+     test_a_target_that_becomes_ten_times_faster_gets_its_share, test_placement_goes_by_what_was_learned,
+     test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained, test_a_reserve_is_kept,
+     test_netcdf_programs_say_how_data_are_read, test_wrong_policies_are_told)
