@@ -236,13 +236,21 @@ FAULTS = [
     ("stubs-in-memory", "9e5708e", [
         ("netcdf-plugin/router/memory.c", "    if (!memory || !memory->memory ||\n", "    if (!memory || memory->memory ||\n")],
      ALL, "netcdf.clients.routes", ("test_stubs_in_memory",), 1),
-    ("stubs-of-a-named-route", "HEAD", [
+    ("stubs-of-a-named-route", "9d999331", [
         ("tools/esdm-gc/candidates.c", "        c->walked = gc_below(c->folder, walked) != NULL ? walked : NULL;\n",
          "        c->walked = gc_below(c->folder, walked) != NULL ? NULL : NULL;\n")],
      ("tools/all",), "faults.fsck", ("test_gc__folders_routed_to_a_name",), 1),
-    ("stubs-of-clones", "HEAD", [
+    ("stubs-of-clones", "9d999331", [
         ("src/api/stubs.c", "strncmp(text, uuid, digits) != 0", "strlen(text) < digits")],
      ("tools/all",), "netcdf.clients.stub_folders", ("test_clones_and_branches_are_not_the_original",), 1),
+    ("stubs-of-what-may-come-back", "9d999331", [
+        ("tools/esdm-gc/gone.c", "== ESDM_OK && !kept &&", "== ESDM_OK && (kept || !kept) &&")],
+     ("tools/all",), "netcdf.clients.stub_folders", ("test_stubs_of_containers_that_are_gone",), 1),
+    ("stubs-of-running-programs", "9d999331", [
+        ("tools/esdm-gc/gone.c", "        bool ours = stub->site != NULL && strcmp(stub->site, site) == 0;",
+         "        bool ours = stub->site != NULL && strcmp(site, site) == 0;")],
+     ("tools/all",), "netcdf.clients.stub_folders",
+     ("test_stubs_of_which_nothing_is_known_stay", "test_a_stub_that_is_in_use_again"), 1),
     ("common-conditions-first", "3b6839a", [
         ("src/base/meta_tree.c", "        if (one < least) {", "        if (one < UINT64_MAX) {")],
      ("unit_sqlite_find",), "unit.sqlite.find", (), 1),
@@ -348,8 +356,9 @@ PROMISES = [
     ("esdm-gc --stubs removes what it says",
      ["faults.fsck: test_gc__containers_without_stubs test_gc__folders_routed_to_a_name",
       "netcdf.clients.stub_folders: test_containers_of_a_named_route_go_with_their_stubs test_patterns_and_everything",
-      "netcdf.clients.stub_folders: test_programs_that_rename_and_write_anew"],
-     ["stubs-of-a-named-route", "stubs-of-clones"]),
+      "netcdf.clients.stub_folders: test_programs_that_rename_and_write_anew test_stubs_of_containers_that_are_gone",
+      "netcdf.clients.stub_folders: test_stubs_of_which_nothing_is_known_stay test_a_stub_that_is_in_use_again"],
+     ["stubs-of-a-named-route", "stubs-of-clones", "stubs-of-what-may-come-back", "stubs-of-running-programs"]),
     ("small classic files cost little", ["netcdf.clients.small_files"], ["each-dataset-asks"]),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),
     ("esdm-drain works as much as there is to drain",

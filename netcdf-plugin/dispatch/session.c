@@ -170,6 +170,16 @@ esdmnc_session_settle(void)
         esdm_session_settle(session);
 }
 
+void
+esdmnc_site(char *ret_id)
+{
+    pthread_mutex_lock(&session_lock);
+    bool open = current != NULL && current_generation == esdmnc_session_generation();
+    const char *id = open ? esdm_session_site_id(current) : "";
+    (void) snprintf(ret_id, ESDMNC_SITE_BYTES, "%s", id);
+    pthread_mutex_unlock(&session_lock);
+}
+
 static int
 normalise(const char *container, char *name)
 {

@@ -76,6 +76,9 @@ typedef struct esdmnc_stat {
     uint64_t id; /**< differs between containers and after a replacement: serves as inode number */
 } esdmnc_stat;
 
+/** Bytes of a site's id: hexadecimal digits and a NUL. */
+#define ESDMNC_SITE_BYTES 33
+
 /** What a create gives for `chunksizehintp`, which points to its first member. */
 typedef struct esdmnc_new_stub {
     size_t version; /**< that stub and container get */
@@ -133,6 +136,10 @@ ESDMNC_EXPORT int esdmnc_may_rename(const char *from, const char *to);
 /** The number and version that were given to the container when its stub was made or renewed; 0:
  *  none is known. The ncid is open. */
 ESDMNC_EXPORT uint64_t esdmnc_stub_number(int instance, int ncid, uint64_t *ret_version);
+
+/** The id of the site that this process has open, which stays the same as long as the site; "":
+ *  none is open. @param ret_id ESDMNC_SITE_BYTES. */
+ESDMNC_EXPORT void esdmnc_site(char *ret_id);
 
 /** The name by which a committed container with this number and version is read: `container`, or
  *  what says the former container that had this name (`container@TIME`). NC_NOERR; ENOENT: it is

@@ -62,6 +62,7 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_rename", &ret->rename},
                   {"esdmnc_may_rename", &ret->may_rename},
                   {"esdmnc_stub_number", &ret->stub_number},
+                  {"esdmnc_site", &ret->site},
                   {"esdmnc_numbered", &ret->numbered},
                   {"esdmnc_route", &ret->route},
                   {"esdmnc_values_size", &ret->values_size},

@@ -169,6 +169,23 @@ creation_renew(creation *c, const esdmnc__core *core)
     errno = saved;
 }
 
+/** The first commit: from now on the stub tells on which site its container is. Until then nobody
+ *  knows whether there will be one, and esdm-gc leaves it. */
+static void
+creation_settle(const creation *c, const esdmnc__core *core, const esdmnc__stub *stub)
+{
+    char site[ESDMNC_SITE_BYTES] = "";
+    int saved = errno;
+    core->site(site);
+    if (stub->site[0] && strlen(site) == ESDMNC_SITE_BYTES - 1 && strcmp(stub->site, site) != 0) {
+        int status = esdmnc__stub_settle(c->path, site);
+        if (status != NC_NOERR) {
+            esdmnc_debug("%s: the stub does not tell its site: %s", c->path, strerror(status));
+        }
+    }
+    errno = saved;
+}
+
 /** Gives the stub the time of the last commit. */
 static void
 creation_touch(creation *c)
@@ -182,6 +199,7 @@ creation_touch(creation *c)
         return;
     }
     creation_renew(c, core);
+    creation_settle(c, core, &stub);
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                 {.tv_sec = (time_t) (st.modified_ns / 1000000000),
                                  .tv_nsec = (long) (st.modified_ns % 1000000000)}};

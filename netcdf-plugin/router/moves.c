@@ -32,6 +32,7 @@ esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret)
         ret->replaces = true;
         ret->number = stub.number;
         ret->version = stub.version;
+        esdmnc__text_copy(ret->site, stub.site);
         esdmnc__text_copy(ret->wanted, stub.container);
     }
     int saved = errno;
@@ -71,7 +72,7 @@ esdmnc__move_end(const char *to, esdmnc__move *move)
     int status = settle_name(to, move) ? core->rename(stub.container, move->wanted) : NC_ENOTBUILT;
     if (status == NC_NOERR) {
         esdmnc_debug("%s: '%s' is now '%s'", to, stub.container, move->wanted);
-        if (esdmnc__stub_write(to, move->wanted, stub.number, stub.version) != 0) {
+        if (esdmnc__stub_write(to, move->wanted, stub.number, stub.version, stub.site) != 0) {
             (void) core->rename(move->wanted, stub.container);
         }
     }
@@ -83,7 +84,8 @@ void
 esdmnc__move_undo(const char *to, const esdmnc__move *move)
 {
     int saved = errno;
-    if (move->replaces && esdmnc__stub_write(to, move->wanted, move->number, move->version) != 0) {
+    if (move->replaces &&
+        esdmnc__stub_write(to, move->wanted, move->number, move->version, move->site) != 0) {
         esdmnc_debug("%s: cannot write the stub of '%s' again", to, move->wanted);
     }
     errno = saved;

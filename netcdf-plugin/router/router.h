@@ -136,6 +136,7 @@ typedef struct esdmnc__core {
     int (*rename)(const char *from, const char *to);
     int (*may_rename)(const char *from, const char *to);
     uint64_t (*stub_number)(int instance, int ncid, uint64_t *ret_version);
+    void (*site)(char *ret_id);
     int (*numbered)(const char *container, uint64_t number, uint64_t version, char *ret_name,
                     size_t size);
     const char *(*route)(size_t index);
@@ -300,6 +301,7 @@ typedef struct esdmnc__move {
     bool at_home;    /**< the stub is where its container got its name */
     uint64_t number; /**< of the stub at the target */
     uint64_t version;
+    char site[ESDMNC_SITE_BYTES]; /**< likewise */
     char wanted[ESDMNC_NAME_MAX + 1];
     char folder[PATH_MAX]; /**< that routes the target */
 } esdmnc__move;
@@ -325,7 +327,12 @@ typedef struct esdmnc__stub {
     uint64_t number;  /**< the same in the container that was made with it; 0: none */
     uint64_t version; /**< the same in the container, until a program writes the file anew: that
                        * gives both another one, so that copies of the stub are told from it */
+    char site[ESDMNC_SITE_BYTES]; /**< id of the site that has the container; ESDMNC_SITE_NONE; "":
+                                   * made by an earlier ESDM */
 } esdmnc__stub;
+
+/** Nothing was committed to the container yet, on any site. */
+#define ESDMNC_SITE_NONE "00000000000000000000000000000000"
 
 /** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
  *  when it has the magic but is damaged. */
@@ -334,8 +341,13 @@ int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
 int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);
 /** Whether the bytes are those of a stub, which they are a copy of. @param ret_stub may be NULL. */
 bool esdmnc__memory_stub(const NC_memio *memory, esdmnc__stub *ret_stub);
-/** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
-int esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version);
+/** Puts a stub at `path` in one step, replacing what is there. @param site as in esdmnc__stub.
+ *  NC_NOERR or an errno. */
+int esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version,
+                       const char *site);
+/** The container of the stub at `path` was committed: the stub tells on which site from now on, in
+ *  place. NC_NOERR or an errno; ENOENT: it tells none. */
+int esdmnc__stub_settle(const char *path, const char *site);
 /** Gives the original stub at `path` the version of what stands there now, in place. NC_NOERR or an
  *  errno; ENOENT: there is no original. */
 int esdmnc__stub_renew(const char *path, uint64_t version);

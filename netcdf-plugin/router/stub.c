@@ -24,6 +24,7 @@
 
 #define TAG_ATTRIBUTES 12u
 #define TYPE_CHAR      2u
+#define SITE           "esdm_site"
 
 const char esdmnc__stub_notice[] =
     "This file holds no data: it stands for the container in ESDM that esdm_container names. To "
@@ -96,7 +97,7 @@ esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place 
     put_uint(&w, 0); /* no dimensions */
     put_count(&w, 0);
     put_uint(&w, TAG_ATTRIBUTES);
-    put_count(&w, !place ? 2 : place->number ? 6 : 4);
+    put_count(&w, !place ? 2u : 4u + (place->number ? 2 : 0) + (place->site[0] ? 1 : 0));
     put_attribute(&w, "esdm_container", container);
     put_attribute(&w, "esdm_notice", esdmnc__stub_notice);
     if (place) {
@@ -108,6 +109,9 @@ esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place 
         put_attribute(&w, "esdm_number", text);
         (void) snprintf(text, sizeof(text), "%016" PRIx64, place->version);
         put_attribute(&w, "esdm_version", text);
+    }
+    if (place && place->site[0]) {
+        put_attribute(&w, SITE, place->site);
     }
     put_uint(&w, 0); /* no variables */
     put_count(&w, 0);
@@ -177,7 +181,8 @@ open_beside(const char *path, char *name, size_t size)
 }
 
 int
-esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version)
+esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version,
+                   const char *site)
 {
     char temporary[PATH_MAX];
     char folder[PATH_MAX];
@@ -205,7 +210,7 @@ esdmnc__stub_write(const char *path, const char *container, uint64_t number, uin
                             slash ? slash + 1 : path);
         }
         const esdmnc__stub_place place = {
-            .inode = inode, .path = absolute, .number = number, .version = version};
+            .inode = inode, .path = absolute, .number = number, .version = version, .site = site};
         size_t size = esdmnc__stub_build(1, container, &place, bytes, sizeof(bytes));
         status = size ? write_all(fd, bytes, size) : ENAMETOOLONG;
     }
@@ -267,6 +272,7 @@ typedef struct fields {
     char path[PATH_MAX];
     char number[17];
     char version[17];
+    char site[ESDMNC_SITE_BYTES];
 } fields;
 
 static void
@@ -280,7 +286,8 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
                  {"esdm_inode", f->inode, sizeof(f->inode)},
                  {"esdm_path", f->path, sizeof(f->path)},
                  {"esdm_number", f->number, sizeof(f->number)},
-                 {"esdm_version", f->version, sizeof(f->version)}};
+                 {"esdm_version", f->version, sizeof(f->version)},
+                 {SITE, f->site, sizeof(f->site)}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i].name) == name_length && memcmp(known[i].name, name, name_length) == 0 &&
             length < known[i].size && !memchr(text, '\0', length)) {
@@ -372,6 +379,7 @@ fill_stub(const fields *f, bool is_original, esdmnc__stub *ret)
     ret->is_original = is_original;
     ret->number = strtoull(f->number, NULL, 16);
     ret->version = f->version[0] ? strtoull(f->version, NULL, 16) : ret->number;
+    esdmnc__text_copy(ret->site, f->site);
 }
 
 int
@@ -406,39 +414,68 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     return NC_NOERR;
 }
 
+/** Where the text of an attribute begins; 0: there is none of that length. */
+static size_t
+text_at(const unsigned char *bytes, size_t size, const char *name, size_t length)
+{
+    unsigned char head[40];
+    writer w = {.bytes = head, .size = sizeof(head)}; /* what stands before it, as it is written */
+    put_uint(&w, (uint32_t) strlen(name));
+    put_bytes(&w, name, strlen(name));
+    put_uint(&w, TYPE_CHAR);
+    put_uint(&w, (uint32_t) length);
+    const unsigned char *found = w.full ? NULL : memmem(bytes, size, head, w.used);
+    size_t at = found ? (size_t) (found - bytes) + w.used : 0;
+    return at + length <= size ? at : 0;
+}
+
+/** Writes the text of an attribute in place, as a file that is written anew keeps its inode, owner
+ *  and permissions. ENOENT: there is no stub, or it has no such attribute of that length. */
+static int
+put_in_place(const char *path, const char *name, const char *text, size_t length)
+{
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    struct stat st;
+    fields f = {0};
+    int fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return errno;
+    }
+    bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= ESDMNC_STUB_MAX;
+    ssize_t n = fits ? pread(fd, bytes, sizeof(bytes), 0) : -1;
+    int status = n > 0 && parse(bytes, (size_t) n, &f) == NC_NOERR ? NC_NOERR : ENOENT;
+    size_t at = status == NC_NOERR ? text_at(bytes, (size_t) n, name, length) : 0;
+    if (at == 0) {
+        status = ENOENT;
+    } else if (pwrite(fd, text, length, (off_t) at) != (ssize_t) length) {
+        status = EIO;
+    }
+    return close(fd) != 0 && status == NC_NOERR ? errno : status;
+}
+
 int
 esdmnc__stub_renew(const char *path, uint64_t version)
 {
-    static const char name[] = "esdm_version"; /* and behind it type and length, then the text */
-    unsigned char bytes[ESDMNC_STUB_MAX];
     esdmnc__stub stub;
-    struct stat st;
     char text[17];
-    ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
-    if (n < 0 || esdmnc__stub_read(path, &stub) != NC_NOERR || !stub.is_original) {
+    if (esdmnc__stub_read(path, &stub) != NC_NOERR || !stub.is_original) {
         return ENOENT;
     }
     if (stub.version == version) {
         return NC_NOERR;
     }
-    const unsigned char *found = NULL; /* the last one: paths may say it, too */
-    const unsigned char *next = bytes;
-    while ((next = memmem(next, (size_t) (bytes + n - next), name, sizeof(name) - 1))) {
-        found = next;
-        next += sizeof(name) - 1;
-    }
-    size_t at = found ? (size_t) (found - bytes) + sizeof(name) - 1 + 8 : 0;
-    if (!found || at + 16 > (size_t) n) { /* made by an earlier ESDM */
-        return esdmnc__stub_write(path, stub.container, stub.number, version);
-    }
-    /* In place, as a file that is written anew keeps its inode, owner and permissions. */
-    int fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
-    if (fd < 0) {
-        return errno;
-    }
     (void) snprintf(text, sizeof(text), "%016" PRIx64, version);
-    int status = pwrite(fd, text, 16, (off_t) at) == 16 ? NC_NOERR : EIO;
-    return close(fd) != 0 && status == NC_NOERR ? errno : status;
+    int status = put_in_place(path, "esdm_version", text, 16);
+    if (status == ENOENT) { /* made by an earlier ESDM */
+        status = esdmnc__stub_write(path, stub.container, stub.number, version, stub.site);
+    }
+    return status;
+}
+
+int
+esdmnc__stub_settle(const char *path, const char *site)
+{
+    return put_in_place(path, SITE, site, ESDMNC_SITE_BYTES - 1);
 }
 
 void

@@ -15,6 +15,7 @@ typedef struct esdmnc__stub_place {
     const char *path;
     uint64_t number;  /**< 0: none */
     uint64_t version; /**< of what stands there */
+    const char *site; /**< "": none */
 } esdmnc__stub_place;
 
 /** A classic file with a stub's attributes. @param version 1 (a stub), 2 or 5: of CDF. @param place

@@ -130,9 +130,10 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
     status = library->core_table->create(target.container, cmode, target.number, 0, &stub.version,
                                          ranks, &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
-        status = agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container,
-                                                                target.number, target.version)
-                                           : NC_NOERR);
+        status =
+            agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container, target.number,
+                                                           target.version, ESDMNC_SITE_NONE)
+                                      : NC_NOERR);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
         }

@@ -57,6 +57,14 @@ esdm_session_site_name(const esdm_session *session)
 }
 
 const char *
+esdm_session_site_id(const esdm_session *session)
+{
+    if (session == NULL)
+        return NULL;
+    return session->site->id;
+}
+
+const char *
 esdm_session_warning(const esdm_session *session)
 {
     if (session == NULL)

@@ -37,8 +37,10 @@ static bool
 note_unnamed(const esdm_container_info *info, void *user)
 {
     collection *all = user;
-    if (g_hash_table_contains(all->search->named, info->name))
+    if (g_hash_table_contains(all->search->named, info->name)) {
+        g_hash_table_add(all->search->living, g_strdup(info->name));
         return true;
+    }
     candidate *c = g_new0(candidate, 1);
     c->name = g_strdup(info->name);
     c->modified_ns = info->modified_ns;
@@ -48,6 +50,13 @@ note_unnamed(const esdm_container_info *info, void *user)
     }
     g_ptr_array_add(all->candidates, c);
     return true;
+}
+
+/* Owned. */
+static char *
+number_of(const candidate *c)
+{
+    return g_strdup_printf("%016" PRIx64, (uint64_t) c->number);
 }
 
 /* false: it cannot be opened, though it is there. */
@@ -63,6 +72,8 @@ ask(const gc_search *s, esdm_session *session, candidate *c)
         return status == ESDM_ENOENT; /* gone meanwhile */
     c->folder = g_strdup(esdm_container_stub_folder(container));
     c->number = esdm_container_stub(container, NULL);
+    if (c->number != 0)
+        g_hash_table_add(s->held, number_of(c));
     c->untold = c->number != 0 && esdm_container_hint(container, ESDM_HINT_STUB_FOLDER) == NULL;
     for (guint i = 0; c->folder != NULL && c->walked == NULL && i < s->folders->len; i++) {
         const char *walked = g_ptr_array_index(s->folders, i);
@@ -136,8 +147,7 @@ look_where_made(gc_search *s, const GPtrArray *candidates)
 static bool
 has_stub(const gc_search *s, const candidate *c)
 {
-    char number[24];
-    (void) g_snprintf(number, sizeof number, "%016" PRIx64, (uint64_t) c->number);
+    g_autofree char *number = number_of(c);
     return g_hash_table_contains(s->named, c->name) ||
            (c->folder != NULL && g_hash_table_contains(s->numbers, number));
 }
@@ -169,11 +179,12 @@ tell_untold(const gc_search *s, const GPtrArray *candidates)
 
 /* What nobody can look at is told, and stays. */
 static void
-ask_all(const gc_search *s, esdm_session *session, const GPtrArray *candidates)
+ask_all(gc_search *s, esdm_session *session, const GPtrArray *candidates)
 {
     guint unread = 0;
     for (guint i = 0; i < candidates->len; i++)
         unread += !ask(s, session, g_ptr_array_index(candidates, i));
+    s->blind = unread > 0;
     if (unread > 0)
         tool_error("%u container%s could not be opened, and %s not looked at: esdm-fsck tells why",
                    unread, unread == 1 ? "" : "s", unread == 1 ? "is" : "are");
@@ -199,9 +210,9 @@ gc_find_candidates(gc_search *s, esdm_session *session)
         if (!belongs || c->kept || has_stub(s, c))
             continue;
         if (c->modified_ns > s->newest_ns)
-            s->young++;
+            s->result->young++;
         else
-            g_ptr_array_add(s->names, g_strdup(c->name));
+            g_ptr_array_add(s->result->names, g_strdup(c->name));
         if (s->prefix == NULL && c->modified_ns <= s->newest_ns)
             s->prefix = c->walked != NULL ? prefix_of(c) : g_strdup(c->called);
     }

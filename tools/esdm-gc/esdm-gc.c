@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,6 +27,9 @@ static const tool_help help = {
         "NAME: FOLDER=NAME is as in ESDM_NC_ROUTE, which is asked what a FOLDER without NAME\n"
         "is called. Needed is it only where containers do not tell where their stubs were\n"
         "made, which is said then.\n"
+        "In the FOLDERs, stubs go whose containers were on this site and are gone for good:\n"
+        "removed, and past the time for which esdm-restore brings them back. Stubs of which\n"
+        "that is not known are left, and counted.\n"
         "\n"
         "After esdm-mkfs --restore packs stay that were written shortly before the backup, or\n"
         "between it and the restoration, and that the catalogue does not know: they may hold what "
@@ -48,13 +52,12 @@ static const tool_help help = {
 static gboolean dry_run, yes, verbose, replaced_now, restoration_complete;
 static char *age_text;
 static char **stub_folders;
-static GPtrArray *stubless;    /* names, with --stubs */
-static guint64 stubless_young; /* too young to be removed */
+static gc_found found; /* with --stubs */
 
 static const GOptionEntry entries[] = {
     {"age", 'a', 0, G_OPTION_ARG_STRING, &age_text, "Keep packs that are younger", "AGE"},
     {"stubs", 's', 0, G_OPTION_ARG_FILENAME_ARRAY, &stub_folders,
-     "Remove containers of FOLDER whose stubs were removed", "FOLDER"},
+     "Remove containers of FOLDER whose stubs are gone, and the other way round", "FOLDER"},
     {"replaced-now", 'R', 0, G_OPTION_ARG_NONE, &replaced_now,
      "Free all that was replaced or removed and is still kept", NULL},
     {"restoration-complete", 'C', 0, G_OPTION_ARG_NONE, &restoration_complete,
@@ -74,27 +77,31 @@ static char *
 describe(const esdm_gc_result *result)
 {
     g_autofree char *bytes = tool_bytes(result->bytes);
-    g_autofree char *without = stubless->len == 0
-                                   ? g_strdup("")
-                                   : g_strdup_printf("%u container%s without stub, ", stubless->len,
-                                                     stubless->len == 1 ? "" : "s");
+    g_autofree char *without =
+        found.names->len == 0 ? g_strdup("")
+                              : g_strdup_printf("%u container%s without stub, ", found.names->len,
+                                                found.names->len == 1 ? "" : "s");
+    g_autofree char *stubs =
+        found.stubs->len == 0 ? g_strdup("")
+                              : g_strdup_printf("%u stub%s without container, ", found.stubs->len,
+                                                found.stubs->len == 1 ? "" : "s");
     g_autofree char *former_bytes = tool_bytes(result->former_bytes);
     g_autofree char *former =
         result->former == 0 ? g_strdup("")
                             : g_strdup_printf("%" G_GUINT64_FORMAT " former container%s (%s), ",
                                               (guint64) result->former,
                                               result->former == 1 ? "" : "s", former_bytes);
-    return g_strdup_printf("%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT
-                           " removed container%s",
-                           without, former, (guint64) result->packs, result->packs == 1 ? "" : "s",
-                           bytes, (guint64) result->containers, result->containers == 1 ? "" : "s");
+    return g_strdup_printf(
+        "%s%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT " removed container%s",
+        without, stubs, former, (guint64) result->packs, result->packs == 1 ? "" : "s", bytes,
+        (guint64) result->containers, result->containers == 1 ? "" : "s");
 }
 
 /* TOOL_OK: go on. */
 static tool_exit
-ask(const esdm_gc_result *found)
+ask(const esdm_gc_result *result)
 {
-    g_autofree char *what = describe(found);
+    g_autofree char *what = describe(result);
     g_autofree char *question = g_strdup_printf("Remove %s for good?", what);
     if (!tool_can_ask()) {
         tool_error("%s could be removed; say --yes to do so", what);
@@ -106,6 +113,17 @@ ask(const esdm_gc_result *found)
     return TOOL_REFUSED;
 }
 
+/* What is too young to go. */
+static void
+print_left(guint64 count, const char *what, const char *without)
+{
+    if (count > 0)
+        (void) printf("%" G_GUINT64_FORMAT
+                      " %s%s %s left, written to within %s: --age 0 removes the youngest, too\n",
+                      count, what, count == 1 ? "" : "s", without,
+                      age_text != NULL ? age_text : "one day");
+}
+
 static void
 print_result(const esdm_gc_result *result, bool removed)
 {
@@ -114,10 +132,18 @@ print_result(const esdm_gc_result *result, bool removed)
         tool_json_set(root, "dry_run", json_boolean(!removed));
         tool_json_set(root, "findings", json_incref(watch.findings));
         json_t *names = json_array();
-        for (guint i = 0; i < stubless->len; i++)
-            tool_json_append(names, tool_json_text(g_ptr_array_index(stubless, i)));
+        for (guint i = 0; i < found.names->len; i++)
+            tool_json_append(names, tool_json_text(g_ptr_array_index(found.names, i)));
         tool_json_set(root, "without_stub", names);
-        tool_json_set(root, "without_stub_young", tool_json_u64(stubless_young));
+        tool_json_set(root, "without_stub_young", tool_json_u64(found.young));
+        json_t *stubs = json_array();
+        for (guint i = 0; i < found.stubs->len; i++) {
+            const gc_stub *stub = g_ptr_array_index(found.stubs, i);
+            tool_json_append(stubs, tool_json_text(stub->path));
+        }
+        tool_json_set(root, "stubs", stubs);
+        tool_json_set(root, "stubs_young", tool_json_u64(found.stubs_young));
+        tool_json_set(root, "stubs_left", tool_json_u64(found.stubs_left));
         tool_json_set(root, "scratch", tool_json_u64(scratch));
         tool_json_set(root, "unfinished", tool_json_u64(unfinished));
         tool_json_set(root, "packs", tool_json_u64(result->packs));
@@ -136,11 +162,14 @@ print_result(const esdm_gc_result *result, bool removed)
                   " of living writers\n",
                   removed ? "removed " : "would remove ", what, (guint64) result->young,
                   result->young == 1 ? "" : "s", (guint64) result->living);
-    if (stubless_young > 0)
-        (void) printf("%" G_GUINT64_FORMAT " container%s without stub left, written to within %s: "
-                      "--age 0 removes the youngest, too\n",
-                      stubless_young, stubless_young == 1 ? "" : "s",
-                      age_text != NULL ? age_text : "one day");
+    print_left(found.young, "container", "without stub");
+    print_left(found.stubs_young, "stub", "without container");
+    if (found.stubs_left > 0)
+        (void) printf("%" G_GUINT64_FORMAT
+                      " stub%s left of containers that this site does not have: "
+                      "of programs that write or were ended before they had committed, of other "
+                      "sites, or of earlier versions\n",
+                      found.stubs_left, found.stubs_left == 1 ? "" : "s");
 }
 
 static tool_exit
@@ -179,8 +208,8 @@ tell_where_looked(void)
 static tool_exit
 remove_stubless(esdm_session *session, bool remove)
 {
-    for (guint i = 0; i < stubless->len; i++) {
-        const char *name = g_ptr_array_index(stubless, i);
+    for (guint i = 0; i < found.names->len; i++) {
+        const char *name = g_ptr_array_index(found.names, i);
         esdm_error err = {0};
         esdm_status status = remove ? esdm_container_remove(session, name, &err) : ESDM_OK;
         if (status != ESDM_OK && status != ESDM_ENOENT)
@@ -191,6 +220,30 @@ remove_stubless(esdm_session *session, bool remove)
                           remove ? "removed" : "would remove", printable);
     }
     return TOOL_OK;
+}
+
+/* The same of stubs. Those that cannot be removed are told, and left out of what was found. */
+static tool_exit
+remove_stubs(bool remove)
+{
+    tool_exit result = TOOL_OK;
+    for (guint i = 0; i < found.stubs->len; i++) {
+        const gc_stub *stub = g_ptr_array_index(found.stubs, i);
+        g_autofree char *path = tool_printable(stub->path);
+        g_autofree char *container = tool_printable(stub->container);
+        int why = remove ? gc_remove_stub(stub) : 0;
+        if (why == 0 && !tool.json)
+            (void) printf("%s stub '%s', whose container '%s' is gone\n",
+                          remove ? "removed" : "would remove", path, container);
+        if (why == 0)
+            continue;
+        if (why != ESTALE) { /* else somebody uses it again */
+            tool_error("cannot remove the stub '%s': %s", path, g_strerror(why));
+            result = TOOL_FAILED;
+        }
+        g_ptr_array_remove_index(found.stubs, i--);
+    }
+    return result;
 }
 
 /* What would be removed. *ret_go_on: somebody agreed, or there is nothing to ask about. */
@@ -205,12 +258,15 @@ rehearse(esdm_session *session, esdm_gc_options options, bool *ret_go_on)
     esdm_status status = esdm_gc(session, &options, &result, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    if (stubless->len > 0)
+    if (found.names->len > 0)
         tell_where_looked();
     (void) remove_stubless(session, false);
+    (void) remove_stubs(false);
     if (dry_run)
         print_result(&result, false);
-    else if (stubless->len + result.former + result.packs + result.containers > 0)
+    else if (found.names->len + found.stubs->len + result.former + result.packs +
+                 result.containers >
+             0)
         return (*ret_go_on = ask(&result) == TOOL_OK) ? TOOL_OK : TOOL_REFUSED;
     *ret_go_on = !dry_run;
     return TOOL_OK;
@@ -226,24 +282,25 @@ collect(esdm_session *session, esdm_gc_options *options)
         tool_exit rehearsed = rehearse(session, *options, &go_on);
         if (!go_on)
             return rehearsed;
-    } else if (stubless->len > 0) { /* nothing goes where esdm_gc() would refuse */
+    } else if (found.names->len > 0) { /* nothing goes where esdm_gc() would refuse */
         esdm_gc_options rehearsal = *options;
         rehearsal.dry_run = true;
         esdm_status refused = esdm_gc(session, &rehearsal, &result, &err);
         if (refused != ESDM_OK)
             return tool_fail(refused, &err);
     }
-    if (yes && stubless->len > 0)
+    if (yes && found.names->len > 0)
         tell_where_looked();
     tool_exit removed = remove_stubless(session, true);
     if (removed != TOOL_OK)
         return removed;
+    removed = remove_stubs(true);
     options->report = tool_watch_finding;
     esdm_status status = esdm_gc(session, options, &result, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     print_result(&result, true);
-    return result.failed > 0 ? TOOL_FAILED : TOOL_OK;
+    return result.failed > 0 ? TOOL_FAILED : removed;
 }
 
 /* --restoration-complete. TOOL_OK: go on, also when there was nothing to end. */
@@ -304,18 +361,16 @@ main(int argc, char **argv)
     tool_watch_start(&watch, verbose, false);
     options.user = &watch;
     uint64_t age_s = age_text != NULL ? options.age_s : ESDM_GC_AGE_S;
+    gc_found_init(&found);
     if (stub_folders != NULL)
-        result = gc_find_stubless(session, stub_folders, age_s, &stubless, &stubless_young);
-    else
-        stubless = g_ptr_array_new();
+        result = gc_find_stubless(session, stub_folders, age_s, &found);
     if (result == TOOL_OK && restoration_complete)
         result = end_restoration(session);
     if (result == TOOL_OK)
         result = remove_scratch(session, age_s);
     if (result == TOOL_OK)
         result = collect(session, &options);
-    if (stubless != NULL)
-        g_ptr_array_unref(stubless);
+    gc_found_clear(&found);
     json_decref(tool_watch_end(&watch));
     esdm_session_close(session);
     return tool_finish(result);

@@ -20,11 +20,14 @@ typedef struct gc_search {
     GPtrArray *folders;   /**< real paths of those that were asked for */
     GPtrArray *wanted;    /**< and what their containers are called */
     GPtrArray *others;    /**< gc_other */
-    GPtrArray *names;     /**< of what may go */
-    char *prefix;         /**< what the first of them are called; owned */
+    GPtrArray *stubs;     /**< gc_stub: all in the folders that were asked for */
+    GHashTable *living;   /**< names that stubs tell and containers have: name → itself */
+    GHashTable *held;     /**< numbers of stubs that containers tell, as texts: number → itself */
+    bool blind;           /**< some containers could not be opened */
+    char *prefix;         /**< what the first containers that may go are called; owned */
     guint64 found;        /**< containers that belong to the folders, and that no stub names */
-    guint64 newest_ns;    /**< containers that were changed later are left out */
-    guint64 young;        /**< how many these are */
+    guint64 newest_ns;    /**< what was changed later is left out */
+    gc_found *result;
 } gc_search;
 
 /* ---- routes.c ----------------------------------------------------------------------------- */
@@ -39,6 +42,15 @@ char *gc_route_name(char *entry);
 /** The folder as routes see it, and the name of its containers. A folder that is there has no name
  *  behind it, whatever it is called. NULL: no such folder. Both owned. */
 char *gc_split(const char *argument, char **ret_prefix);
+
+/* ---- gone.c ------------------------------------------------------------------------------- */
+
+struct stat;
+/** A file in a folder that was asked for, which may be a stub. */
+void gc_note_stub(gc_search *s, const char *path, const unsigned char *bytes, size_t size,
+                  const struct stat *is);
+/** Finds the stubs whose containers are gone. After gc_find_candidates(). */
+void gc_find_gone(gc_search *s, esdm_session *session);
 
 /* ---- stubs.c ------------------------------------------------------------------------------ */
 

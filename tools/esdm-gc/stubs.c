@@ -54,7 +54,8 @@ look_into(gc_search *s, const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return 0;
-    ssize_t size = fd < 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
+    struct stat is;
+    ssize_t size = fd < 0 || fstat(fd, &is) != 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
     int why = errno;
     if (fd >= 0)
         (void) close(fd);
@@ -63,6 +64,8 @@ look_into(gc_search *s, const char *path)
     /* What merely looks like a stub keeps its container, too. */
     (void) tool_stub_names(bytes, (size_t) size, note_name, s);
     note_origin(s, bytes, (size_t) size);
+    if (s->folder != NULL && is.st_size == size)
+        gc_note_stub(s, path, bytes, (size_t) size, &is);
     return 0;
 }
 
@@ -241,7 +244,7 @@ search_folders(gc_search *s, esdm_session *session, char **folders)
         result = gc_find_candidates(s, session);
     if (result == TOOL_OK && s->found + g_hash_table_size(s->named) == 0)
         tell_unknown_names(folders, s->wanted);
-    if (result == TOOL_OK && s->names->len > 0 && g_hash_table_size(s->named) == 0) {
+    if (result == TOOL_OK && s->result->names->len > 0 && g_hash_table_size(s->named) == 0) {
         g_autofree char *prefix = tool_printable(s->prefix);
         tool_error("no stub file at all was found: is the file system mounted? If it is, and all "
                    "stubs were removed, remove the containers with esdm-rm -r '%s'",
@@ -257,9 +260,22 @@ new_texts(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }
 
+void
+gc_found_init(gc_found *found)
+{
+    *found = (gc_found){.names = g_ptr_array_new_with_free_func(g_free),
+                        .stubs = g_ptr_array_new_with_free_func(gc_stub_free)};
+}
+
+void
+gc_found_clear(gc_found *found)
+{
+    g_ptr_array_unref(found->names);
+    g_ptr_array_unref(found->stubs);
+}
+
 tool_exit
-gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, GPtrArray **ret_names,
-                 guint64 *ret_young)
+gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, gc_found *found)
 {
     guint64 now_ns = (guint64) g_get_real_time() * 1000;
     guint64 age_ns =
@@ -267,23 +283,23 @@ gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, GPtrArra
     gc_search s = {.named = new_texts(),
                    .numbers = new_texts(),
                    .prefixes = new_texts(),
+                   .living = new_texts(),
+                   .held = new_texts(),
                    .folders = g_ptr_array_new_with_free_func(g_free),
                    .wanted = g_ptr_array_new_with_free_func(g_free),
                    .others = g_ptr_array_new_with_free_func(other_free),
-                   .names = g_ptr_array_new_with_free_func(g_free),
+                   .stubs = g_ptr_array_new_with_free_func(gc_stub_free),
+                   .result = found,
                    .newest_ns = now_ns - age_ns};
     tool_exit result = search_folders(&s, session, folders);
-    g_hash_table_unref(s.named);
-    g_hash_table_unref(s.numbers);
-    g_hash_table_unref(s.prefixes);
-    g_ptr_array_unref(s.folders);
-    g_ptr_array_unref(s.wanted);
-    g_ptr_array_unref(s.others);
-    g_free(s.prefix);
-    *ret_young = s.young;
     if (result == TOOL_OK)
-        *ret_names = s.names;
-    else
-        g_ptr_array_unref(s.names);
+        gc_find_gone(&s, session);
+    GHashTable *texts[] = {s.named, s.numbers, s.prefixes, s.living, s.held};
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+        g_hash_table_unref(texts[i]);
+    GPtrArray *arrays[] = {s.folders, s.wanted, s.others, s.stubs};
+    for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
+        g_ptr_array_unref(arrays[i]);
+    g_free(s.prefix);
     return result;
 }

@@ -41,6 +41,9 @@ ESDM_API void esdm_session_close(esdm_session *session);
 ESDM_API const char *esdm_session_config_source(const esdm_session *session);
 /** Name of the site; borrowed. */
 ESDM_API const char *esdm_session_site_name(const esdm_session *session);
+/** 32 hexadecimal digits that no other site has, whatever its name and its configuration are;
+ *  borrowed. */
+ESDM_API const char *esdm_session_site_id(const esdm_session *session);
 /** What people should know of the configuration, as that everybody can read a key in it; borrowed;
  *  NULL: nothing. */
 ESDM_API const char *esdm_session_warning(const esdm_session *session);

@@ -52,6 +52,10 @@ class Named(Site):
         return sorted(run([tool("esdm-ls")]).stdout.split())
 
 
+def remove_for_good(*names):
+    run([tool("esdm-rm"), "--for-good", *[f"esdm://{n}" for n in names]])
+
+
 def test_containers_of_a_named_route_go_with_their_stubs():
     """Without a word of the name, in the environment or in the call."""
     with Named() as site:
@@ -176,6 +180,130 @@ def test_folders_that_cannot_be_read():
                     "--yes", "--stubs", site.run], check=False)
         expect(done.returncode != 0 and "nothing is removed" in done.stderr, f"{done.stdout}{done.stderr}")
         expect(len(site.names()) == 3, f"{site.names()}")
+
+
+def test_stubs_of_containers_that_are_gone():
+    """They go when the container cannot be brought back any more, and they alone."""
+    with Named() as site:
+        site.write("a.nc", "b.nc", "sub/c.nc", "d.nc", "renamed.nc")
+        shutil.copy(site.run / "b.nc", site.run / "copy.nc")
+        (site.run / "note.txt").write_bytes((site.run / "b.nc").read_bytes() + b"and a word of mine")
+        stubs = {n: (site.run / n).read_bytes() for n in ("a.nc", "b.nc", "sub/c.nc")}
+        run([tool("esdm-rm"), "esdm://exp/b.nc", "esdm://exp/sub/c.nc"])
+        run([tool("esdm-mv"), "esdm://exp/renamed.nc", "esdm://archive/renamed.nc"])
+        found = site.gc("--dry-run")
+        expect(found["stubs"] == [], f"what esdm-restore would bring back: {found}")
+        run([tool("esdm-restore"), "exp/b.nc"])
+        expect("v = 1, 1" in client(["ncdump", site.run / "b.nc"]).stdout, "it came back, and its stub reads it")
+        run([tool("esdm-rm"), "--for-good", "esdm://exp/b.nc", "esdm://exp/sub/c.nc"], check=False)
+        run([tool("esdm-gc"), "--replaced-now", "--yes", "--age", "0"])
+        gone = sorted(str(site.run / n) for n in ("b.nc", "copy.nc", "sub/c.nc"))
+        expect(site.gc(age="1d")["stubs_young"] == 3, site.told)
+        found = site.gc("--dry-run")
+        expect(sorted(found["stubs"]) == gone and found["stubs_left"] == 0, f"{found}")
+        expect(site.gc(status=4) == {} and (site.run / "b.nc").exists(), "it did not ask")
+        text = run([tool("esdm-gc"), "--stubs", site.run, "--age", "0", "-n"]).stdout
+        expect(f"would remove stub '{site.run}/b.nc', whose container 'exp/b.nc' is gone" in text and
+               "3 stubs without container" in text, text)
+        found = site.gc("--yes")
+        expect(sorted(found["stubs"]) == gone, f"{found}")
+        left = sorted(str(p.relative_to(site.run)) for p in site.run.rglob("*") if p.is_file())
+        expect(left == ["a.nc", "d.nc", "note.txt", "renamed.nc"], f"{left}")
+        expect(site.names() == ["archive/renamed.nc", "exp/a.nc", "exp/d.nc"], f"{site.names()}")
+        expect((site.run / "a.nc").read_bytes() == stubs["a.nc"], "another stub was changed")
+
+
+def test_stubs_of_which_nothing_is_known_stay():
+    """Of programs that still write or were killed before they had committed, of other sites, and of earlier
+    versions: they are counted."""
+    with Named() as site:
+        site.write("a.nc", "gone.nc")
+        other = site.folder / "other-site"
+        other.mkdir()
+        config = json.loads(site.config.read_text().replace(str(site.folder), str(other)))
+        (other / "site.json").write_text(json.dumps(config))
+        env = {"ESDM_CONFIG": str(other / "site.json"), "ESDM_NC_ROUTE": site.routes}
+        run([tool("esdm-mkfs")], env=environment(env))
+        client([clients.python_of("debian"), "-c", WRITE, "3", site.run / "theirs.nc"], env=env)
+        killed = ("import os, signal, sys, netCDF4\nd = netCDF4.Dataset(sys.argv[1], 'w')\n"
+                  "d.createDimension('x', 2)\nos.kill(os.getpid(), signal.SIGKILL)")
+        site.client("sh", "-c", '"$@"; true', "sh", clients.python_of("debian"), "-c", killed, site.run / "killed.nc")
+        old = (site.run / "gone.nc").read_bytes()
+        at = old.index(b"\0\0\0\x09esdm_site")
+        (site.run / "old.nc").write_bytes(old[:at].replace(b"\x0c\0\0\0\x07", b"\x0c\0\0\0\x06") + bytes(8))
+        remove_for_good("exp/gone.nc")
+        expect((site.run / "killed.nc").exists(), "the program was not killed late enough")
+        found = site.gc("--yes")
+        expect(found["stubs"] == [str(site.run / "gone.nc")] and found["stubs_left"] == 3, f"{found}")
+        left = sorted(p.name for p in site.run.iterdir() if p.is_file())
+        expect(left == ["a.nc", "killed.nc", "old.nc", "theirs.nc"], f"{left}")
+        text = run([tool("esdm-gc"), "--stubs", site.run, "--age", "0", "-n"]).stdout
+        expect("3 stubs left of containers that this site does not have" in text, text)
+        # Theirs: the other site finds its own.
+        run([tool("esdm-rm"), "--for-good", "esdm://exp/theirs.nc"], env=environment(env))
+        expect(site.gc("--dry-run", env=env)["stubs"] == [str(site.run / "theirs.nc")], site.told)
+
+
+def test_a_stub_that_is_in_use_again():
+    """A rerun through a stub whose container is gone makes it a living one; a run that has not committed yet has
+    the stub of a new file, which nobody takes away."""
+    with Named() as site:
+        site.write("a.nc", "keep.nc")
+        remove_for_good("exp/a.nc")
+        site.write("a.nc", value=5)
+        found = site.gc("--yes")
+        expect(found["stubs"] == [] and found["without_stub"] == [], f"{found}")
+        expect("v = 5, 5" in client(["ncdump", site.run / "a.nc"]).stdout, "the rerun")
+        shutil.rmtree(site.run)
+        site.run.mkdir()
+        site.write("a.nc", "keep.nc", value=6)
+        expect(site.gc("--yes")["stubs"] == [], site.told)
+        expect("v = 6, 6" in client(["ncdump", site.run / "a.nc"]).stdout, "the second rerun")
+        gc = [tool("esdm-gc"), "--stubs", site.run, "--age", "0", "--yes"]
+        writing = ("import subprocess, sys, netCDF4\nd = netCDF4.Dataset(sys.argv[1], 'w')\n"
+                   "d.createDimension('x', 2)\nd.createVariable('v', 'i4', ('x',))[:] = 7\n"
+                   "print(subprocess.run(sys.argv[2:], check=True, capture_output=True, text=True).stdout)\n"
+                   "d.close()")
+        told = site.client(clients.python_of("debian"), "-c", writing, site.run / "new.nc", *gc).stdout
+        expect("1 stub left of" in told, told)
+        expect("v = 7, 7" in client(["ncdump", site.run / "new.nc"]).stdout, "what was being written")
+
+
+def test_stubs_that_nco_renamed_and_of_another_container():
+    with Named() as site:
+        site.write("a.nc")
+        site.client("ncks", "-O", site.run / "a.nc", site.run / "nco.nc")
+        remove_for_good("exp/nco.nc")
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "nco.nc")], site.told)
+        # Another folder of the same name has made another container of it: the stub is refused by now.
+        other = site.folder / "deep/er/other"
+        other.mkdir(parents=True)
+        client([clients.python_of("debian"), "-c", WRITE, "9", other / "nco.nc"],
+               env={"ESDM_NC_ROUTE": f"{other}=exp"})
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "nco.nc")], site.told)
+        client([clients.python_of("debian"), "-c", WRITE, "9", other / "a.nc"],
+               env={"ESDM_NC_ROUTE": f"{other}=exp"})
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "nco.nc")], "the former a.nc is kept")
+        run([tool("esdm-gc"), "--replaced-now", "--yes", "--age", "0"])
+        both = sorted(str(site.run / n) for n in ("a.nc", "nco.nc"))
+        expect(sorted(site.gc("--dry-run")["stubs"]) == both, site.told)
+        expect(site.gc("--dry-run", folders=[other])["stubs"] == [], site.told)
+
+
+def test_stubs_that_may_not_be_removed():
+    """In another user's folder: told, and the exit status says so."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        skip("needs root, to be another user")
+    with Named() as site:
+        site.write("a.nc", "gone.nc")
+        remove_for_good("exp/gone.nc")
+        run(["chmod", "-R", "a+rwX", site.folder])
+        os.chmod(site.run, 0o755)
+        done = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", tool("esdm-gc"), "--age", "0",
+                    "--yes", "--stubs", site.run], check=False)
+        expect(done.returncode != 0, f"{done.stdout}{done.stderr}")
+        expect_error(done, "cannot remove the stub", "gone.nc", "Permission denied")
+        expect((site.run / "gone.nc").exists(), "it is gone")
 
 
 def test_folders_whose_names_are_no_utf8():

@@ -34,12 +34,13 @@ test_stub__reads_back_what_was_written(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc", 7, 9), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc", 7, 9, ""), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, "exp/ä b.nc");
     assert_true(stub.is_original);
     assert_int_equal(stub.number, 7);
     assert_int_equal(stub.version, 9);
+    assert_string_equal(stub.site, "");
     DIR *here = opendir(".");
     size_t files = 0;
     for (struct dirent *entry; (entry = readdir(here));) {
@@ -50,6 +51,36 @@ test_stub__reads_back_what_was_written(void **state)
 }
 
 static void
+test_stub__tells_its_site_after_the_first_commit(void **state)
+{
+    (void) state;
+    static const char site[] = "0123456789abcdef0123456789abcdef";
+    esdmnc__stub stub;
+    struct stat before;
+    struct stat after;
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9, ESDMNC_SITE_NONE), 0);
+    assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
+    assert_string_equal(stub.site, ESDMNC_SITE_NONE);
+    assert_int_equal(stat("a.nc", &before), 0);
+    assert_int_equal(esdmnc__stub_settle("a.nc", site), NC_NOERR);
+    assert_int_equal(esdmnc__stub_renew("a.nc", 10), NC_NOERR);
+    assert_int_equal(stat("a.nc", &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(before.st_size, after.st_size);
+    assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
+    assert_string_equal(stub.site, site);
+    assert_string_equal(stub.container, "x");
+    assert_int_equal(stub.number, 7);
+    assert_int_equal(stub.version, 10);
+    /* One of an earlier ESDM tells none, and nothing is written into it. */
+    assert_int_equal(esdmnc__stub_write("a.nc", "esdm_site", 7, 9, ""), 0);
+    assert_int_equal(esdmnc__stub_settle("a.nc", site), ENOENT);
+    assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
+    assert_string_equal(stub.container, "esdm_site");
+    assert_int_equal(unlink("a.nc"), 0);
+}
+
+static void
 test_stub__longest_name_fits(void **state)
 {
     (void) state;
@@ -57,7 +88,7 @@ test_stub__longest_name_fits(void **state)
     esdmnc__stub stub;
     memset(name, 'n', sizeof(name));
     name[ESDMNC_NAME_MAX] = '\0';
-    assert_int_equal(esdmnc__stub_write("a.nc", name, 7, 9), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", name, 7, 9, ""), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, name);
     unsigned char bytes[64];
@@ -108,7 +139,7 @@ test_stub__copy_is_no_original(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9, ""), 0);
     copy_file("a.nc", "b.nc");
     assert_int_equal(esdmnc__stub_read("b.nc", &stub), NC_NOERR);
     assert_false(stub.is_original);
@@ -126,9 +157,9 @@ test_stub__replaces_in_one_step(void **state)
     (void) state;
     esdmnc__stub stub;
     put_file("a.nc", (const unsigned char *) "data", 4);
-    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7, 9, ""), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
-    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x", 7, 9), ENOENT);
+    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x", 7, 9, ""), ENOENT);
 }
 
 static void
@@ -156,7 +187,7 @@ test_stub__damage_is_noticed_or_harmless(void **state)
     unsigned char whole[ESDMNC_STUB_MAX];
     unsigned char bytes[ESDMNC_STUB_MAX];
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x", 7, 9), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x", 7, 9, ""), 0);
     size_t size = get_file("a.nc", whole, sizeof(whole));
     for (size_t cut = 8; cut < size - 8; cut++) {
         put_file("cut.nc", whole, cut);
@@ -281,6 +312,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
         TEST(test_stub__reads_back_what_was_written),
+        TEST(test_stub__tells_its_site_after_the_first_commit),
         TEST(test_stub__longest_name_fits),
         TEST(test_stub__shapes_tell_what_they_are),
         TEST(test_stub__copy_is_no_original),
