@@ -84,9 +84,11 @@ noted_clear(sqlite__noted *noted)
 typedef struct insertion {
     sqlite__noted *noted; /* NULL: names are not noted */
     sqlite__link *link;
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement; /* of one row; NULL: the index */
     uint64_t container;
-    uint64_t entry;
+    uint64_t entry;                                     /* of the next one to insert */
+    esdm_meta_attribute waiting[SQLITE__TOGETHER_MOST]; /* their texts lie in the list */
+    size_t nwaiting;
     esdm_status status;
     esdm_error *err;
 } insertion;
@@ -111,28 +113,64 @@ note_name(insertion *to, const char *name)
     return sqlite__run(to->link, SQLITE__DATASET_NAME_ADD, to->err, "t", name);
 }
 
+static esdm_status
+bind_row(const insertion *to, sqlite3_stmt *statement, int at, const esdm_meta_attribute *attribute,
+         uint64_t entry)
+{
+    const char *text = attribute->text;
+    int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) to->container);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(statement, at + 1, attribute->dataset);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, at + 2, attribute->name, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(statement, at + 3, (sqlite3_int64) entry);
+    if (code == SQLITE_OK) /* NULL is accepted */
+        code = sqlite3_bind_text(statement, at + 4, attribute->dataset_path, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK && attribute->has_number)
+        code = sqlite3_bind_double(statement, at + 5, attribute->number);
+    else if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, at + 5, text, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, at + 6, attribute->has_number ? text : NULL, -1,
+                                 SQLITE_STATIC);
+    return code == SQLITE_OK ? ESDM_OK : sqlite__error(to->link, code, to->err);
+}
+
+static esdm_status
+insert_waiting(insertion *to)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0, n = 0; i < to->nwaiting && status == ESDM_OK; i += n) {
+        sqlite3_stmt *statement = to->statement;
+        bool row = false;
+        n = 1;
+        if (statement == NULL) {
+            sqlite__statement_id id =
+                sqlite__rows_statement(SQLITE__ATTRIBUTE_INSERT, to->nwaiting - i, &n);
+            status = sqlite__prepare(to->link, id, &statement, to->err, "");
+        }
+        for (size_t k = 0; k < n && status == ESDM_OK; k++)
+            status = bind_row(to, statement, (int) (7 * k) + 1, &to->waiting[i + k], to->entry++);
+        if (status == ESDM_OK)
+            status = sqlite__step(to->link, statement, &row, to->err);
+    }
+    to->nwaiting = 0;
+    return status;
+}
+
 static bool
 insert_entry(const esdm_meta_attribute *attribute, void *user)
 {
     insertion *to = user;
-    bool row = false;
-    uint64_t dataset = attribute->dataset;
-    if (dataset != 0 && to->noted != NULL && !is_noted(to->noted, attribute->name))
+    if (attribute->dataset != 0 && to->noted != NULL && !is_noted(to->noted, attribute->name))
         to->status = note_name(to, attribute->name);
+    if (to->status == ESDM_OK && to->nwaiting == SQLITE__TOGETHER_MOST)
+        to->status = insert_waiting(to);
     if (to->status != ESDM_OK)
         return false;
-    if (attribute->has_number)
-        to->status = sqlite__bind(to->link, to->statement, to->err, "iititdt", to->container,
-                                  dataset, attribute->name, to->entry, attribute->dataset_path,
-                                  attribute->number, attribute->text);
-    else
-        to->status =
-            sqlite__bind(to->link, to->statement, to->err, "iitittn", to->container, dataset,
-                         attribute->name, to->entry, attribute->dataset_path, attribute->text);
-    if (to->status == ESDM_OK)
-        to->status = sqlite__step(to->link, to->statement, &row, to->err);
-    to->entry++;
-    return to->status == ESDM_OK;
+    to->waiting[to->nwaiting++] = *attribute;
+    return true;
 }
 
 esdm_status
@@ -144,6 +182,8 @@ sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t 
         .noted = noted, .link = link, .statement = statement, .container = container, .err = err};
     esdm_status status =
         sqlite__attributes_visit(link, container, attributes, bytes, insert_entry, &to, err);
+    if (to.status == ESDM_OK && status == ESDM_OK)
+        to.status = insert_waiting(&to);
     return to.status != ESDM_OK ? to.status : status;
 }
 
@@ -169,10 +209,9 @@ static esdm_status
 enter(sqlite__link *link, sqlite__views *views, sqlite__noted *noted, uint64_t container,
       const void *attributes, size_t bytes, esdm_error *err)
 {
-    sqlite3_stmt *insert = NULL;
-    esdm_status status = sqlite__prepare(link, SQLITE__ATTRIBUTE_INSERT, &insert, err, "");
-    if (status == ESDM_OK && attributes != NULL)
-        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, noted, err);
+    esdm_status status = ESDM_OK;
+    if (attributes != NULL)
+        status = sqlite__attributes_insert(link, NULL, container, attributes, bytes, noted, err);
     if (status == ESDM_OK && views != NULL)
         status = sqlite__views_enter(link, views, container, attributes, bytes, err);
     return status;

@@ -219,6 +219,10 @@ set_calls(sqlite3_syscall_ptr open_call, sqlite3_syscall_ptr close_call)
 static void
 install(void)
 {
+#ifdef ESDM_OWN_SQLITE
+    /* Nobody asks how much memory SQLite has; counting it takes a lock for each piece. */
+    (void) sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+#endif
     (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
     set_calls((sqlite3_syscall_ptr) open_high, (sqlite3_syscall_ptr) close_high);
 }

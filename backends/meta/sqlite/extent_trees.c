@@ -5,10 +5,13 @@
  * R*Trees over the ranges of containers: time, and boxes of latitude and longitude. One row has
  * all that a container and its datasets have, so it finds too much, never too little.
  *
- * Whoever changes an extent, older versions too, leaves the container's number in extent_changed,
- * by a trigger. When there are some, a commit enters them. Queries look at both. Triggers must not
- * write to the trees themselves: an SQLite without them could not commit any more.
+ * Whoever changes an extent leaves the container's number in extent_changed: this version by
+ * sqlite__trees_note(), older ones, whose writers run triggers, by these. When there are some, a
+ * commit enters them. Queries look at both. Triggers must not write to the trees themselves: an
+ * SQLite without them could not commit any more.
  */
+
+#include <string.h>
 
 #include "base/error.h"
 #include "store.h"
@@ -23,52 +26,224 @@
 #define NOTE(condition, number)                                                                    \
     "WHEN " condition "NOT EXISTS (SELECT 1 FROM extent_changed WHERE container = " number ") "    \
     "BEGIN INSERT INTO extent_changed VALUES(" number "); END;"
-#define NOTE_RANGES                                                                                \
-    "CREATE TRIGGER extent_range_inserted AFTER INSERT ON attribute " NOTE(                        \
-        RANGE, "NEW.container") "CREATE TRIGGER extent_range_updated AFTER UPDATE ON "             \
-                                "attribute " NOTE(RANGE, "NEW.container")
 
-#define ALL "INDEXED BY attribute_value WHERE 1"
-
+/* Numbers sort before texts: "" says that there is none. */
 static const char trees[] =
     "CREATE TABLE extent_changed(container INTEGER PRIMARY KEY);"
     "CREATE VIRTUAL TABLE extent_time USING rtree(container, low, high);"
-    "CREATE VIRTUAL TABLE extent_box USING rtree(container, south, north, west, east);" NOTE_RANGES
-    "CREATE TRIGGER extent_gone AFTER DELETE ON container " NOTE("", "OLD.container")
-        SQLITE__ENTER_TIMES(ALL, "name") ";" SQLITE__ENTER_BOXES(ALL, "name") ";";
-
-/* Stores that older versions made note the same by slower triggers. */
-static const char quicker[] = "DROP TRIGGER IF EXISTS extent_inserted;"
-                              "DROP TRIGGER IF EXISTS extent_updated;" NOTE_RANGES;
-
-static const sqlite__statement_id enter[] = {SQLITE__TREE_TIME_DELETE, SQLITE__TREE_BOX_DELETE,
-                                             SQLITE__TREE_TIME_ENTER, SQLITE__TREE_BOX_ENTER,
-                                             SQLITE__TREE_DONE};
+    "CREATE VIRTUAL TABLE extent_box USING rtree(container, south, north, west, east);"
+    "CREATE TRIGGER extent_range_inserted AFTER INSERT ON attribute " NOTE(
+        RANGE, "NEW.container") "CREATE TRIGGER extent_range_updated AFTER UPDATE ON "
+                                "attribute " NOTE(RANGE,
+                                                  "NEW.container") "CREATE TRIGGER extent_gone "
+                                                                   "AFTER DELETE ON "
+                                                                   "container " NOTE("", "OLD."
+                                                                                         "containe"
+                                                                                         "r") "INSE"
+                                                                                              "RT "
+                                                                                              "INTO"
+                                                                                              " ext"
+                                                                                              "ent_"
+                                                                                              "time"
+                                                                                              " SEL"
+                                                                                              "ECT "
+                                                                                              "cont"
+                                                                                              "aine"
+                                                                                              "r, "
+                                                                                              "min("
+                                                                                              "valu"
+                                                                                              "e), "
+                                                                                              "max("
+                                                                                              "valu"
+                                                                                              "e) "
+                                                                                              "FROM"
+                                                                                              " att"
+                                                                                              "ribu"
+                                                                                              "te "
+                                                                                              "INDE"
+                                                                                              "XED "
+                                                                                              "BY "
+                                                                                              "attr"
+                                                                                              "ibut"
+                                                                                              "e_"
+                                                                                              "valu"
+                                                                                              "e "
+                                                                                              "WHER"
+                                                                                              "E "
+                                                                                              "name"
+                                                                                              " IN "
+                                                                                              "('@"
+                                                                                              "time"
+                                                                                              "_min"
+                                                                                              "', "
+                                                                                              "'@"
+                                                                                              "time"
+                                                                                              "_max"
+                                                                                              "') "
+                                                                                              "AND "
+                                                                                              "valu"
+                                                                                              "e < "
+                                                                                              "'' "
+                                                                                              "GROU"
+                                                                                              "P "
+                                                                                              "BY "
+                                                                                              "cont"
+                                                                                              "aine"
+                                                                                              "r;"
+                                                                                              "INSE"
+                                                                                              "RT "
+                                                                                              "INTO"
+                                                                                              " ext"
+                                                                                              "ent_"
+                                                                                              "box "
+                                                                                              "SELE"
+                                                                                              "CT "
+                                                                                              "cont"
+                                                                                              "aine"
+                                                                                              "r, "
+                                                                                              "min("
+                                                                                              "lat)"
+                                                                                              ", "
+                                                                                              "max("
+                                                                                              "lat)"
+                                                                                              ", "
+                                                                                              "min("
+                                                                                              "lon)"
+                                                                                              ", "
+                                                                                              "max("
+                                                                                              "lon)"
+                                                                                              " FRO"
+                                                                                              "M "
+                                                                                              "(SEL"
+                                                                                              "ECT "
+                                                                                              "cont"
+                                                                                              "aine"
+                                                                                              "r, "
+                                                                                              "CASE"
+                                                                                              " WHE"
+                                                                                              "N "
+                                                                                              "name"
+                                                                                              " IN "
+                                                                                              "('@"
+                                                                                              "lat_"
+                                                                                              "min'"
+                                                                                              ", "
+                                                                                              "'@"
+                                                                                              "lat_"
+                                                                                              "max'"
+                                                                                              ") "
+                                                                                              "THEN"
+                                                                                              " val"
+                                                                                              "ue "
+                                                                                              "END "
+                                                                                              "AS "
+                                                                                              "lat,"
+                                                                                              " "
+                                                                                              "CASE"
+                                                                                              " WHE"
+                                                                                              "N "
+                                                                                              "name"
+                                                                                              " IN "
+                                                                                              "('@"
+                                                                                              "lon_"
+                                                                                              "min'"
+                                                                                              ", "
+                                                                                              "'@"
+                                                                                              "lon_"
+                                                                                              "max'"
+                                                                                              ") "
+                                                                                              "THEN"
+                                                                                              " val"
+                                                                                              "ue "
+                                                                                              "END "
+                                                                                              "AS "
+                                                                                              "lon "
+                                                                                              "FROM"
+                                                                                              " att"
+                                                                                              "ribu"
+                                                                                              "te "
+                                                                                              "INDE"
+                                                                                              "XED "
+                                                                                              "BY "
+                                                                                              "attr"
+                                                                                              "ibut"
+                                                                                              "e_"
+                                                                                              "valu"
+                                                                                              "e "
+                                                                                              "WHER"
+                                                                                              "E "
+                                                                                              "name"
+                                                                                              " >= "
+                                                                                              "'@"
+                                                                                              "lat_"
+                                                                                              "max'"
+                                                                                              " AND"
+                                                                                              " nam"
+                                                                                              "e "
+                                                                                              "<= "
+                                                                                              "'@"
+                                                                                              "lon_"
+                                                                                              "min'"
+                                                                                              " AND"
+                                                                                              " val"
+                                                                                              "ue "
+                                                                                              "< "
+                                                                                              "'') "
+                                                                                              "GROU"
+                                                                                              "P "
+                                                                                              "BY "
+                                                                                              "cont"
+                                                                                              "aine"
+                                                                                              "r "
+                                                                                              "HAVI"
+                                                                                              "NG "
+                                                                                              "min("
+                                                                                              "lat)"
+                                                                                              " IS "
+                                                                                              "NOT "
+                                                                                              "NULL"
+                                                                                              " AND"
+                                                                                              " min"
+                                                                                              "(lon"
+                                                                                              ") "
+                                                                                              "IS "
+                                                                                              "NOT "
+                                                                                              "NULL"
+                                                                                              ";";
 
 /* An SQLite without R*Trees reads and writes all else; what it changes waits. */
+static esdm_status
+look(sqlite__link *link, esdm_error *err)
+{
+    int64_t found = 0;
+    if (link->trees == SQLITE__TREES_THERE) /* they are never taken away */
+        return ESDM_OK;
+    esdm_status status = sqlite__query_number(
+        link,
+        "SELECT (SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_changed') * "
+        "(1 + (SELECT count(*) FROM pragma_module_list WHERE name = 'rtree'))",
+        &found, err);
+    if (status == ESDM_OK)
+        link->trees = found == 0   ? SQLITE__TREES_NONE
+                      : found == 1 ? SQLITE__TREES_FOREIGN
+                                   : SQLITE__TREES_THERE;
+    return status;
+}
+
 esdm_status
 sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err)
 {
-    int64_t count = 0;
-    esdm_status status = ESDM_OK;
-    if (!link->has_trees) /* they are never taken away */
-        status = sqlite__query_number(
-            link,
-            "SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_box' "
-            "AND EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'rtree')",
-            &count, err);
-    link->has_trees |= count > 0;
-    *ret_has = link->has_trees;
+    esdm_status status = look(link, err);
+    *ret_has = link->trees == SQLITE__TREES_THERE;
     return status;
 }
 
 esdm_status
 sqlite__trees_make(sqlite__link *link, esdm_error *err)
 {
-    bool has = false;
     int64_t known = 0;
-    esdm_status status = sqlite__trees_has(link, &has, err);
-    if (status != ESDM_OK || has)
+    esdm_status status = look(link, err);
+    if (status != ESDM_OK || link->trees != SQLITE__TREES_NONE)
         return status;
     status = sqlite__query_number(
         link, "SELECT count(*) FROM pragma_module_list WHERE name = 'rtree'", &known, err);
@@ -77,35 +252,92 @@ sqlite__trees_make(sqlite__link *link, esdm_error *err)
     return sqlite__exec(link, trees, err);
 }
 
-/* Once for each connection, when there is much to do anyway. */
-static esdm_status
-make_quicker(sqlite__link *link, esdm_error *err)
+bool
+sqlite__trees_want(const char *name)
 {
-    int64_t count = 1;
-    esdm_status status = ESDM_OK;
-    if (!link->has_quick_triggers)
-        status = sqlite__query_number(
-            link, "SELECT count(*) FROM main.sqlite_master WHERE name = 'extent_range_inserted'",
-            &count, err);
-    if (status == ESDM_OK && count == 0)
-        status = sqlite__exec(link, quicker, err);
-    link->has_quick_triggers = status == ESDM_OK;
-    return status;
+    static const char *const names[] = {"@time_min", "@time_max", "@lat_min",
+                                        "@lat_max",  "@lon_min",  "@lon_max"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
-/* The first of those that wait, all together. */
-static esdm_status
-enter_changed(sqlite__link *link, esdm_error *err)
+esdm_status
+sqlite__trees_note(sqlite__link *link, uint64_t container, esdm_error *err)
 {
-    esdm_status status = make_quicker(link, err);
-    for (size_t i = 0; i < sizeof enter / sizeof *enter && status == ESDM_OK; i++)
-        status = sqlite__run(link, enter[i], err, "");
-    return status;
+    esdm_status status = look(link, err);
+    if (status != ESDM_OK || link->trees == SQLITE__TREES_NONE)
+        return status;
+    return sqlite__run(link, SQLITE__TREE_NOTE, err, "i", container);
+}
+
+esdm_status
+sqlite__trees_note_deleted(sqlite__link *link, uint64_t container, esdm_error *err)
+{
+    esdm_status status = look(link, err);
+    if (status != ESDM_OK || link->trees == SQLITE__TREES_NONE)
+        return status;
+    return sqlite__run(link, SQLITE__TREE_NOTE_DELETED, err, "i", container);
+}
+
+/* ---- entering ------------------------------------------------------------------------------- */
+
+typedef struct hull {
+    double low, high;
+    bool any;
+} hull;
+
+static void
+widen(hull *of, double value)
+{
+    if (!of->any || value < of->low)
+        of->low = value;
+    if (!of->any || value > of->high)
+        of->high = value;
+    of->any = true;
+}
+
+static void
+widen_of(hull *time, hull *lat, hull *lon, const char *name, double value)
+{
+    if (!sqlite__trees_want(name))
+        return;
+    widen(name[1] == 't' ? time : name[2] == 'a' ? lat : lon, value);
+}
+
+/* One reading of its rows for both trees. */
+static esdm_status
+enter_one(sqlite__link *link, uint64_t container, esdm_error *err)
+{
+    hull time = {0}, lat = {0}, lon = {0};
+    sqlite3_stmt *ranges = NULL;
+    bool row = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__TREE_RANGES, &ranges, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, ranges, &row, err);
+    while (status == ESDM_OK && row) {
+        widen_of(&time, &lat, &lon, sqlite__text(ranges, 0), sqlite3_column_double(ranges, 1));
+        status = sqlite__step(link, ranges, &row, err);
+    }
+    if (status == ESDM_OK && time.any)
+        status =
+            sqlite__run(link, SQLITE__TREE_TIME_PUT, err, "idd", container, time.low, time.high);
+    else if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__TREE_TIME_DELETE, err, "i", container);
+    if (status == ESDM_OK && lat.any && lon.any)
+        return sqlite__run(link, SQLITE__TREE_BOX_PUT, err, "idddd", container, lat.low, lat.high,
+                           lon.low, lon.high);
+    return status == ESDM_OK ? sqlite__run(link, SQLITE__TREE_BOX_DELETE, err, "i", container)
+                             : status;
 }
 
 esdm_status
 sqlite__trees_keep(sqlite__link *link, esdm_error *err)
 {
+    uint64_t waiting[SQLITE__CHANGED_MOST];
+    size_t count = 0;
     bool has = false, row = false;
     sqlite3_stmt *statement = NULL;
     esdm_status status = sqlite__trees_has(link, &has, err);
@@ -118,5 +350,18 @@ sqlite__trees_keep(sqlite__link *link, esdm_error *err)
     if (!row)
         return status;
     (void) sqlite3_reset(statement);
-    return enter_changed(link, err);
+    status = sqlite__prepare(link, SQLITE__TREE_ALL_CHANGED, &statement, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row && count < SQLITE__CHANGED_MOST) {
+        waiting[count++] = sqlite__u64(statement, 0);
+        status = sqlite__step(link, statement, &row, err);
+    }
+    if (status == ESDM_OK && row)
+        (void) sqlite3_reset(statement);
+    for (size_t i = 0; i < count && status == ESDM_OK; i++)
+        status = enter_one(link, waiting[i], err);
+    return status == ESDM_OK && count > 0
+               ? sqlite__run(link, SQLITE__TREE_DONE, err, "i", waiting[count - 1])
+               : status;
 }

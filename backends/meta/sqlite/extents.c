@@ -10,34 +10,73 @@
 #include "store.h"
 
 static esdm_status
-put_as(sqlite__link *link, sqlite__statement_id id, uint64_t container,
-       const esdm_meta_extent *extent, esdm_error *err)
+bind_one(sqlite__link *link, sqlite3_stmt *statement, int at, uint64_t container,
+         const esdm_meta_extent *extent, esdm_error *err)
 {
-    uint64_t dataset = extent->dataset;
-    if (extent->has_number)
-        return sqlite__run(link, id, err, "iitd", container, dataset, extent->name, extent->number);
-    return sqlite__run(link, id, err, "iitt", container, dataset, extent->name,
-                       extent->text != NULL ? extent->text : "");
+    int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) container);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(statement, at + 1, extent->dataset);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, at + 2, extent->name, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK && extent->has_number)
+        code = sqlite3_bind_double(statement, at + 3, extent->number);
+    else if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, at + 3, extent->text != NULL ? extent->text : "", -1,
+                                 SQLITE_STATIC);
+    return code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
 }
 
-/* @param fresh the container has no others, but those that were put before in this list. */
+/* Puts some by one statement. @param ret_changes rows that are other than before. */
 static esdm_status
-put_one(sqlite__link *link, uint64_t container, const esdm_meta_extent *extent, bool fresh,
-        esdm_error *err)
+put_by(sqlite__link *link, sqlite__statement_id id, uint64_t container,
+       const esdm_meta_extent *extents, size_t nextents, int *ret_changes, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status = sqlite__prepare(link, id, &statement, err, "");
+    for (size_t i = 0; i < nextents && status == ESDM_OK; i++)
+        status = bind_one(link, statement, (int) (4 * i) + 1, container, &extents[i], err);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    *ret_changes = status == ESDM_OK ? sqlite3_changes(link->db) : 0;
+    return status;
+}
+
+/* Each is merged with what is there, also with others of this list. */
+static esdm_status
+merge(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents, size_t nextents,
+      bool *changed, esdm_error *err)
 {
     static const sqlite__statement_id statements[] = {
         [ESDM_META_EXTENT_SET] = SQLITE__EXTENT_SET,
         [ESDM_META_EXTENT_LOWER] = SQLITE__EXTENT_LOWER,
         [ESDM_META_EXTENT_UPPER] = SQLITE__EXTENT_UPPER};
     esdm_status status = ESDM_OK;
-    bool there = true;
-    if (fresh) { /* a third of the work */
-        status = put_as(link, SQLITE__EXTENT_INSERT, container, extent, err);
-        there = sqlite3_changes(link->db) == 0;
+    for (size_t i = 0; i < nextents && status == ESDM_OK; i++) {
+        int changes = 0;
+        status =
+            put_by(link, extents[i].has_number ? statements[extents[i].how] : SQLITE__EXTENT_SET,
+                   container, &extents[i], 1, &changes, err);
+        *changed |= changes > 0 && sqlite__trees_want(extents[i].name);
     }
-    if (status == ESDM_OK && there)
-        status = put_as(link, extent->has_number ? statements[extent->how] : SQLITE__EXTENT_SET,
-                        container, extent, err);
+    return status;
+}
+
+/* A container that has no others gets many by each statement: half of the work. */
+static esdm_status
+insert(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents, size_t nextents,
+       bool *changed, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0, n = 0; i < nextents && status == ESDM_OK; i += n) {
+        int changes = 0;
+        sqlite__statement_id id = sqlite__rows_statement(SQLITE__EXTENT_INSERT, nextents - i, &n);
+        status = put_by(link, id, container, &extents[i], n, &changes, err);
+        for (size_t k = i; k < i + n; k++)
+            *changed |= sqlite__trees_want(extents[k].name);
+        if (status == ESDM_OK && changes < (int) n) /* some are there from this list */
+            status = merge(link, container, &extents[i], n, changed, err);
+    }
     return status;
 }
 
@@ -46,10 +85,15 @@ sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_exte
                     size_t nextents, sqlite__extents_how how, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    bool changed = false;
     if (how == SQLITE__EXTENTS_ALL)
         status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
-    for (size_t i = 0; i < nextents && status == ESDM_OK; i++)
-        status = put_one(link, container, &extents[i], how != SQLITE__EXTENTS_SOME, err);
+    if (status == ESDM_OK)
+        status = how == SQLITE__EXTENTS_SOME
+                     ? merge(link, container, extents, nextents, &changed, err)
+                     : insert(link, container, extents, nextents, &changed, err);
+    if (status == ESDM_OK && changed)
+        status = sqlite__trees_note(link, container, err);
     return status == ESDM_OK && nextents > 0 ? sqlite__trees_keep(link, err) : status;
 }
 

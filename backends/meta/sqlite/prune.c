@@ -391,6 +391,8 @@ delete_record(sqlite__link *link, uint64_t container, esdm_error *err)
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__CONTAINER_TOMBSTONE, err, "i", container);
     if (status == ESDM_OK)
+        status = sqlite__trees_note_deleted(link, container, err);
+    if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__CONTAINER_DELETE, err, "i", container);
     if (status == ESDM_OK) /* else nobody does where containers are removed and none is made */
         status = sqlite__trees_keep(link, err);

@@ -302,6 +302,8 @@ insert_clone(sqlite__link *link, const esdm_meta_clone *clone, const cloning *c,
                                             c->attributes_bytes, err);
     if (status == ESDM_OK && c->newest)
         status = sqlite__run(link, SQLITE__CLONE_EXTENTS, err, "ii", c->container, container);
+    if (status == ESDM_OK && c->newest && sqlite3_changes(link->db) > 0)
+        status = sqlite__trees_note(link, container, err);
     return status;
 }
 

@@ -13,26 +13,10 @@
 /* So many containers may wait to be entered; each costs queries a look at it. */
 #define SQLITE__CHANGED_MOST 32
 
-/* Rows of the trees (extent_trees.c), from the attributes that `which` tells. */
-#define SQLITE__TIMES "'@time_min', '@time_max'"
-#define SQLITE__LATS  "'@lat_min', '@lat_max'"
-#define SQLITE__LONS  "'@lon_min', '@lon_max'"
 /* Names among which those are that queries pass by (base/hidden_names.h), and their index. */
 #define SQLITE__HAS_MARK "(instr(name, '@branch:') > 0 OR instr(name, '.esdm-') > 0)"
 #define SQLITE__HIDDEN_INDEX                                                                       \
     "CREATE INDEX IF NOT EXISTS container_hidden ON container(name) WHERE " SQLITE__HAS_MARK ";"
-/* Numbers sort before texts: "" says that there is none. Names of latitudes and longitudes have
- * only lengths and levels between them, which give NULL; a list of four would be a table made anew
- * each time. `name`: "+name" keeps SQLite from going through all containers by the names. */
-#define SQLITE__ENTER_TIMES(which, name)                                                           \
-    "INSERT INTO extent_time SELECT container, min(value), max(value) FROM attribute " which       \
-    " AND " name " IN (" SQLITE__TIMES ") AND value < '' GROUP BY container"
-#define SQLITE__ENTER_BOXES(which, name)                                                           \
-    "INSERT INTO extent_box SELECT container, min(lat), max(lat), min(lon), max(lon) FROM "        \
-    "(SELECT container, CASE WHEN name IN (" SQLITE__LATS ") THEN value END AS lat, "              \
-    "CASE WHEN name IN (" SQLITE__LONS ") THEN value END AS lon FROM attribute " which             \
-    " AND " name " >= '@lat_max' AND " name " <= '@lon_min' AND value < '') "                      \
-    "GROUP BY container HAVING min(lat) IS NOT NULL AND min(lon) IS NOT NULL"
 
 /** Statements that a connection prepares at first use and keeps. */
 typedef enum sqlite__statement_id {
@@ -80,7 +64,11 @@ typedef enum sqlite__statement_id {
     SQLITE__PAGE_DATA_DELETE_ALL,
     SQLITE__INDEXED_GET,
     SQLITE__INDEXED_SET,
-    SQLITE__ATTRIBUTE_INSERT,
+    SQLITE__ATTRIBUTE_INSERT, /* likewise */
+    SQLITE__ATTRIBUTE_INSERT_2,
+    SQLITE__ATTRIBUTE_INSERT_4,
+    SQLITE__ATTRIBUTE_INSERT_8,
+    SQLITE__ATTRIBUTE_INSERT_16,
     SQLITE__ATTRIBUTE_DELETE,
     SQLITE__ATTRIBUTE_PENDING,
     SQLITE__ATTRIBUTE_LIST,
@@ -104,7 +92,11 @@ typedef enum sqlite__statement_id {
     SQLITE__VIEW_DROP,
     SQLITE__VIEW_FIND,
     SQLITE__VIEW_LEVEL,
-    SQLITE__EXTENT_INSERT,
+    SQLITE__EXTENT_INSERT, /* of one row: sqlite__rows_statement() */
+    SQLITE__EXTENT_INSERT_2,
+    SQLITE__EXTENT_INSERT_4,
+    SQLITE__EXTENT_INSERT_8,
+    SQLITE__EXTENT_INSERT_16,
     SQLITE__EXTENT_SET,
     SQLITE__EXTENT_LOWER,
     SQLITE__EXTENT_UPPER,
@@ -117,10 +109,13 @@ typedef enum sqlite__statement_id {
     SQLITE__EXTENT_NEXT,
     SQLITE__TREE_CHANGED,
     SQLITE__TREE_ALL_CHANGED,
+    SQLITE__TREE_NOTE,
+    SQLITE__TREE_NOTE_DELETED,
+    SQLITE__TREE_RANGES,
+    SQLITE__TREE_TIME_PUT,
+    SQLITE__TREE_BOX_PUT,
     SQLITE__TREE_TIME_DELETE,
     SQLITE__TREE_BOX_DELETE,
-    SQLITE__TREE_TIME_ENTER,
-    SQLITE__TREE_BOX_ENTER,
     SQLITE__TREE_DONE,
     SQLITE__FORMAT_GET,
     SQLITE__STATE_GET,
@@ -167,6 +162,21 @@ typedef enum sqlite__statement_id {
     SQLITE__STATEMENTS
 } sqlite__statement_id;
 
+/** Rows that one statement takes, at most. */
+#define SQLITE__TOGETHER_MOST 16
+
+/** The statement that takes as many of the rows that are left as one can. @param one that takes one
+ *  row; those for 2, 4, 8 and 16 follow it. @param ret_rows how many it takes. */
+static inline sqlite__statement_id
+sqlite__rows_statement(sqlite__statement_id one, size_t left, size_t *ret_rows)
+{
+    int which = 0;
+    while (which < 4 && (size_t) 2 << which <= left)
+        which++;
+    *ret_rows = (size_t) 1 << which;
+    return (sqlite__statement_id) (one + which);
+}
+
 /** Their texts (statements.c). */
 extern const char *const sqlite__texts[SQLITE__STATEMENTS];
 
@@ -186,9 +196,10 @@ typedef struct sqlite__link {
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
     enum { SQLITE__SETS_UNKNOWN, SQLITE__SETS_TAKEN, SQLITE__SETS_REFUSED } sets;
-    bool has_trees;          /* it was seen; they are never taken away */
-    bool has_quick_triggers; /* likewise */
-    bool has_tables_of_5;    /* it was seen; formats only rise */
+    /* Over times and boxes (extent_trees.c): none when last looked, not known to this SQLite, or
+     * there, which they stay. */
+    enum { SQLITE__TREES_NONE, SQLITE__TREES_FOREIGN, SQLITE__TREES_THERE } trees;
+    bool has_tables_of_5; /* it was seen; formats only rise */
     sqlite__kept kept;
 } sqlite__link;
 

@@ -4,7 +4,8 @@
  * @file
  * Where the store stands in a migration. A store that is not active has an even format number,
  * which versions of ESDM that know nothing of this refuse, and `state` and `note` in the table
- * `store`.
+ * `store`. Each transaction that writes looks at the number: a newer one ends this version's
+ * writing.
  */
 
 #include <stdio.h>
@@ -39,6 +40,11 @@ sqlite__read_state(sqlite__link *link, esdm_meta_state *ret_state,
         ret_note[0] = '\0';
     *ret_state = ESDM_META_ACTIVE;
     esdm_status status = read_format(link, &format, err);
+    if (status == ESDM_OK && format > SQLITE__FORMAT_MIGRATION)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "metadata store '%.200s' was upgraded to format %llu while this "
+                               "program had it open, which knows those up to %d; use a newer ESDM",
+                               link->label, (unsigned long long) format, SQLITE__FORMAT);
     if (status != ESDM_OK || !sqlite__is_migration(format))
         return status;
     status = sqlite__prepare(link, SQLITE__STATE_GET, &statement, err, "");

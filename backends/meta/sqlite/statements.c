@@ -58,10 +58,22 @@
     "ON CONFLICT DO UPDATE SET value = excluded.value WHERE value >= '' OR excluded.value " changes \
     " value"
 
-#define NUMBER_OF(macro) #macro
-#define TEXT_OF(macro)   NUMBER_OF(macro)
-#define FIRST_CHANGED                                                                              \
-    "SELECT container FROM extent_changed ORDER BY container LIMIT " TEXT_OF(SQLITE__CHANGED_MOST)
+/* Rows of a statement that takes several; a `?` is the next parameter. */
+#define ROWS_2(row)   row ", " row
+#define ROWS_4(row)   ROWS_2(row) ", " ROWS_2(row)
+#define ROWS_8(row)   ROWS_4(row) ", " ROWS_4(row)
+#define ROWS_16(row)  ROWS_8(row) ", " ROWS_8(row)
+#define ATTRIBUTE_ROW "(?, ?, ?, ?, ?, ?, ?)"
+#define EXTENT_ROW    "(?, ?, ?, 0, ?)"
+#define ATTRIBUTE_INTO                                                                             \
+    "INSERT OR FAIL INTO attribute(container, dataset, name, entry, path, value, text) VALUES"
+#define EXTENT_INTO                                                                                \
+    "INSERT OR IGNORE INTO attribute(container, dataset, name, entry, value) VALUES"
+
+/* Containers that go with one that is forgotten: see SQLITE__CONTAINER_TOMBSTONE. */
+#define FORGOTTEN                                                                                  \
+    "name IS NULL AND (container = ?1 OR uuid = '') "                                              \
+    "AND container < (SELECT max(container) FROM container)"
 
 /* A snapshot with its record; `tagged` tells, as one more column, whether that has tags. */
 #define SNAPSHOT_OPENED(tagged) \
@@ -130,8 +142,7 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     /* The highest number stays taken for ever by a tombstone (no uuid), until there is a higher
      * one: numbers are never reused. */
     [SQLITE__CONTAINER_DELETE] =
-        "DELETE FROM container WHERE name IS NULL AND (container = ?1 OR uuid = '') "
-        "AND container < (SELECT max(container) FROM container)",
+        "DELETE FROM container WHERE " FORGOTTEN,
     [SQLITE__CONTAINER_TOMBSTONE] =
         "UPDATE container SET uuid = '', "
         "sum = seal(0, " CONTAINER_OF("", "name", "''", "next_page") ") WHERE container = ?1",
@@ -226,15 +237,19 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__INDEXED_GET] = "SELECT value FROM store WHERE key = 'indexed'",
     [SQLITE__INDEXED_SET] = "UPDATE store SET value = ?1 WHERE key = 'indexed'",
     /* OR FAIL, OR IGNORE: no journal of the statement here, too. */
-    [SQLITE__ATTRIBUTE_INSERT] =
-        "INSERT OR FAIL INTO attribute(container, dataset, name, entry, path, value, text) "
-        "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [SQLITE__ATTRIBUTE_INSERT] = ATTRIBUTE_INTO ATTRIBUTE_ROW,
+    [SQLITE__ATTRIBUTE_INSERT_2] = ATTRIBUTE_INTO ROWS_2(ATTRIBUTE_ROW),
+    [SQLITE__ATTRIBUTE_INSERT_4] = ATTRIBUTE_INTO ROWS_4(ATTRIBUTE_ROW),
+    [SQLITE__ATTRIBUTE_INSERT_8] = ATTRIBUTE_INTO ROWS_8(ATTRIBUTE_ROW),
+    [SQLITE__ATTRIBUTE_INSERT_16] = ATTRIBUTE_INTO ROWS_16(ATTRIBUTE_ROW),
     /* Extents are rows of the same table, whose names begin with '@'; "@type" is an attribute. */
     [SQLITE__ATTRIBUTE_DELETE] =
         "DELETE FROM attribute WHERE container = ?1 AND NOT " EXTENT_NAME,
-    [SQLITE__EXTENT_INSERT] =
-        "INSERT OR IGNORE INTO attribute(container, dataset, name, entry, value) "
-        "VALUES(?1, ?2, ?3, 0, ?4)",
+    [SQLITE__EXTENT_INSERT] = EXTENT_INTO EXTENT_ROW,
+    [SQLITE__EXTENT_INSERT_2] = EXTENT_INTO ROWS_2(EXTENT_ROW),
+    [SQLITE__EXTENT_INSERT_4] = EXTENT_INTO ROWS_4(EXTENT_ROW),
+    [SQLITE__EXTENT_INSERT_8] = EXTENT_INTO ROWS_8(EXTENT_ROW),
+    [SQLITE__EXTENT_INSERT_16] = EXTENT_INTO ROWS_16(EXTENT_ROW),
     [SQLITE__EXTENT_SET] =
         EXTENT_MERGE("IS NOT"),
     [SQLITE__EXTENT_LOWER] = EXTENT_MERGE("<"),
@@ -252,11 +267,17 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__EXTENT_NEXT] = EXTENT_AFTER(">"),
     [SQLITE__TREE_CHANGED] = "SELECT 1 FROM extent_changed LIMIT 1 OFFSET ?1",
     [SQLITE__TREE_ALL_CHANGED] = "SELECT container FROM extent_changed ORDER BY container",
-    [SQLITE__TREE_TIME_DELETE] = "DELETE FROM extent_time WHERE container IN (" FIRST_CHANGED ")",
-    [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container IN (" FIRST_CHANGED ")",
-    [SQLITE__TREE_TIME_ENTER] = SQLITE__ENTER_TIMES("WHERE container IN (" FIRST_CHANGED ")", "+name"),
-    [SQLITE__TREE_BOX_ENTER] = SQLITE__ENTER_BOXES("WHERE container IN (" FIRST_CHANGED ")", "+name"),
-    [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container IN (" FIRST_CHANGED ")",
+    [SQLITE__TREE_NOTE] = "INSERT OR IGNORE INTO extent_changed VALUES(?1)",
+    [SQLITE__TREE_NOTE_DELETED] =
+        "INSERT OR IGNORE INTO extent_changed SELECT container FROM container WHERE " FORGOTTEN,
+    [SQLITE__TREE_RANGES] =
+        "SELECT name, value FROM attribute WHERE container = ?1 AND name >= '@lat_max' "
+        "AND name <= '@time_min' AND value < ''",
+    [SQLITE__TREE_TIME_PUT] = "INSERT OR REPLACE INTO extent_time VALUES(?1, ?2, ?3)",
+    [SQLITE__TREE_BOX_PUT] = "INSERT OR REPLACE INTO extent_box VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SQLITE__TREE_TIME_DELETE] = "DELETE FROM extent_time WHERE container = ?1",
+    [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container = ?1",
+    [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container <= ?1",
     [SQLITE__ATTRIBUTE_PENDING] =
         "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/' "
         "FROM container c JOIN snapshot s "

@@ -185,7 +185,13 @@ esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, b
 esdm_status sqlite__trees_has(sqlite__link *link, bool *ret_has, esdm_error *err);
 /** Makes them, with what is there, unless there are some or this SQLite has none. */
 esdm_status sqlite__trees_make(sqlite__link *link, esdm_error *err);
-/** Enters what was changed, when that is much. Both within a transaction that writes. */
+/** Whether they have the extents of that name. */
+bool sqlite__trees_want(const char *name);
+/** Notes that such an extent of the container was changed, or the container was made or removed. */
+esdm_status sqlite__trees_note(sqlite__link *link, uint64_t container, esdm_error *err);
+/** Notes what SQLITE__CONTAINER_DELETE is about to delete. */
+esdm_status sqlite__trees_note_deleted(sqlite__link *link, uint64_t container, esdm_error *err);
+/** Enters what was changed, when that is much. All within a transaction that writes. */
 esdm_status sqlite__trees_keep(sqlite__link *link, esdm_error *err);
 /** What a record has of extents beside those that are written. */
 typedef enum sqlite__extents_how {
