@@ -33,6 +33,7 @@ object_free(esdm__object *object)
     free(object->target);
     for (size_t i = 0; i < 3; i++)
         free(object->plain[i]);
+    free(object->members);
     free(object->key);
     free(object);
 }
@@ -57,6 +58,19 @@ name_part(const char *text, char **ret_quoted, char **ret_plain)
     return *ret_plain != NULL;
 }
 
+static bool
+join_members(esdm__object *o)
+{
+    int n =
+        asprintf(&o->members, ",\"container\":%s,\"dataset\":%s,\"target\":%s",
+                 o->container != NULL ? o->container : "null",
+                 o->dataset != NULL ? o->dataset : "null", o->target != NULL ? o->target : "null");
+    if (n < 0)
+        o->members = NULL;
+    o->member_bytes = n < 0 ? 0 : (size_t) n;
+    return n >= 0;
+}
+
 static esdm__object *
 object_new(const char *key, const char *container, const char *dataset, const char *target)
 {
@@ -66,7 +80,7 @@ object_new(const char *key, const char *container, const char *dataset, const ch
     object->key = strdup(key);
     if (object->key != NULL && name_part(container, &object->container, &object->plain[0]) &&
         name_part(dataset, &object->dataset, &object->plain[1]) &&
-        name_part(target, &object->target, &object->plain[2]))
+        name_part(target, &object->target, &object->plain[2]) && join_members(object))
         return object;
     object_free(object);
     return NULL;
@@ -146,7 +160,8 @@ size_class(uint64_t bytes)
 static void
 add(atomic_uint_fast64_t *counter, uint64_t more)
 {
-    (void) atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+    if (more > 0)
+        (void) atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
 }
 
 void
@@ -154,9 +169,8 @@ esdm__objects_add(esdm__objects *objects, const esdm__record *record)
 {
     const esdm__object *found = esdm__objects_get(objects, record->object);
     esdm__counts *c = (esdm__counts *) &found->counts[record->kind];
-    add(&c->count, 1);
     add(&c->failed, record->status != ESDM_OK);
-    add(&c->pieces, record->pieces);
+    add(&c->more_pieces, record->pieces - 1);
     add(&c->bytes, record->bytes);
     add(&c->stored_bytes, record->stored_bytes);
     add(&c->ns, record->ns);
@@ -172,14 +186,15 @@ void
 esdm__counts_read(const esdm__counts *counts, esdm__span_counts *ret_counts)
 {
     *ret_counts = (esdm__span_counts){
-        .count = atomic_load(&counts->count),
         .failed = atomic_load(&counts->failed),
-        .pieces = atomic_load(&counts->pieces),
         .bytes = atomic_load(&counts->bytes),
         .stored_bytes = atomic_load(&counts->stored_bytes),
         .ns = atomic_load(&counts->ns),
         .longest_ns = atomic_load(&counts->longest_ns),
     };
-    for (size_t i = 0; i < ESDM__SPAN_SIZES; i++)
+    for (size_t i = 0; i < ESDM__SPAN_SIZES; i++) {
         ret_counts->sizes[i] = atomic_load(&counts->sizes[i]);
+        ret_counts->count += ret_counts->sizes[i];
+    }
+    ret_counts->pieces = ret_counts->count + atomic_load(&counts->more_pieces);
 }

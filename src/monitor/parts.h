@@ -40,8 +40,10 @@ bool esdm__ring_take(esdm__ring *ring, esdm__record *ret_record);
 
 /* ---- objects.c: names and counters ----------------------------------------------------------- */
 
+/* Each addition locks a line of the CPU's cache: what is nearly always 0 is not added, and calls
+ * are those of all sizes. */
 typedef struct esdm__counts {
-    atomic_uint_fast64_t count, failed, pieces, bytes, stored_bytes, ns, longest_ns;
+    atomic_uint_fast64_t failed, more_pieces, bytes, stored_bytes, ns, longest_ns;
     atomic_uint_fast64_t sizes[ESDM__SPAN_SIZES];
 } esdm__counts;
 
@@ -49,7 +51,9 @@ typedef struct esdm__object {
     char *container; /* owned; as JSON, with quotes; NULL: none */
     char *dataset;
     char *target;
-    char *plain[3];        /* the three, as UTF-8; owned; NULL: none */
+    char *plain[3]; /* the three, as UTF-8; owned; NULL: none */
+    char *members;  /* the three, as members of a line of a trace; owned */
+    size_t member_bytes;
     char *key;             /* the three, for comparison */
     atomic_bool described; /* by esdm__monitor_is_new() */
     esdm__counts counts[ESDM__SPAN_KINDS];
@@ -129,6 +133,10 @@ typedef struct esdm__sink {
     uint32_t lines; /* in the text */
     uint64_t lost;  /* lines that could not be written */
     uint64_t bytes; /* that the file has got */
+    struct {
+        char text[80];
+        size_t bytes;
+    } heads[ESDM__SPAN_KINDS]; /* how lines of spans begin */
     size_t used;
     char text[1 << 16];
 } esdm__sink;

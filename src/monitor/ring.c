@@ -8,7 +8,9 @@
 #include "monitor/parts.h"
 
 typedef struct cell {
-    atomic_size_t turn; /* equal to a position: free for it; one more: filled */
+    /* Equal to a position: free for it; one more: filled. Less the number of the cell, so that
+     * fresh memory is right, and is not touched before it is needed. */
+    atomic_size_t turn;
     esdm__record record;
 } cell;
 
@@ -31,8 +33,6 @@ esdm__ring_new(uint64_t bytes)
     if (ring == NULL)
         return NULL;
     ring->mask = count - 1;
-    for (size_t i = 0; i < count; i++)
-        atomic_init(&ring->cells[i].turn, i);
     return ring;
 }
 
@@ -48,12 +48,13 @@ esdm__ring_put(esdm__ring *ring, const esdm__record *record)
     size_t at = atomic_load_explicit(&ring->head, memory_order_relaxed);
     for (;;) {
         cell *c = &ring->cells[at & ring->mask];
-        size_t turn = atomic_load_explicit(&c->turn, memory_order_acquire);
+        size_t number = at & ring->mask;
+        size_t turn = atomic_load_explicit(&c->turn, memory_order_acquire) + number;
         if (turn == at) {
             if (atomic_compare_exchange_weak_explicit(&ring->head, &at, at + 1,
                                                       memory_order_relaxed, memory_order_relaxed)) {
                 c->record = *record;
-                atomic_store_explicit(&c->turn, at + 1, memory_order_release);
+                atomic_store_explicit(&c->turn, at + 1 - number, memory_order_release);
                 return true;
             }
         } else if ((ptrdiff_t) (turn - at) < 0) {
@@ -67,11 +68,12 @@ esdm__ring_put(esdm__ring *ring, const esdm__record *record)
 bool
 esdm__ring_take(esdm__ring *ring, esdm__record *ret_record)
 {
-    cell *c = &ring->cells[ring->tail & ring->mask];
-    if (atomic_load_explicit(&c->turn, memory_order_acquire) != ring->tail + 1)
+    size_t number = ring->tail & ring->mask;
+    cell *c = &ring->cells[number];
+    if (atomic_load_explicit(&c->turn, memory_order_acquire) + number != ring->tail + 1)
         return false;
     *ret_record = c->record;
-    atomic_store_explicit(&c->turn, ring->tail + ring->mask + 1, memory_order_release);
+    atomic_store_explicit(&c->turn, ring->tail + ring->mask + 1 - number, memory_order_release);
     ring->tail++;
     return true;
 }

@@ -319,15 +319,14 @@ count(esdm__monitor *m)
     for (unsigned i = 1; i < objects; i++) {
         const esdm__object *o = esdm__objects_get(&m->objects, i);
         for (size_t k = 0; k < ESDM__REQUEST_KINDS; k++) {
-            const esdm__counts *c = &o->counts[esdm__request_kinds[k]];
-            watched *w = atomic_load_explicit(&c->count, memory_order_relaxed) > 0
-                             ? watched_of(r, o->plain[2], esdm__request_kinds[k])
-                             : NULL;
+            esdm__span_counts c;
+            esdm__counts_read(&o->counts[esdm__request_kinds[k]], &c);
+            watched *w = c.count > 0 ? watched_of(r, o->plain[2], esdm__request_kinds[k]) : NULL;
             if (w == NULL)
                 continue;
-            w->now.count += atomic_load_explicit(&c->count, memory_order_relaxed);
-            w->now.bytes += atomic_load_explicit(&c->bytes, memory_order_relaxed);
-            w->now.ns += atomic_load_explicit(&c->ns, memory_order_relaxed);
+            w->now.count += c.count;
+            w->now.bytes += c.bytes;
+            w->now.ns += c.ns;
         }
     }
 }

@@ -157,6 +157,12 @@ esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
     sink->who = who;
     sink->fd = -1;
     sink->chrome = esdm__monitor_ends_with(path, ".json");
+    for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
+        int n = snprintf(sink->heads[kind].text, sizeof sink->heads[kind].text,
+                         "{\"what\":\"span\",\"kind\":\"%s\",\"pid\":%d,\"thread\":",
+                         esdm__span_name((esdm__span_kind) kind), (int) who->pid);
+        sink->heads[kind].bytes = (size_t) n;
+    }
 }
 
 void
@@ -183,40 +189,31 @@ esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__reco
 {
     if (sink->database != NULL)
         return esdm__database_span(sink->database, object, r, give_up);
-    const char *name = esdm__span_name((esdm__span_kind) r->kind);
-    const char *container = object->container != NULL ? object->container : "null";
-    const char *dataset = object->dataset != NULL ? object->dataset : "null";
-    const char *target = object->target != NULL ? object->target : "null";
-    const char *detail = r->detail != NULL ? r->detail : "";
+    size_t detail_bytes = r->detail != NULL ? strlen(r->detail) : 0;
     if (sink->chrome)
         return put(sink, give_up,
                    "{\"name\":\"%s\",\"cat\":\"esdm\",\"ph\":\"X\",\"ts\":%" PRIu64 ".%03u,"
                    "\"dur\":%" PRIu64 ".%03u,\"pid\":%d,\"tid\":%d,\"args\":{\"id\":%" PRIu64
-                   ",\"cause\":%" PRIu64 ",\"container\":%s,\"dataset\":%s,\"target\":%s,"
-                   "\"bytes\":%" PRIu64 ",\"status\":%d%s}},\n",
-                   name, r->start_ns / 1000, (unsigned) (r->start_ns % 1000), r->ns / 1000,
-                   (unsigned) (r->ns % 1000), (int) sink->who->pid, (int) r->thread, r->id,
-                   r->cause, container, dataset, target, r->bytes, (int) r->status, detail);
-    size_t bytes = LINE_BYTES + strlen(name) + strlen(container) + strlen(dataset) +
-                   strlen(target) + strlen(detail);
-    if (!make_room(sink, bytes, give_up))
+                   ",\"cause\":%" PRIu64 "%s,\"bytes\":%" PRIu64 ",\"status\":%d%s}},\n",
+                   esdm__span_name((esdm__span_kind) r->kind), r->start_ns / 1000,
+                   (unsigned) (r->start_ns % 1000), r->ns / 1000, (unsigned) (r->ns % 1000),
+                   (int) sink->who->pid, (int) r->thread, r->id, r->cause, object->members,
+                   r->bytes, (int) r->status, r->detail != NULL ? r->detail : "");
+    if (!make_room(sink, LINE_BYTES + object->member_bytes + detail_bytes, give_up))
         return false;
     char *at = sink->text + sink->used;
-    at = esdm__put_text(esdm__put_text(at, "{\"what\":\"span\",\"kind\":\""), name);
-    at = esdm__put_signed(esdm__put_text(at, "\",\"pid\":"), sink->who->pid);
-    at = esdm__put_signed(esdm__put_text(at, ",\"thread\":"), r->thread);
+    at = esdm__put_bytes(at, sink->heads[r->kind].text, sink->heads[r->kind].bytes);
+    at = esdm__put_signed(at, r->thread);
     at = esdm__put_number(esdm__put_text(at, ",\"id\":"), r->id);
     at = esdm__put_number(esdm__put_text(at, ",\"cause\":"), r->cause);
     at = esdm__put_number(esdm__put_text(at, ",\"start_ns\":"), r->start_ns);
     at = esdm__put_number(esdm__put_text(at, ",\"ns\":"), r->ns);
-    at = esdm__put_text(esdm__put_text(at, ",\"container\":"), container);
-    at = esdm__put_text(esdm__put_text(at, ",\"dataset\":"), dataset);
-    at = esdm__put_text(esdm__put_text(at, ",\"target\":"), target);
+    at = esdm__put_bytes(at, object->members, object->member_bytes);
     at = esdm__put_number(esdm__put_text(at, ",\"bytes\":"), r->bytes);
     at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
     at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
     at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
-    at = esdm__put_text(esdm__put_text(at, detail), "}\n");
+    at = esdm__put_text(esdm__put_bytes(at, r->detail, detail_bytes), "}\n");
     sink->used = (size_t) (at - sink->text);
     sink->lines++;
     return true;

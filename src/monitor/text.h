@@ -11,6 +11,14 @@
 #define ESDM__NUMBER_BYTES 21u /* of a number with a sign, or with a comma */
 
 static inline char *
+esdm__put_bytes(char *at, const char *text, size_t bytes)
+{
+    if (bytes > 0) /* else there may be no text */
+        memcpy(at, text, bytes);
+    return at + bytes;
+}
+
+static inline char *
 esdm__put_text(char *at, const char *text)
 {
     size_t bytes = strlen(text);

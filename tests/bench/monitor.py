@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """What observing costs programs: instructions, system calls, written bytes, and time in pairs.
 
-    monitor.py --build BUILD [--pairs 15] [--steps 120] [--counts-only] [--data FOLDER]
+    monitor.py --build BUILD [--pairs 15] [--steps 120] [--counts-only] [--programs read,cdo] [--data FOLDER]
 
 A model-like writer and its reader (bench_model) and cdo on a real field, each on a container without observers (ESDM_MONITOR=off),
 with the site's runs, "stats", "trace" and both; and on a plain file by itself and under esdm-run --report, whose own report, made when the
@@ -119,12 +119,13 @@ def main():
     parser.add_argument("--short", type=int, default=36, help="steps under callgrind")
     parser.add_argument("--counts-only", action="store_true")
     parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("ESDM_TEST_DATA", "/nowhere"))
+    parser.add_argument("--programs", type=lambda text: text.split(","), default=["write", "read", "cdo"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         bench = Bench(options, pathlib.Path(folder))
-        names = ["write", "read"]
+        names = [name for name in ("write", "read") if name in options.programs]
         field = pathlib.Path(options.data) / "fields/pop_SST.nc"
-        if field.exists() and shutil.which("cdo"):
+        if field.exists() and shutil.which("cdo") and "cdo" in options.programs:
             names.append("cdo")
             shutil.copy(field, bench.folder / "field.nc")
             subprocess.run([bench.run_tool, "-q", "nccopy", bench.folder / "field.nc", "esdm://field.nc"],
