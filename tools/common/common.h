@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "esdm/esdm.h"
@@ -248,7 +249,8 @@ typedef struct tool_usual {
 /** Runs of a program (NULL: of all) by all users that may be read, in order of time; owned. Of each
  *  user the last 2,000, of all users 20,000, each one's share then being smaller.
  *  @param ret_exit NULL: nothing is told when there are none to be had, and a folder that does not
- *         answer is waited for 5 s, with a warning; else the exit status.
+ *         answer is waited for 5 s, with a warning; else the exit status, and a folder of which
+ *         nothing more has come for 10 s is an error.
  *  NULL: the site keeps none. */
 GPtrArray *tool_runs(const char *program, tool_exit *ret_exit);
 /** Whether tool_runs() has waited for the folder in vain. */
@@ -273,8 +275,10 @@ char *tool_tail(int fd, gsize most);
 
 /** Runs a function in a thread of its own, without signals, for so many seconds at most.
  *  @param free what `run` was given, by that thread, when it ends too late.
+ *  @param progress of `data`; while it changes the time begins anew; NULL: it does not.
  *  @return true: it has ended, and `data` is the caller's. Without a thread it runs in line. */
-bool tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double seconds);
+bool tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double seconds,
+                  const atomic_uint *progress);
 
 /* ---- progress (common/progress.c) --------------------------------------------------------- */
 

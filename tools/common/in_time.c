@@ -28,8 +28,27 @@ go(void *argument)
     return NULL;
 }
 
+/* Whether the thread has ended after so many seconds, or so many after it got on last. */
+static bool
+wait_for(pthread_t thread, double seconds, const atomic_uint *progress)
+{
+    unsigned before;
+    do {
+        struct timespec until;
+        before = progress != NULL ? atomic_load(progress) : 0;
+        (void) clock_gettime(CLOCK_REALTIME, &until);
+        gint64 ns = until.tv_nsec + (gint64) (seconds * 1e9);
+        until.tv_sec += (time_t) (ns / 1000000000);
+        until.tv_nsec = (long) (ns % 1000000000);
+        if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+            return true;
+    } while (progress != NULL && atomic_load(progress) != before);
+    return false;
+}
+
 bool
-tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double seconds)
+tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double seconds,
+             const atomic_uint *progress)
 {
     sigset_t all, before;
     pthread_t thread;
@@ -46,12 +65,7 @@ tool_in_time(void (*run)(void *data), void *data, GDestroyNotify free, double se
         g_free(e);
         return true;
     }
-    struct timespec until;
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-    gint64 ns = until.tv_nsec + (gint64) (seconds * 1e9);
-    until.tv_sec += (time_t) (ns / 1000000000);
-    until.tv_nsec = (long) (ns % 1000000000);
-    if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
+    if (wait_for(thread, seconds, progress)) {
         g_free(e);
         return true;
     }

@@ -11,6 +11,7 @@
 #define RUNS_MOST 20000u
 #define EACH_MOST 2000u /* of one user; fewer where there are very many users */
 #define ASIDE_S   5.0   /* what is told beside something else waits no longer */
+#define ASKED_S   10.0  /* and what was asked for no longer after the last line */
 #define FASTEST   1e15  /* bytes in a second: no storage is like that */
 
 static bool silent;
@@ -30,6 +31,7 @@ typedef struct reading {
     guint each;    /* of one user, at most */
     guint of_last; /* of the last one in the list, since it was thinned */
     uint64_t last;
+    atomic_uint lines; /* read so far */
     esdm_status status;
     esdm_error err;
 } reading;
@@ -72,6 +74,7 @@ static bool
 take_run(void *context, uint64_t user, const char *text)
 {
     reading *r = context;
+    (void) atomic_fetch_add(&r->lines, 1);
     json_t *line = json_loads(text, 0, NULL); /* of a file that its user may have changed */
     const char *program = json_string_value(json_object_get(line, "program"));
     double seconds = json_number_value(json_object_get(line, "seconds"));
@@ -135,8 +138,15 @@ tool_runs(const char *program, tool_exit *ret_exit)
     r->list = g_ptr_array_new_with_free_func(free_run);
     r->each = EACH_MOST;
     if (ret_exit != NULL) {
-        read_runs(r);
-    } else if (silent || !tool_in_time(read_runs, r, free_reading, ASIDE_S)) {
+        if (!tool_in_time(read_runs, r, free_reading, ASKED_S, &r->lines)) {
+            tool_error(
+                "the folder of the site's runs (\"monitor.runs\") has not answered for %.0f s: "
+                "its file server may be away; nothing is told of any run",
+                ASKED_S);
+            *ret_exit = TOOL_FAILED;
+            return NULL;
+        }
+    } else if (silent || !tool_in_time(read_runs, r, free_reading, ASIDE_S, NULL)) {
         if (silent)
             free_reading(r);
         else

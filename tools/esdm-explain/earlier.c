@@ -126,7 +126,7 @@ earlier_note(const run *r)
     sent->program = program;
     sent->line = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(line);
-    if (sent->line != NULL && !tool_in_time(deliver, sent, free_parcel, NOTE_S)) {
+    if (sent->line != NULL && !tool_in_time(deliver, sent, free_parcel, NOTE_S, NULL)) {
         tool_error("this run is not kept for the site: the folder of its runs does not answer");
         return;
     }

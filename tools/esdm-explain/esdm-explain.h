@@ -207,6 +207,10 @@ tool_exit write_trace(const run *r, const char *file);
 /** An archive of the Open Trace Format 2 of all processes: FILE, and what lies beside it under its
  *  name without ".otf2". Nothing of that may be there. */
 tool_exit write_otf2(const run *r, const char *file);
+/** Whether an archive has so many threads and events, all of which can be read (otf2_check.c). */
+bool otf2_is_whole(const char *file, guint64 locations, guint64 events);
+/** Whether nothing more can be written to a folder. */
+bool otf2_disk_is_full(const char *folder);
 /** Writes what files were read, for the next run (watch/history.h); what a history there says of
  *  other files stays. @param file its folder is made, for this user alone. */
 tool_exit history_write(const run *r, const char *file);

@@ -458,9 +458,15 @@ write_archive(writer *w, const char *folder, const char *name, const char *file)
     if (w->code == OTF2_SUCCESS)
         write_definitions(w);
     note(w, OTF2_Archive_Close(w->archive));
-    if (w->code == OTF2_SUCCESS)
+    guint64 events = 0;
+    for (guint i = 0; i < w->lanes->len; i++)
+        events += ((const lane *) w->lanes->pdata[i])->events;
+    if (w->code == OTF2_SUCCESS && otf2_is_whole(file, w->lanes->len, events))
         return TOOL_OK;
-    tool_error("%s: %s", file, OTF2_Error_GetDescription(w->code));
+    tool_error("%s: %s%s", file,
+               w->code == OTF2_SUCCESS ? "it was written, but cannot be read again"
+                                       : OTF2_Error_GetDescription(w->code),
+               otf2_disk_is_full(folder) ? "; the file system is full" : "");
     return TOOL_FAILED;
 }
 

@@ -135,4 +135,39 @@ def test_damaged_records_and_full_disks():
         expect(damaged > 3 and len(found) >= damaged, f"{damaged} {len(found)}")
 
 
-main(test_plain_files_of_several_processes, test_what_esdm_recorded, test_damaged_records_and_full_disks)
+def test_a_full_disk_is_told():
+    """Whatever the last file that finds no room: the library does not tell of all, so that the archive is read again."""
+    need_otf2()
+    need_program("mount")
+    with Site() as s:
+        whole, small = s.file("whole"), s.file("small")
+        run([tool("esdm-pattern"), "-q", "-s", "time=8,lat=20,lon=30", "-v", "tas", s.file("in.nc")])
+        run([tool("esdm-run"), "-q", "--records", s.file("records"), "nccopy", s.file("in.nc"), s.file("a.nc")], env=client_environment())
+        whole.mkdir()
+        small.mkdir()
+        run([EXPLAIN, "--quiet", "--trace", whole / "run.otf2", s.file("records")])
+        printed = run(["otf2-print", whole / "run.otf2"]).stdout
+        pages = sum(-(-f.stat().st_size // 4096) for f in whole.rglob("*") if f.is_file())
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], stderr=subprocess.DEVNULL, check=False).returncode:
+            skip("may not mount here")
+        try:
+            results = []
+            for room in range(1, pages + 3):
+                run(["mount", "-o", f"remount,size={4 * room}k", small])
+                done = run([EXPLAIN, "--quiet", "--trace", small / "run.otf2", s.file("records")], check=False)
+                results.append(done.returncode == 0)
+                if done.returncode == 0:
+                    expect(run(["otf2-print", small / "run.otf2"]).stdout == printed, f"{room} pages: not all of it")
+                    shutil.rmtree(small / "run")
+                    (small / "run.otf2").unlink()
+                    (small / "run.def").unlink()
+                else:
+                    expect_error(done, "run.otf2", "full")
+                expect(not list(small.iterdir()), f"{room} pages: {list(small.iterdir())}")
+            expect(not results[0] and results[-1], str(results))
+        finally:
+            subprocess.run(["umount", "-l", small], check=False)
+
+
+
+main(test_plain_files_of_several_processes, test_what_esdm_recorded, test_damaged_records_and_full_disks, test_a_full_disk_is_told)

@@ -197,6 +197,24 @@ def test_reports_do_not_need_it():
             expect("stuck" in told and words in told and took < 30, f"{name}: {took} s {told}")
 
 
+def test_who_asks_for_them_is_told():
+    """A folder that hangs: those who ask for its runs wait for ten seconds, and say so."""
+    if shutil.which("cc") is None or SANITIZE:
+        skip("needs a C compiler, without a sanitizer")
+    with Site(monitor={"runs": "runs"}) as site:
+        for number in range(4):
+            put(site, ME, "prog", [record("prog", 10 + number, 1.0, 1e6)])
+        run(["cp", site.config, f"{site.config}.before-esdm-tune"])
+        site.file("read.c").write_text(SILENT)
+        run(["cc", "-shared", "-fPIC", "-o", site.file("read.so"), site.file("read.c")])
+        for command in ([tool("esdm-explain"), "--site"], [tool("esdm-tune"), "--look-back"]):
+            began = time.monotonic()
+            done = subprocess.run(command, env=client_environment({"LD_PRELOAD": str(site.file("read.so"))}), text=True,
+                                  capture_output=True, stdin=subprocess.DEVNULL, timeout=55, check=False)
+            expect("stuck" in done.stderr and time.monotonic() - began < 40, f"{command}: {done.stderr}")
+            expect_error(done, "monitor.runs", "has not answered for 10 s", "nothing is told of any run")
+
+
 def test_users_may_close_their_own():
     """What a user has taken from others stays so; the site's folder, closed later, closes what is in it."""
     file = need_data("fields", "era5_u.nc")
@@ -479,4 +497,4 @@ if shutil.which("nccopy") is None:
 main(test_one_line_keeps_all_runs, test_nobody_fails_for_it, test_it_is_bounded, test_users_cannot_write_for_others,
      test_modes_follow_the_folder, test_reports_compare, test_the_site_at_a_glance, test_looking_back_after_a_change,
      test_many_at_once, test_reports_do_not_need_it, test_users_may_close_their_own, test_folders_of_others_are_named,
-     test_nobody_hides_the_others, test_invented_records_decide_nothing)
+     test_nobody_hides_the_others, test_who_asks_for_them_is_told, test_invented_records_decide_nothing)
