@@ -13,6 +13,10 @@
 #define DEFLATE_RATE 250e6 /* bytes a second that a core inflates, about */
 #define BETTER_RATE  900e6 /* with lz4 or the codecs of ESDM */
 #define MANY_LOOKUPS 200
+#define MANY_OPENS   100
+#define AMPLE                                                                                      \
+    4.0 /* so many times the values: much of a file is fill values                                 \
+         */
 
 static double
 wall(const run *r)
@@ -64,14 +68,38 @@ shape_text(const guint64 *shape, guint rank)
 /* ---- rules -------------------------------------------------------------------------------------
  */
 
+/* Those of a file that are small; of all its calls, where these are only
+ * counted. */
+static watch_counts
+small_ones(const run *r, const object *o, bool writes)
+{
+    watch_kind kind = writes ? WATCH_KIND_WRITE : WATCH_KIND_READ;
+    const watch_counts *all = writes ? &o->entry.write : &o->entry.read;
+    watch_counts sum = {0};
+    guint64 seen = 0;
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (c->object != o || c->kind != kind)
+            continue;
+        seen++;
+        if ((double) c->bytes < SMALL_BYTES) {
+            sum.calls++;
+            sum.bytes += c->bytes;
+            sum.ns += c->ns;
+        }
+    }
+    return 2 * seen >= all->calls ? sum : *all;
+}
+
 static void
 small_requests(run *r, const object *o, bool writes)
 {
-    const watch_counts *c = writes ? &o->entry.write : &o->entry.read;
+    const watch_counts small = small_ones(r, o, writes), *c = &small;
     const pattern *p = writes ? &o->writes : &o->reads;
     double calls = (double) c->calls;
     double mean = calls > 0 ? (double) c->bytes / calls : 0;
-    if (calls < 200 || mean > SMALL_BYTES || ranks_are_alone(r, o->name, writes))
+    if (calls < 200 || mean > SMALL_BYTES || ranks_are_alone(r, o->name, writes) ||
+        of_esdm(o->name) != NULL)
         return;
     double seconds = seconds_of(c->ns);
     double fewer = (double) c->bytes / GOOD_BYTES + 1;
@@ -193,6 +221,40 @@ strided_reads(run *r, const object *o)
     g_free(time);
     g_free(how);
     g_free(name);
+}
+
+/* A file that gets much more than the values that are put into it: chunks that
+ * are hardly filled. */
+static void
+large_chunks(run *r, const object *o)
+{
+    double written = (double) o->entry.write.bytes;
+    double values = 0, put_s = 0;
+    const object *most = NULL;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *v = r->objects->pdata[i];
+        if (v->kind != WATCH_VARIABLE || !g_str_equal(v->name, o->name))
+            continue;
+        values += (double) v->entry.write.bytes;
+        put_s += seconds_of(v->entry.write.ns);
+        if (v->entry.chunked == 1 && v->entry.write.bytes > 0 &&
+            (most == NULL || v->entry.write.ns > most->entry.write.ns))
+            most = v;
+    }
+    double size = MIN(written, (double) file_extent(r, o));
+    if (most == NULL || values <= 0 || size < 1e6 || size < AMPLE * values)
+        return;
+    g_autofree char *name = short_name(o->name);
+    g_autofree char *chunk = shape_text(most->entry.chunk, most->entry.rank);
+    g_autofree char *got = bytes_text(size);
+    g_autofree char *wanted = bytes_text(values);
+    advise(r, (put_s + seconds_of(o->entry.write.ns)) * (1 - values / size),
+           "%s has %s for %s of values: its variable %s is stored in chunks of %s, "
+           "which the program "
+           "hardly fills, and the rest is fill values. Smaller chunks "
+           "(nc_def_var_chunking; ncks "
+           "--cnk_dmn DIMENSION,1; nccopy -c) make the file as large as its values.",
+           name, got, wanted, most->variable, chunk);
 }
 
 static void
@@ -321,85 +383,13 @@ metadata(run *r)
                "Containers were opened %" G_GUINT64_FORMAT
                " times; that, and closing them, took %s. Open each once and keep it open.",
                r->opens, time);
-    else
+    else if (r->opens + r->lookups >= MANY_OPENS) /* a few that take long are not too many */
         advise(
             r, 0.7 * seconds,
             "%" G_GUINT64_FORMAT " files were opened and %" G_GUINT64_FORMAT
             " looked for; that took %s. Open each file once and keep it open, and put many small "
             "files together (ncrcat, cdo mergetime, esdm-cp).",
             r->opens, r->lookups, time);
-    g_free(time);
-}
-
-/* nc_sync() writes, and compresses, each chunk that has changed; most of its time may be that. */
-static void
-netcdf_syncs(run *r)
-{
-    double seconds = 0;
-    double inside = 0;
-    guint64 count = 0;
-    guint64 end = 0;
-    const object *most = NULL;
-    for (guint i = 0; i < r->calls->len; i++) {
-        const call *c = &g_array_index(r->calls, call, i);
-        if (c->op == WATCH_OP_nc_sync) {
-            seconds += seconds_of(c->ns);
-            end = c->start_ns + c->ns;
-            most = c->object;
-            count++;
-        } else if (c->nested && c->start_ns < end) {
-            inside += seconds_of(c->ns);
-        }
-    }
-    if (count < 3 || most == NULL)
-        return;
-    char *time = time_text(seconds);
-    char *files = time_text(MIN(inside, seconds));
-    char *each = time_text(seconds / (double) count);
-    char *name = short_name(most->name);
-    advise(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
-           "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
-           " times, last for %s: %s, "
-           "%s each, of which the file system took %s; with the rest the NetCDF library compressed "
-           "and "
-           "copied every chunk that had changed, again and again. Once in ten times as many steps "
-           "would lose little in a crash and save most of it; chunks of one time step "
-           "(nc_def_var_chunking) "
-           "are compressed once.",
-           count, name, time, each, files);
-    g_free(name);
-    g_free(each);
-    g_free(files);
-    g_free(time);
-}
-
-static void
-syncs(run *r)
-{
-    double seconds = 0;
-    guint64 count = 0;
-    const object *most = NULL;
-    for (guint i = 0; i < r->calls->len; i++) {
-        const call *c = &g_array_index(r->calls, call, i);
-        if (c->kind != WATCH_KIND_SYNC || c->nested)
-            continue;
-        seconds += seconds_of(c->ns);
-        most = c->object;
-        count++;
-    }
-    if (count < 3 || most == NULL)
-        return;
-    char *time = time_text(seconds);
-    char *each = time_text(seconds / (double) count);
-    char *name = short_name(most->name);
-    advise(
-        r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
-        "The program waited %" G_GUINT64_FORMAT
-        " times until data were stored (%s, last for %s), %s "
-        "each. Once in ten times as many steps would lose little in a crash and save most of it.",
-        count, time, name, each);
-    g_free(name);
-    g_free(each);
     g_free(time);
 }
 
@@ -455,14 +445,16 @@ run_advise(run *r)
             continue;
         small_requests(r, o, false);
         small_requests(r, o, true);
+        if (of_esdm(o->name) != NULL)
+            continue;
+        large_chunks(r, o);
         strided_reads(r, o);
         read_again(r, o);
     }
     library_time(r);
     compression_time(r);
     metadata(r);
-    syncs(r);
-    netcdf_syncs(r);
+    syncs_advise(r);
     imbalance(r);
     ranks_advise(r);
     g_ptr_array_sort(r->advice, by_gain);

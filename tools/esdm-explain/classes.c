@@ -30,6 +30,13 @@ is_remote_file_system(guint32 type)
     return false;
 }
 
+/* tmpfs, ramfs */
+static bool
+is_memory_file_system(guint32 type)
+{
+    return type == 0x01021994 || type == 0x858458f6;
+}
+
 /* ---- density ----------------------------------------------------------------------------------
  */
 
@@ -157,6 +164,8 @@ density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peak
 #define SPINDLE_S      3e-3 /* a disk that moves its head */
 #define LATER          3.0  /* so many times the device's time: the call waited for others */
 #define FOLLOWING      0.7
+#define MIXED          3.0
+#define WAITED_S       100e-6 /* storing older data takes longer */
 
 static double
 mean_bytes(const time_class *c)
@@ -188,6 +197,15 @@ is_target(const time_class *c)
     return 2 * c->targets > c->calls;
 }
 
+/* The time that goes with mean_bytes(): where sizes differ much, so do times, and the most frequent
+ * one is that of other sizes. */
+static double
+usual_s(const time_class *c)
+{
+    double mean = c->calls > 0 ? c->seconds / (double) c->calls : 0;
+    return mean > MIXED * c->typical_s ? mean : c->typical_s;
+}
+
 /* What a call costs that memory answers: as in the fastest class, where that is memory's. */
 static double
 latency_of(const GPtrArray *list)
@@ -202,7 +220,7 @@ latency_of(const GPtrArray *list)
 static bool
 answers_from_memory(const GPtrArray *list, const time_class *c)
 {
-    return c->typical_s < COPY_FACTOR * (latency_of(list) + mean_bytes(c) / COPY_RATE);
+    return usual_s(c) < COPY_FACTOR * (latency_of(list) + mean_bytes(c) / COPY_RATE);
 }
 
 static void
@@ -271,6 +289,11 @@ explain_slow(time_class *c, const time_class *device, const char *typical, const
     } else if (is_remote(c)) {
         set_cause(c, "network",
                   g_strdup_printf("%s for %s, on a file system of other nodes", typical, size));
+    } else if (2 * c->in_memory > c->calls) {
+        set_cause(c, "contention",
+                  g_strdup_printf("%s for %s, on a file system in memory: the calls waited for "
+                                  "other programs",
+                                  typical, size));
     } else {
         set_cause(c, "device",
                   g_strdup_printf("%s for %s: memory did not have them%s", typical, size,
@@ -284,7 +307,7 @@ explain_reads(const GPtrArray *list)
     const time_class *device = device_of(list);
     for (guint i = 0; i < list->len; i++) {
         time_class *c = list->pdata[i];
-        char *typical = time_text(c->typical_s);
+        char *typical = time_text(usual_s(c));
         char *size = bytes_text(mean_bytes(c));
         if (answers_from_memory(list, c))
             explain_fast(c, device, typical, size);
@@ -301,12 +324,21 @@ explain_writes(const GPtrArray *list)
     double memory_s = 0;
     for (guint i = 0; i < list->len; i++) {
         time_class *c = list->pdata[i];
-        char *typical = time_text(c->typical_s);
+        char *typical = time_text(usual_s(c));
         char *size = bytes_text(mean_bytes(c));
         if (answers_from_memory(list, c)) {
             memory_s = c->typical_s;
             set_cause(c, "page cache",
                       g_strdup_printf("%s for %s: memory took them, the device gets them later",
+                                      typical, size));
+        } else if (memory_s > 0 && usual_s(c) < WAITED_S) {
+            set_cause(
+                c, "page cache",
+                g_strdup_printf("%s for %s: too short to have waited for a device", typical, size));
+        } else if (2 * c->in_memory > c->calls) {
+            set_cause(c, "contention",
+                      g_strdup_printf("%s for %s, on a file system in memory: the calls waited for "
+                                      "free memory, or for other programs",
                                       typical, size));
         } else if (memory_s > 0) {
             set_cause(c, "write-back",
@@ -352,6 +384,7 @@ join_neighbours(GPtrArray *list)
         a->beside += b->beside;
         a->remote += b->remote;
         a->targets += b->targets;
+        a->in_memory += b->in_memory;
         (void) g_ptr_array_remove_index(list, i);
         g_free(b->cause);
         g_free(b->because);
@@ -428,6 +461,7 @@ add_to_class(time_class *class, const call *c)
     class->following += c->follows;
     class->beside += c->beside;
     class->targets += c->object->target;
+    class->in_memory += is_memory_file_system(c->object->entry.file_system);
     class->remote += is_remote_file_system(c->object->entry.file_system);
 }
 
@@ -473,7 +507,8 @@ classes_of(const run *r, watch_kind kind)
     return list;
 }
 
-/* What the reads would have taken from memory: as those that memory answered. */
+/* What the reads would have taken from memory: as those that memory answered, which stay as they
+ * are. */
 static double
 best_of(const GPtrArray *list)
 {
@@ -483,7 +518,8 @@ best_of(const GPtrArray *list)
         const time_class *c = list->pdata[i];
         if (i == 0 && answers_from_memory(list, c))
             latency = c->typical_s / 2;
-        best += MIN(c->seconds, (double) c->calls * latency + (double) c->bytes / COPY_RATE);
+        double copied = (double) c->calls * latency + (double) c->bytes / COPY_RATE;
+        best += g_str_equal(c->cause, "page cache") ? c->seconds : MIN(c->seconds, copied);
     }
     return best;
 }

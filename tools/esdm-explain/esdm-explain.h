@@ -111,11 +111,12 @@ typedef struct time_class {
     guint64 bytes;
     double seconds;
     guint64 following;
-    guint64 beside;  /* sum over the calls */
-    guint64 remote;  /* calls of files on a network file system */
-    guint64 targets; /* requests to targets of ESDM */
-    char *cause;     /* "page cache", "read-ahead", "device", … */
-    char *because;   /* what speaks for it */
+    guint64 beside;    /* sum over the calls */
+    guint64 remote;    /* calls of files on a network file system */
+    guint64 targets;   /* requests to targets of ESDM */
+    guint64 in_memory; /* calls of files on a file system without a device */
+    char *cause;       /* "page cache", "read-ahead", "device", … */
+    char *because;     /* what speaks for it */
 } time_class;
 
 typedef struct advice {
@@ -180,6 +181,11 @@ void run_advise(run *r);
 
 /** An advice, unless it gains too little to be worth a sentence. */
 G_GNUC_PRINTF(3, 4) void advise(run *r, double gain_s, const char *format, ...);
+
+/** Rules of calls that wait until data are stored (advise_syncs.c). */
+void syncs_advise(run *r);
+/** Where the file ended when it was opened, or what was written to it, if that is later. */
+guint64 file_extent(const run *r, const object *o);
 
 /* Files by MPI (ranks.c). */
 void run_ranks(run *r);
@@ -258,6 +264,9 @@ char *bytes_text(double bytes);
 char *time_text(double seconds);
 /** "run.nc", or the end of a long name; owned. */
 char *short_name(const char *name);
+/** What a file is to ESDM, by its name: "catalogue", "data"; NULL: it is none
+ * of ESDM's. Programs do not choose how these are read and written. */
+const char *of_esdm(const char *name);
 /** "sequential", "strided: 1 kB every 1 MB", "random"; owned. */
 char *pattern_text(const pattern *p);
 

@@ -9,6 +9,8 @@
 #define ROWS        8
 #define ADVICE      3
 #define LEAST_SHARE 0.005 /* of the time: what took less is one of the others */
+#define CLASS_SHARE 0.01  /* the same of classes of times */
+#define CLASSES_S   1e-3  /* all reads, or all writes, took less: nobody asks why */
 
 typedef enum order { BY_FILE_TIME, BY_VARIABLE_TIME } order;
 
@@ -109,6 +111,8 @@ print_row(const object *o)
                               file, o->entry.deflate >= 0 ? ", compressed" : "");
     } else if (o->kind == WATCH_MPI_FILE) {
         how = ranks_text(o);
+    } else if (of_esdm(o->name) != NULL) {
+        how = g_strdup_printf("ESDM's %s", of_esdm(o->name));
     } else {
         how = pattern_text(o->entry.read.ns >= o->entry.write.ns ? &o->reads : &o->writes);
         if (o->entry.mapped_bytes > 0 && o->entry.read.calls + o->entry.write.calls == 0) {
@@ -156,6 +160,7 @@ print_spans(const run *r)
 {
     double encode = 0;
     double commit = 0;
+    guint64 commits = 0;
     guint64 raw = 0;
     guint64 stored = 0;
     for (guint i = 0; i < r->spans->len; i++) {
@@ -166,6 +171,7 @@ print_spans(const run *r)
             stored += s->stored_bytes;
         } else if (g_str_equal(s->kind, "commit")) {
             commit += s->seconds;
+            commits += s->count;
         }
     }
     if (raw == 0 && commit <= 0)
@@ -174,9 +180,12 @@ print_spans(const run *r)
     char *b = bytes_text((double) stored);
     char *c = time_text(encode);
     char *d = time_text(commit);
-    (void) printf(
-        "\n  ESDM made %s of %s (%s of all threads together), and needed %s for commits.\n", b, a,
-        c, d);
+    if (raw > 0)
+        (void) printf("\n  ESDM made %s of %s (%s of all threads together), and "
+                      "needed %s for %" G_GUINT64_FORMAT " commits.\n",
+                      b, a, c, d, commits);
+    else
+        (void) printf("\n  ESDM needed %s for %" G_GUINT64_FORMAT " commits.\n", d, commits);
     g_free(d);
     g_free(c);
     g_free(b);
@@ -243,6 +252,26 @@ print_ahead(const run *r)
     g_free(time);
 }
 
+/* Whose time NetCDF calls are, by where their variables lie. */
+static const char *
+library_words(const run *r)
+{
+    bool own = false, stock = false;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        bool moved = o->entry.read.calls + o->entry.write.calls > 0;
+        own = own || (o->kind == WATCH_VARIABLE && moved && g_str_has_prefix(o->name, "esdm:"));
+        stock =
+            stock || (o->kind == WATCH_VARIABLE && moved && !g_str_has_prefix(o->name, "esdm:"));
+    }
+    if (r->engine)
+        return "ESDM: codecs, conversion, copies";
+    if (own)
+        return stock ? "NetCDF library and ESDM: codecs, copies, commits"
+                     : "ESDM: codecs, conversion, copies, commits";
+    return "NetCDF library: decompression, conversion, copies";
+}
+
 static void
 print_time(const run *r)
 {
@@ -259,24 +288,53 @@ print_time(const run *r)
         r, r->engine ? "opening and closing containers" : "opening, closing and looking for files",
         seconds_of(r->meta_ns));
     print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
-    print_share(r,
-                r->engine ? "ESDM: codecs, conversion, copies"
-                          : "NetCDF library: decompression, conversion, copies",
-                library);
+    print_share(r, library_words(r), library);
     if (r->processes->len == 1)
         print_share(r, "the program itself",
                     MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
     print_ahead(r);
 }
 
-static void
-print_classes(const char *title, const GPtrArray *classes)
+/* Of so little of the time nothing is to be learned; a few slow calls are
+ * chance. */
+static bool
+is_worth_it(const time_class *c, double all_s)
 {
-    if (classes->len == 0)
+    return c->seconds >= CLASS_SHARE * all_s;
+}
+
+static double
+class_seconds(const GPtrArray *classes)
+{
+    double all_s = 0;
+    for (guint i = 0; i < classes->len; i++)
+        all_s += ((const time_class *) classes->pdata[i])->seconds;
+    return all_s;
+}
+
+static bool
+has_waited(const GPtrArray *classes)
+{
+    double all_s = class_seconds(classes);
+    for (guint i = 0; i < classes->len; i++) {
+        const time_class *c = classes->pdata[i];
+        if (!g_str_equal(c->cause, "page cache") && is_worth_it(c, all_s))
+            return true;
+    }
+    return false;
+}
+
+static void
+print_classes(const char *title, const GPtrArray *classes, double run_s)
+{
+    double all_s = class_seconds(classes);
+    if (classes->len == 0 || (all_s < CLASSES_S && all_s < CLASS_SHARE * run_s))
         return;
     (void) printf("  %s:\n", title);
     for (guint i = 0; i < classes->len; i++) {
         const time_class *c = classes->pdata[i];
+        if (!is_worth_it(c, all_s))
+            continue;
         char *sum = time_text(c->seconds);
         (void) printf("    %-22s %8" G_GUINT64_FORMAT " calls, %s: %s\n", c->cause, c->calls, sum,
                       c->because);
@@ -292,12 +350,12 @@ print_why(const run *r)
     if (r->read_classes->len + r->write_classes->len == 0)
         return;
     (void) printf("\nWhy calls took as long as they did\n");
-    print_classes("Reads", r->read_classes);
-    print_classes("Writes", r->write_classes);
-    if (r->read_ns > 1000000)
-        (void) printf(
-            "  If memory had had everything, reading would have taken %s instead of %s.\n", best,
-            now);
+    print_classes("Reads", r->read_classes, wall(r));
+    print_classes("Writes", r->write_classes, wall(r));
+    if (r->read_ns > 1000000 && has_waited(r->read_classes))
+        (void) printf("  If memory had had everything, reading would have taken %s "
+                      "instead of %s.\n",
+                      best, now);
     g_free(now);
     g_free(best);
 }

@@ -53,6 +53,29 @@ short_name(const char *name)
     return text;
 }
 
+/* "0fd17d6a8628d848b7ad9172-c6edd4535c365eb7-1": a container, a writer, a
+ * number. */
+static bool
+is_pack(const char *name)
+{
+    gsize container = strspn(name, "0123456789abcdef");
+    const char *writer = name + container + 1;
+    gsize of_writer = name[container] == '-' ? strspn(writer, "0123456789abcdef") : 0;
+    const char *number = writer + of_writer + 1;
+    return container >= 24 && of_writer >= 8 && writer[of_writer] == '-' && number[0] != '\0' &&
+           strspn(number, "0123456789") == strlen(number);
+}
+
+const char *
+of_esdm(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char *last = slash != NULL ? slash + 1 : name;
+    if (g_str_has_prefix(last, "catalogue.sqlite") || g_str_equal(last, "esdm-mark.json"))
+        return "catalogue";
+    return is_pack(last) ? "data" : NULL;
+}
+
 char *
 pattern_text(const pattern *p)
 {

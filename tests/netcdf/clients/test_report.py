@@ -124,6 +124,30 @@ def test_advice_names_what_took_the_time():
                json.dumps(advice, indent=1))
 
 
+def test_advice_is_true():
+    """What a scientist would follow: a file of fill values becomes as small as is said; ESDM's catalogue is nobody's
+    small pieces, a file that is replaced is no file too many, and what memory has is not said to come from a device."""
+    need_program("ncra", "ncks")
+    with Site() as site:
+        run([tool("esdm-pattern"), "-q", "-s", "time=120,lat=192,lon=288", "-v", "tas", site.file("in.nc")])
+        run(["ncks", "-O", "--mk_rec_dmn", "time", site.file("in.nc"), site.file("record.nc")])
+        done = reported("ncra", "-O", site.file("record.nc"), site.file("mean.nc"))
+        advice = [a["text"] for a in report_of(done)["advice"]]
+        found = [a for a in advice if "stored in chunks of 120 x 192 x 288" in a and "fill values" in a]
+        large = site.file("mean.nc").stat().st_size
+        expect(len(found) == 1 and "has 27 MB for 221 kB of values" in found[0] and large > 20e6, f"{large} {advice}")
+        run(["ncra", "-O", "--cnk_dmn", "time,1", site.file("record.nc"), site.file("mean.nc")])
+        expect(site.file("mean.nc").stat().st_size < 400e3, "the advice did not help")
+        text = reported("nccopy", site.file("record.nc"), site.file("copy.nc"), options=("--report",)).stderr
+        text += reported("nccopy", site.file("record.nc"), site.file("copy.nc"), options=("--report",)).stderr
+        expect("put many small" not in text, text)
+        done = reported(WATCHED, "synced", "esdm://s.nc", options=("--report",))
+        expect("ESDM's catalogue" in done.stderr and "small pieces" not in done.stderr and "0 bytes of 0" not in done.stderr
+               and "NetCDF library" not in done.stderr, done.stderr)
+        done = report_of(reported(WATCHED, "synced", site.file("s.nc")))
+        expect("chunks had changed" in done["advice"][0]["text"], json.dumps(done["advice"], indent=1))
+
+
 def test_the_same_for_esdm():
     need_program("nccopy")
     source = need_data("fields", "era5_u.nc")
@@ -193,6 +217,6 @@ def test_ranks_make_one_report():
 
 main(test_short_run__is_said_to_tell_little, test_patterns_and_bytes, test_other_processes,
      test_netcdf_programs,
-     test_advice_names_what_took_the_time, test_the_same_for_esdm,
+     test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report)
