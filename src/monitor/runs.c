@@ -16,7 +16,8 @@
 #include "esdm/text.h"
 #include "monitor/parts.h"
 
-#define WAIT_NS UINT64_C(1000000000)
+#define WAIT_NS      UINT64_C(1000000000)
+#define UNUSUAL_MOST 8u
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
@@ -142,7 +143,7 @@ named_json(esdm__monitor *m)
     return list;
 }
 
-/* What began detailed monitoring. */
+/* What began detailed monitoring, the first of it. */
 static json_t *
 unusual_json(esdm__monitor *m)
 {
@@ -153,12 +154,14 @@ unusual_json(esdm__monitor *m)
     json_t *list = n >= 0 ? json_loads(all, 0, NULL) : NULL;
     if (n >= 0)
         free(all);
+    while (json_array_size(list) > UNUSUAL_MOST)
+        (void) json_array_remove(list, json_array_size(list) - 1);
     return list;
 }
 
 /* Owned; NULL: no memory. @param program without folders. */
 static char *
-line_of(esdm__monitor *m, const char *program, bool names)
+line_of(esdm__monitor *m, const char *program, bool names, bool unusual)
 {
     const esdm__who *who = &m->who;
     double seconds = (double) (esdm__monitor_now_ns() - who->monotonic_ns) / 1e9;
@@ -167,17 +170,17 @@ line_of(esdm__monitor *m, const char *program, bool names)
                   "program", program, "job", who->job, "host", who->host, "pid", (int) who->pid,
                   "rank", who->rank, "started_ns", (json_int_t) who->realtime_ns, "seconds",
                   seconds, "spans", names ? named_json(m) : sums_json(m));
-    json_t *unusual = unusual_json(m);
-    if (line != NULL && json_array_size(unusual) > 0)
-        (void) json_object_set(line, "unusual", unusual);
-    json_decref(unusual);
+    json_t *what = unusual ? unusual_json(m) : NULL;
+    if (line != NULL && json_array_size(what) > 0)
+        (void) json_object_set(line, "unusual", what);
+    json_decref(what);
     char *text = line != NULL
                      ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9))
                      : NULL;
     json_decref(line);
-    if (text != NULL && names && strlen(text) >= ESDM__RUNS_LINE) { /* too many of them */
+    if (text != NULL && (names || unusual) && strlen(text) >= ESDM__RUNS_LINE) { /* too much */
         free(text);
-        return line_of(m, program, false);
+        return line_of(m, program, false, unusual && names);
     }
     return text;
 }
@@ -234,7 +237,7 @@ esdm__runs_write(esdm__monitor *m)
             p->program = strdup(printable);
         }
         p->folder = strdup(m->options.runs);
-        p->line = p->program != NULL ? line_of(m, p->program, m->options.runs_names) : NULL;
+        p->line = p->program != NULL ? line_of(m, p->program, m->options.runs_names, true) : NULL;
     }
     esdm__plain_locale_leave(&locale);
     pthread_t thread;

@@ -6,10 +6,11 @@ runs of the program, or the site's model. A slow run has the next ones traced. N
 import contextlib
 import json
 import os
+import shutil
 import stat
 import time
 
-from esdmtest import BUILD, Site, client_environment, environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, SANITIZE, Site, client_environment, environment, expect, expect_error, main, run, skip, tool
 
 PROGRAM = str(BUILD / "tests/integration/far_program")
 STEP = ["200", "250", "none", "1"]  # 200 kB: 14 ms, and later 110 ms
@@ -190,6 +191,45 @@ def test_a_folder_that_is_gone():
         expect(time.monotonic() - began < 60 and not list(site.folder.glob("*trace*")), "a trace that nobody wanted")
 
 
+HANGS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int openat(int folder, const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    unsigned mode = va_arg(more, unsigned);
+    va_end(more);
+    if (strcmp(path, "USER") == 0) {
+        fputs("stuck\\n", stderr);
+        sleep(100);
+    }
+    return (int) syscall(SYS_openat, folder, path, flags, mode);
+}
+int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
+"""
+
+
+def test_a_folder_that_hangs():
+    """A server that is away while earlier runs are read: the program goes on, and ends with its data."""
+    if shutil.which("cc") is None or SANITIZE:
+        skip("needs a C compiler, without a sanitizer")
+    with slow_site(runs="runs", rules=[RULE]) as site:
+        usually()
+        site.file("hangs.c").write_text(HANGS.replace("USER", USER))
+        run(["cc", "-shared", "-fPIC", "-o", site.file("hangs.so"), site.file("hangs.c")])
+        began = time.monotonic()
+        done = run([PROGRAM, "loop", "far.nc", 0, 70, 1], env=environment({"LD_PRELOAD": str(site.file("hangs.so"))}))
+        took = time.monotonic() - began
+        seconds = float(done.stdout.split()[1])
+        expect("stuck" in done.stderr and took - seconds < 8, f"{took} s for {seconds} s: {done.stderr}")
+
+
 def test_wrong_rules_are_refused():
     for rule, *words in (({"when": "requests", "then": ["trail"]}, "monitor.rules[0].then[0]", "trace"),
                          ({"when": "requests", "then": []}, "monitor.rules[0].then", "at least one"),
@@ -213,4 +253,4 @@ def test_wrong_rules_are_refused():
 
 main(test_what_becomes_slow_is_traced, test_the_model_says_what_is_usual, test_a_trace_ends_when_it_is_large,
      test_the_runs_after_a_slow_one_are_traced, test_by_default_where_runs_are_kept, test_a_folder_that_is_gone,
-     test_wrong_rules_are_refused)
+     test_a_folder_that_hangs, test_wrong_rules_are_refused)
