@@ -11,7 +11,7 @@
 #define WORTH_S      0.02  /* what gains less is not worth a sentence … */
 #define WORTH_SHARE  0.02  /* … nor what gains less of the run */
 #define DEFLATE_RATE 250e6 /* bytes a second that a core inflates, about */
-#define BETTER_RATE  900e6 /* with lz4 or the codecs of ESDM */
+#define BETTER_RATE  900e6 /* converted and copied alone */
 #define MANY_LOOKUPS 200
 #define MANY_OPENS   100
 #define AMPLE                                                                                      \
@@ -318,14 +318,14 @@ library_time(run *r)
     char *rate = bytes_text((double) deflated / MAX(seconds, 1e-6));
     char *name = short_name(most->name);
     char *less = time_text(MIN(better, seconds));
-    advise(
-        r, MAX(seconds - better, 0),
-        "Reading was held up by decompression: %s of work in the NetCDF library for %s (%s/s), "
-        "most "
-        "for %s in %s, which is compressed with deflate %d. A file without deflate, or a "
-        "container of ESDM (esdm-cp: codecs that decode several times as fast, on all cores) would "
-        "take about %s.",
-        time, bytes, rate, most->variable, name, most->entry.deflate, less);
+    advise(r, MAX(seconds - better, 0),
+           "Reading was held up by decompression: %s of work in the NetCDF library for %s (%s/s), "
+           "most "
+           "for %s in %s, which is compressed with deflate %d. A file without deflate, which is "
+           "larger "
+           "(nccopy -d0), would take about %s; a container of ESDM (esdm-cp) stays small, and is "
+           "decoded faster and on all cores.",
+           time, bytes, rate, most->variable, name, most->entry.deflate, less);
     g_free(less);
     g_free(name);
     g_free(rate);
