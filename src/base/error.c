@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,12 +46,57 @@ esdm_status_string(esdm_status status)
     return "unknown status";
 }
 
-static void
-set_text(esdm_error *err, esdm_status status, int os_errno, const char *format, va_list args)
+/* Whole messages: two paths, and what is said of them. */
+#define WHOLE_BYTES 4096
+/* Of a message that is too long the begin and the end stay: the end tells why, and what to do. */
+#define HEAD_BYTES 170
+#define GAP        " [...] "
+
+/* Whether a byte continues a character of UTF-8. */
+static bool
+continues(char byte)
 {
+    return ((unsigned char) byte & 0xc0u) == 0x80u;
+}
+
+static void
+store_text(esdm_error *err, const char *text)
+{
+    size_t length = strlen(text);
+    const size_t room = sizeof err->message - 1;
+    if (length <= room) {
+        memcpy(err->message, text, length + 1);
+        return;
+    }
+    size_t head = HEAD_BYTES;
+    while (head > 0 && continues(text[head]))
+        head--;
+    const char *tail = text + length - (room - HEAD_BYTES - strlen(GAP));
+    while (continues(*tail))
+        tail++;
+    (void) snprintf(err->message, sizeof err->message, "%.*s" GAP "%s", (int) head, text, tail);
+}
+
+/* @param behind that follows the text after a colon; NULL: nothing. It may be err->message. */
+static void
+set_text(esdm_error *err, esdm_status status, int os_errno, const char *behind, const char *format,
+         va_list args)
+{
+    char text[WHOLE_BYTES];
+    int length = vsnprintf(text, sizeof text, format, args);
+    size_t used = length < 0                             ? 0
+                  : (size_t) length < sizeof text - 1024 ? (size_t) length
+                                                         : sizeof text - 1024;
+    text[used] = '\0';
+    /* What has told the same place already does not tell it twice. */
+    if (behind != NULL && used > 0 && strncmp(behind, text, used) == 0 &&
+        (behind[used] == ':' || behind[used] == ','))
+        (void) snprintf(text, sizeof text, "%s", behind);
+    else if (behind != NULL)
+        (void) snprintf(text + used, sizeof text - used, ": %s", behind);
     err->status = status;
     err->os_errno = os_errno;
-    (void) vsnprintf(err->message, sizeof err->message, format, args);
+    store_text(err, text);
 }
 
 esdm_status
@@ -59,7 +105,7 @@ esdm__error_set(esdm_error *err, esdm_status status, const char *format, ...)
     if (err != NULL) {
         va_list args;
         va_start(args, format);
-        set_text(err, status, 0, format, args);
+        set_text(err, status, 0, NULL, format, args);
         va_end(args);
     }
     return status;
@@ -96,15 +142,12 @@ esdm__error_set_errno(esdm_error *err, int os_errno, const char *format, ...)
     esdm_status status = status_from_errno(os_errno);
     if (err == NULL)
         return status;
+    char reason[128];
     va_list args;
     va_start(args, format);
-    set_text(err, status, os_errno, format, args);
+    set_text(err, status, os_errno, strerror_r(os_errno, reason, sizeof reason) /* GNU variant */,
+             format, args);
     va_end(args);
-
-    char reason[128];
-    const char *text = strerror_r(os_errno, reason, sizeof reason); /* GNU variant */
-    size_t used = strlen(err->message);
-    (void) snprintf(err->message + used, sizeof err->message - used, ": %s", text);
     return status;
 }
 
@@ -113,15 +156,11 @@ esdm__error_prefix(esdm_error *err, esdm_status status, const char *format, ...)
 {
     if (err == NULL)
         return status;
-    char old[ESDM_ERROR_MESSAGE_BYTES];
-    memcpy(old, err->message, sizeof old);
     int os_errno = err->os_errno;
     va_list args;
     va_start(args, format);
-    set_text(err, status, os_errno, format, args);
+    set_text(err, status, os_errno, err->message, format, args);
     va_end(args);
-    size_t used = strlen(err->message);
-    (void) snprintf(err->message + used, sizeof err->message - used, ": %s", old);
     return status;
 }
 

@@ -230,7 +230,8 @@ begin_anew(esdm__restoration *r, esdm_error *err)
     if (status == ESDM_OK && found == NULL && r->scan.nrefs == 0)
         status = esdm__error_set(err, ESDM_ENOENT,
                                  "neither a backup of the catalogue nor a journal lies on the "
-                                 "targets that can be reached: nothing can be brought back");
+                                 "targets that can be reached: nothing can be brought back; was a "
+                                 "target taken out of the configuration? Name it again");
     if (status == ESDM_OK && found != NULL)
         status = use_backup(r, found, err);
     if (status == ESDM_OK && found == NULL) {

@@ -205,6 +205,30 @@ bring_back(work *w, known *one, esdm_error *err)
     return esdm__error_prefix(err, status, "container '%s'", one->name);
 }
 
+/* Packs that nothing tells of: killed programs leave some; or what told of them is not there. In a
+ * dry run nobody knows what the backup has. */
+static void
+tell_unknown(const work *w)
+{
+    const esdm__restoration *r = w->r;
+    char uuid[ESDM__UUID_BYTES];
+    uint64_t unknown = 0;
+    if (r->catalogue.store == NULL && r->result.from_backup)
+        return;
+    for (size_t i = 0; i < r->scan.ndata_packs; i++) {
+        (void) snprintf(uuid, sizeof uuid, "%s", r->scan.data_packs[i]);
+        unknown += esdm__restore_find(w, uuid) == NULL;
+    }
+    if (unknown > 0)
+        esdm__say(r->say,
+                  "%" PRIu64 " pack%s of the targets belong%s to containers of which nothing found "
+                  "here tells: killed programs leave such packs. If containers are missing, their "
+                  "journal or backup lies elsewhere: is a target not in the configuration, or was "
+                  "one taken out of it? Name it again (esdm-gc keeps such packs meanwhile), and "
+                  "call esdm-mkfs --restore again",
+                  unknown, unknown == 1 ? "" : "s", unknown == 1 ? "s" : "");
+}
+
 static void
 clear(work *w)
 {
@@ -239,6 +263,8 @@ esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
     }
     if (status == ESDM_OK && !restoration->dry_run)
         status = esdm__restore_give_names(&w, err);
+    if (status == ESDM_OK)
+        tell_unknown(&w);
     for (size_t i = 0; i < w.count; i++)
         restoration->result.containers +=
             w.all[i].present && w.all[i].name != NULL && w.all[i].name[0] != '/';

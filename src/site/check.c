@@ -132,6 +132,7 @@ typedef struct strays {
     esdm__buffer known; /* uuids of containers, UUID_DIGITS each; sorted before packs are visited */
     uint64_t packs;
     uint64_t bytes;
+    uint64_t saved; /* packs of journals and backups */
 } strays;
 
 static bool
@@ -153,8 +154,10 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 {
     (void) modified_ns;
     strays *all = user;
-    if (esdm__is_site_pack(name))
+    if (esdm__is_site_pack(name)) {
+        all->saved++;
         return true;
+    }
     if (strlen(name) >= UUID_DIGITS && all->known.bytes > 0 &&
         bsearch(name, all->known.data, all->known.bytes / UUID_DIGITS, UUID_DIGITS,
                 compare_uuids) != NULL)
@@ -183,6 +186,19 @@ report_journal(const esdm__part *part, void *store, const esdm__report_to *to)
               "before that",
               when);
     free(text);
+}
+
+/* As when the target that had the journal was taken away. */
+static void
+report_unsaved(const esdm__site *site, const strays *all, const esdm__report_to *to)
+{
+    if (all->saved > 0 || all->known.bytes == 0 || (!site->journal && site->backup_s == 0))
+        return;
+    esdm__say(to,
+              "note: neither a journal nor a backup of the catalogue lies on the targets: if the "
+              "catalogue is lost now, so are all containers. Was a target taken away that had "
+              "them? Name it again, and let 'esdm-drain --from' empty it. Until then copy the "
+              "catalogue yourself");
 }
 
 static esdm_status
@@ -230,6 +246,8 @@ report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err
         if (status == ESDM_OK)
             status = list_packs(&part, &all, err);
     }
+    if (status == ESDM_OK)
+        report_unsaved(site, &all, to);
     esdm__buffer_clear(&all.known);
     if (status == ESDM_OK && all.packs > 0) {
         char size[24];

@@ -14,6 +14,7 @@
 #include "io/container/container_io.h"
 #include "io/io.h"
 #include "io/packs/page_list.h"
+#include "io/session/backups.h"
 #include "io/session/former.h"
 #include "layout/places.h"
 #include "upkeep/drain.h"
@@ -510,6 +511,20 @@ drain_all(drain *d, esdm_error *err)
     return status;
 }
 
+/* Journals and backups of the catalogue go with a target that is emptied to be taken away. */
+static esdm_status
+save_catalogue(const drain *d, esdm_error *err)
+{
+    if (d->choice.kind != ESDM__DRAIN_FROM || d->options->dry_run || d->options->ncontainers > 0)
+        return ESDM_OK;
+    esdm_status status = esdm__backup_elsewhere(d->session, d->choice.source, err);
+    return status == ESDM_OK ? status
+                             : esdm__error_prefix(
+                                   err, status,
+                                   "leave the target where it is: it may have the only journal and "
+                                   "backup of the catalogue, and none can be stored elsewhere");
+}
+
 esdm_status
 esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
                    esdm__departed *departed, esdm_drain_result *ret_result, esdm_error *err)
@@ -531,6 +546,8 @@ esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
         (void) nanosleep(&nap, NULL);
         status = drain_all(&d, err);
     }
+    if (status == ESDM_OK)
+        status = save_catalogue(&d, err);
     esdm__drain_choice_clear(&d.choice);
     esdm__share_groups_clear(&d.groups);
     esdm__departed_clear(&own);

@@ -12,7 +12,7 @@ import sys
 
 from esdmtest import (BUILD, SOURCE, Site, by_size, client, expect, expect_error, is_pack, main,
                       run, tool)
-from lostsite import (JOURNAL, POSIX, SQLITE, age_backups, backups, check_sound, contents,
+from lostsite import (JOURNAL, MKFS, POSIX, SQLITE, age_backups, backups, check_sound, contents,
                       expect_restored, facts, listed, lose, restore, sqlite_site, write)
 from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
@@ -53,6 +53,86 @@ def test_targets_alone_bring_every_container_back():
         check_sound()
         told = expect_restored(restore())  # nothing is missing
         expect("0 came from" in told and facts(listed()) == before, told)
+
+
+def disks(site, *names, **keys):
+    """The site has these targets from now on."""
+    config = json.loads(site.config.read_text())
+    config["targets"] = [{"name": n, "plugin": "posix", "directory": n, **keys.get(n, {})}
+                         for n in names]
+    site.config.write_text(json.dumps(config))
+    run([tool("esdm-mkfs")])
+
+
+def two_disks():
+    targets = [{"name": n, "plugin": "posix", "directory": n} for n in ("one", "two")]
+    return Site(targets=targets, metadata=SQLITE)
+
+
+def journals(site, name):
+    return [p for p in site.file(name).rglob(f"{JOURNAL}-*") if p.stat().st_size > 0]
+
+
+def test_a_target_that_was_emptied_takes_no_journal_along():
+    """The only journal of a young site lies on its first target, and it has no backup yet."""
+    with two_disks() as site:
+        write(0, 3)
+        before, values = facts(listed()), contents(site)
+        expect(journals(site, "one") and not journals(site, "two"), "where the journal lies")
+        disks(site, "one", "two", one={"retiring": True})
+        told = run([tool("esdm-drain"), "--from", "one"]).stdout
+        expect("nothing that is needed is left there" in told, told)
+        write(3, 4)  # its journal does not lie on what is to be taken away
+        after = facts(listed())
+        expect(journals(site, "two"), "commits are noted on a target that is retiring")
+        disks(site, "two")
+        shutil.rmtree(site.file("one"))
+        lose(site)
+        told = expect_restored(restore())
+        expect("backup of" in told, told)
+        expect(facts(listed()) == after, f"{listed()}")
+        found = contents(site)
+        expect(values.keys() < found.keys() and before.keys() < after.keys(), f"{found.keys()}")
+        expect(all(found[name] == values[name] for name in values), "other values")
+        check_sound()
+
+
+def test_draining_tells_when_the_catalogue_cannot_be_saved_elsewhere():
+    with two_disks() as site:
+        write(0, 1)
+        disks(site, "one", "two", one={"retiring": True})
+        shutil.rmtree(site.file("two") / "00")  # packs of the site belong there
+        (site.file("two") / "00").write_text("")
+        done = run([tool("esdm-drain"), "--from", "one"], check=False)
+        expect(done.returncode != 0, f"{done}")
+        expect_error(done, "leave the target where it is")
+        expect("can go out" not in done.stdout, done.stdout)
+
+
+def test_a_target_that_was_taken_away_with_the_journal_is_asked_for():
+    with two_disks() as site:
+        write(0, 3)
+        before = facts(listed())
+        told = run([MKFS, "--check"]).stdout
+        expect("neither a journal" not in told, told)
+        disks(site, "two")
+        told = run([MKFS, "--check"], check=False)
+        expect("neither a journal nor a backup" in told.stdout + told.stderr, f"{told}")
+        write(3, 4)  # the journal of that lies on the other one
+        lose(site)
+        told = restore()
+        expect("is a target not in the configuration" in told.stdout + told.stderr, f"{told}")
+        lose(site)
+        site.file("two").rename(site.file("gone"))
+        site.file("one").rename(site.file("two"))
+        config = json.loads(site.config.read_text())
+        config["targets"] = [{**POSIX, "name": n, "directory": d}
+                             for n, d in (("one", "two"), ("two", "gone"))]
+        site.config.write_text(json.dumps(config))
+        told = expect_restored(restore())
+        expect("is a target not" not in told, told)
+        expect(before.keys() < facts(listed()).keys() and len(listed()) == 4, f"{listed()}")
+        check_sound()
 
 
 LARGE = """
@@ -213,6 +293,8 @@ def test_fragments_that_were_moved_are_found_where_they_are():
         write(3, 4)
         values |= {"exp/3.nc": contents(site)["exp/3.nc"]}
         before = facts(listed())
+        for backup in site.folder.rglob("0" * 24 + "6261636b-*"):  # esdm-drain has made them
+            backup.unlink()
         lose(site)
         told = expect_restored(restore())
         expect("journals alone" in told and facts(listed()) == before, f"{told}{listed()}")
@@ -326,4 +408,7 @@ main(
     test_a_damaged_catalogue__tells_what_to_do_and_comes_back,
     test_what_is_missing_is_told_and_gives_status_5,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
+    test_a_target_that_was_emptied_takes_no_journal_along,
+    test_draining_tells_when_the_catalogue_cannot_be_saved_elsewhere,
+    test_a_target_that_was_taken_away_with_the_journal_is_asked_for,
 )

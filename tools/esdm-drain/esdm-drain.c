@@ -12,10 +12,11 @@ static const tool_help help = {
     .description =
         "Brings what lies on this node's own targets (\"accessibility\": \"local\") to targets\n"
         "that all nodes see, and frees the space. Until then other nodes cannot read it.\n"
-        "With --from it empties targets of the site, whichever node sees them; with\n"
-        "--rebalance it brings packs of fuller targets to emptier ones, until all are about\n"
-        "equally full. Programs may go on reading and writing, no snapshot changes; what is\n"
-        "interrupted is done by the next call.\n"
+        "With --from it empties targets of the site, whichever node sees them, and stores a\n"
+        "backup of the catalogue on the others: the only journal or backup may lie there.\n"
+        "With --rebalance it brings packs of fuller targets to emptier ones, until all are\n"
+        "about equally full. Programs may go on reading and writing, no snapshot changes;\n"
+        "what is interrupted is done by the next call.\n"
         "\n"
         "A disk is retired like this:\n"
         "  1. in the site's configuration its target gets \"retiring\": true: programs that\n"
@@ -172,7 +173,7 @@ drain(esdm_session *session, GPtrArray *names, uint64_t age_s)
     tool_watch_start(&watch, !quiet, !quiet);
     esdm_status status = esdm_drain(session, &options, &result, &err);
     json_t *findings = tool_watch_end(&watch);
-    print_result(session, &result, names->len == 0, findings);
+    print_result(session, &result, names->len == 0 && status == ESDM_OK, findings);
     json_decref(findings);
     if (status != ESDM_OK)
         return tool_fail(status, &err);

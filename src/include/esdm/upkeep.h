@@ -183,7 +183,9 @@ typedef struct esdm_drain_result {
  * Copies what committed snapshots have on targets with `"accessibility": "local"` of this node, or
  * on the targets that are named, to other targets that all nodes see, and frees the space. Or makes
  * targets equally full: whole packs go from those that have more than their share. Readers and
- * writers go on, no snapshot changes; what is interrupted is done by the next call.
+ * writers go on, no snapshot changes; what is interrupted is done by the next call. When named
+ * targets were emptied as a whole a backup of the catalogue is stored on the others: what lay there
+ * was perhaps the only journal or backup. An error that says so means: do not take the target away.
  * ESDM_ENOENT: there is nowhere to copy to, or no such target. ESDM_ENOSPC: it would not fit.
  * @param options,ret_result may be NULL.
  */

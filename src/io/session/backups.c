@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "journal/backup.h"
 #include "site/catalogue.h"
 
@@ -76,24 +77,35 @@ claim(const esdm_session *session, uint64_t seconds)
 
 /* ---- making it ------------------------------------------------------------------------------ */
 
-static bool
-make(esdm_session *session)
+/* @param leaves targets without one; NULL: all get one. */
+static esdm_status
+make_on(esdm_session *session, const bool *leaves, esdm_error *err)
 {
     const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
     esdm__journal_target *targets = calloc(session->ntargets + 1, sizeof *targets);
     size_t count = 0;
-    uint64_t start_ns = esdm__now_ns();
-    for (size_t i = 0; targets != NULL && i < session->ntargets; i++) {
+    if (targets == NULL)
+        return esdm__error_nomem(err, (session->ntargets + 1) * sizeof *targets, "a backup");
+    for (size_t i = 0; i < session->ntargets; i++) {
         esdm__target *target = &session->targets[i];
         if (target->local || (target->plugin->flags & ESDM_DATA_VOLATILE) != 0 ||
+            (leaves != NULL && (leaves[i] || target->retiring)) ||
             esdm__target_need(session, target, NULL) != ESDM_OK)
             continue;
         targets[count++] = (esdm__journal_target){
             .plugin = target->plugin, .handle = target->handle, .name = target->name};
     }
-    bool made = count > 0 && esdm__backup_make(&catalogue, session->site->id, targets, count, NULL,
-                                               NULL) == ESDM_OK;
+    esdm_status status =
+        esdm__backup_make(&catalogue, session->site->id, targets, count, NULL, err);
     free(targets);
+    return status;
+}
+
+static bool
+make(esdm_session *session)
+{
+    uint64_t start_ns = esdm__now_ns();
+    bool made = make_on(session, NULL, NULL) == ESDM_OK;
     char *lacks = NULL;
     if (made && session->meta->fact_get(session->store, ESDM__FACT_JOURNAL_LACKS, &lacks, NULL) ==
                     ESDM_OK) {
@@ -191,4 +203,12 @@ esdm__backup_end(esdm_session *session, bool now)
     join(session);
     if (atomic_load(&session->changed))
         make_if_due(session, now);
+}
+
+esdm_status
+esdm__backup_elsewhere(esdm_session *session, const bool *leaves, esdm_error *err)
+{
+    if (session->site->backup_s == 0 && !session->site->journal)
+        return ESDM_OK;
+    return make_on(session, leaves, err);
 }

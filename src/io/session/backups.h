@@ -12,5 +12,13 @@ void esdm__backup_later(esdm_session *session);
 /** Waits for that thread; then makes what is due, if the session changed something.
  *  @param now whenever the last one was made: the journal lacks something. */
 void esdm__backup_end(esdm_session *session, bool now);
+/**
+ * Makes a backup at once, on the targets that keep it: for those that are to be taken away, with
+ * the journals and backups that lie there. Nothing, where the site wants neither
+ * (esdm__site.journal, backup_s).
+ * @param leaves of each target, whether it is to be taken away; those that are retiring are, too.
+ * @return ESDM_ENOTSUP: no other target can hold one.
+ */
+esdm_status esdm__backup_elsewhere(esdm_session *session, const bool *leaves, esdm_error *err);
 
 #endif

@@ -23,16 +23,20 @@ typedef struct esdm__journal_targets {
     size_t order[];
 } journal_targets;
 
-/* 0: best; those that nobody else sees, or that end with the process, hold no journal. */
+#define RANKS 6
+
+/* 0: best; those that nobody else sees, or that end with the process, hold no journal. What is to
+ * be taken away is the last choice: the journal would go with it. */
 static int
 rank_of(const esdm__target *target)
 {
     const esdm_data_plugin *plugin = target->plugin;
     if (target->local || (plugin->flags & ESDM_DATA_VOLATILE) != 0)
         return -1;
+    int last = target->retiring ? RANKS / 2 : 0;
     if ((plugin->flags & ESDM_DATA_READ_UNSEALED) != 0)
-        return 0;
-    return plugin->concurrency > 0 ? 2 : 1;
+        return last;
+    return last + (plugin->concurrency > 0 ? 2 : 1);
 }
 
 static const esdm_data_plugin *
@@ -62,7 +66,7 @@ start(esdm_session *session)
     if (targets == NULL)
         return;
     targets->session = session;
-    for (int rank = 0; rank <= 2; rank++) {
+    for (int rank = 0; rank < RANKS; rank++) {
         for (size_t i = 0; i < session->ntargets; i++) {
             if (rank_of(&session->targets[i]) == rank)
                 targets->order[targets->count++] = i;

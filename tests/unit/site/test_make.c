@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "site_support.h"
 
+#include "base/site_packs.h"
+
 /* ---- create ------------------------------------------------------------------------------- */
 
 static void
@@ -121,12 +123,32 @@ test_check__packs_without_a_container_are_noted(void **state)
     const esdm_site_options options = {.config_json = config, .report = collect, .user = &all};
     esdm_error err;
     succeeds(esdm_site_check(&options, &err), &err);
-    assert_null(strstr(all.text, "note:"));
+    assert_null(strstr(all.text, "belong to no container"));
     add_pack("a", ID, "four");
     add_pack("b", OTHER_ID, "twelve bytes");
     all = (lines){0};
     succeeds(esdm_site_check(&options, &err), &err);
     assert_non_null(strstr(all.text, "note: 2 packs (16 B) belong to no container"));
+}
+
+static void
+test_check__a_site_without_journal_and_backup_is_noted(void **state)
+{
+    (void) state;
+    create();
+    lines all = {0};
+    const esdm_site_options options = {.config_json = config, .report = collect, .user = &all};
+    esdm_error err;
+    succeeds(esdm_site_check(&options, &err), &err);
+    assert_null(strstr(all.text, "note:")); /* nothing can be lost */
+    add_container("one");
+    all = (lines){0};
+    succeeds(esdm_site_check(&options, &err), &err);
+    assert_non_null(strstr(all.text, "note: neither a journal nor a backup"));
+    add_pack("b", ESDM__JOURNAL_PACKS, "a journal");
+    all = (lines){0};
+    succeeds(esdm_site_check(&options, &err), &err);
+    assert_null(strstr(all.text, "note:"));
 }
 
 /* ---- contents ----------------------------------------------------------------------------- */
@@ -346,6 +368,7 @@ main(void)
         IN_FOLDER(test_check__reports_each_healthy_part),
         IN_FOLDER(test_check__reports_all_problems_and_returns_the_first),
         IN_FOLDER(test_check__packs_without_a_container_are_noted),
+        IN_FOLDER(test_check__a_site_without_journal_and_backup_is_noted),
         IN_FOLDER(test_contents__counts_containers),
         IN_FOLDER(test_remove__empty_site_goes_without_asking),
         IN_FOLDER(test_remove__containers_need_consent),
