@@ -195,6 +195,9 @@ int esdmnc_hinted_format(const esdm_container *container);
 esdm_container *esdmnc_parked_take(const char *name);
 /** Gives it up: before anything is changed, and before the session goes. */
 void esdmnc_parked_drop(void);
+/** Says, once in the program, that what stands under the name will not be kept when it is replaced.
+ */
+void esdmnc_warn_unkept(esdm_session *session, const char *name);
 /** The container of a file that this process writes under that name; borrowed. NULL: none. */
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */

@@ -195,9 +195,8 @@ create_failed(const esdmnc_file *file, bool keep, const esdmnc_ranks *ranks, con
                                       : esdmnc_error_data(err, "create", file->name);
 }
 
-/* What stands there is gone when the new one is committed: told once. */
-static void
-warn_unkept(esdm_session *session, const char *name)
+void
+esdmnc_warn_unkept(esdm_session *session, const char *name)
 {
     static atomic_bool told;
     if (atomic_load(&told) || esdm_former_would_be_kept(session, name) ||
@@ -250,7 +249,7 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
         return rc;
     }
     if (!keep && (ranks == NULL || ranks->rank == 0) && !file->transient)
-        warn_unkept(session, file->name);
+        esdmnc_warn_unkept(session, file->name);
     esdmnc_missing_forget();
     return finish_opening(file);
 }

@@ -243,6 +243,8 @@ rename_or_ask(const char *from, const char *to, bool replaces)
         esdmnc_postponed_commit(name);
     if (replaces && normalise(to, name) == NC_NOERR)
         (void) esdmnc_postponed_drop(name);
+    if (replaces && normalise(to, name) == NC_NOERR)
+        esdmnc_warn_unkept(session, name);
     esdm_status status = move_seen(session, from, to, replaces, &err);
     if (status == ESDM_ECONFLICT) {
         (void) esdmnc_error_loud(&err, "rename", from);

@@ -9,6 +9,7 @@ import html
 import os
 import re
 import threading
+import warnings
 
 from ._library import Error, EsdmError, check, load
 
@@ -62,7 +63,8 @@ def _api():
             "esdm_view_list": [pointer, pointer, pointer, pointer],
             "esdm_view_level": [pointer, text, pointer, pointer, pointer],
             "esdm_view_containers": [pointer, text, pointer, pointer, pointer],
-            "esdm_find": [pointer, text, pointer, pointer, pointer]}.items():
+            "esdm_find": [pointer, text, pointer, pointer, pointer],
+            "esdm_find_explain": [pointer, text, pointer, pointer, pointer]}.items():
         function = getattr(library, name)
         function.argtypes = arguments
         function.restype = ctypes.c_int
@@ -345,7 +347,8 @@ def stat(name: str) -> Container:
 
 def find(question: str) -> Table:
     """Containers and variables by their attributes, in the language of esdm-find:
-    `find("source_id = MPI-ESM1-2-LR and table_id = Amon")`."""
+    `find("source_id = MPI-ESM1-2-LR and table_id = Amon")`. Names that nothing in the site has
+    are told by a warning."""
     found = Table()
 
     def take(match):
@@ -353,7 +356,23 @@ def find(question: str) -> Table:
         found.append(Match(match.container.decode("utf-8", "replace"), variable))
 
     _visit("esdm_find", _Match, take, question.encode())
+    if not found:
+        for reason in _why_nothing(question):
+            warnings.warn(reason, stacklevel=2)
     return found
+
+
+def _why_nothing(question):
+    """Names in it that nothing has: a slip of the pen must not look like an answer."""
+    reasons = []
+
+    def take(reason, _):
+        reasons.append(reason.decode("utf-8", "replace"))
+        return True
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_char_p, ctypes.c_void_p)(take)
+    _call("esdm_find_explain", question.encode(), ctypes.cast(callback, ctypes.c_void_p), None)
+    return reasons
 
 
 def snapshots(name: str) -> Table:

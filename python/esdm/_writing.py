@@ -36,6 +36,8 @@ def accuracy_attributes(text):
 
 def write(dataset, name, accuracy, chunks, options):
     copy = dataset.copy(deep=False)
+    if isinstance(accuracy, str):
+        raise TypeError(f"accuracy: say of which variables, as in {{'tas': {accuracy!r}}}")
     for variable, text in (accuracy or {}).items():
         if variable not in copy.variables:
             raise ValueError(f"accuracy: there is no variable '{variable}'")

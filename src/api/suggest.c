@@ -52,6 +52,15 @@ note_former(const char *stored, const esdm_meta_container *record, void *user)
     return add_name(all, former.name);
 }
 
+/* "ocean.nc" for "ocean", "ocean.cn". */
+static bool
+has_other_extension(const char *known, const char *stem)
+{
+    size_t bytes = strlen(stem);
+    return bytes > 0 && strncmp(known, stem, bytes) == 0 && known[bytes] == '.' &&
+           strpbrk(known + bytes + 1, "./") == NULL;
+}
+
 /* The nearest name of those that begin with `folder`; "" when none is near. Only what lies behind
  * the folder is compared. */
 static void
@@ -70,6 +79,8 @@ find_nearest(names *all, const char *name, const char *folder, char *text)
     for (size_t i = 0; known != NULL && i < all->count; i++) {
         size_t length = strlen(at);
         char *end = at + length;
+        if (text[0] == '\0' && length > skip && has_other_extension(at + skip, stem))
+            (void) snprintf(text, ESDM_CONTAINER_NAME_MAX + 1, "%s", at);
         /* Nearly all names end in ".nc": that makes no two of them alike. */
         if (length > skip + bytes && (bytes == 0 || strcmp(end - bytes, extension) == 0)) {
             *(end - bytes) = '\0';
@@ -77,7 +88,7 @@ find_nearest(names *all, const char *name, const char *folder, char *text)
         }
         at = end + 1;
     }
-    const char *nearest = count > 0 ? esdm__nearest_word(stem, known) : NULL;
+    const char *nearest = count > 0 && text[0] == '\0' ? esdm__nearest_word(stem, known) : NULL;
     if (nearest != NULL)
         (void) snprintf(text, ESDM_CONTAINER_NAME_MAX + 1, "%s%s", nearest - skip,
                         bytes > 0 ? extension : "");

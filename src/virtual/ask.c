@@ -67,23 +67,28 @@ decode(char *text)
     *out = '\0';
 }
 
-/* A name, or a pattern of names, of what is not wanted. */
+/* A name, or a pattern of names, of what is not wanted, or of what alone is. */
 static esdm_status
-leave_out_later(const char *value, esdm__question *question, esdm_error *err)
+choose_later(const char *word, const char *value, char ***names, size_t *count, esdm_error *err)
 {
     static const char scheme[] = "esdm://";
     if (strncmp(value, scheme, sizeof scheme - 1) == 0)
         value += sizeof scheme - 1;
-    if (value[0] == '\0')
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "query: 'without' needs the name of a container, as in "
-                               "&without=work/yearly.nc, or a pattern: &without=work/*");
-    if (!esdm__array_grow(&question->without, question->nwithout, sizeof *question->without))
-        return esdm__error_nomem(err, sizeof *question->without, "a query");
-    char *copy = strdup(value);
+    size_t bytes = strlen(value);
+    while (bytes > 0 && value[bytes - 1] == '/')
+        bytes--;
+    if (bytes == 0)
+        return esdm__error_set(
+            err, ESDM_EINVAL,
+            "query: '%s' needs the name of a container, as in &%s=work/yearly.nc, "
+            "or a pattern: &%s=work/*",
+            word, word, word);
+    if (!esdm__array_grow(names, *count, sizeof **names))
+        return esdm__error_nomem(err, sizeof **names, "a query");
+    char *copy = strndup(value, bytes);
     if (copy == NULL)
-        return esdm__error_nomem(err, strlen(value), "a query");
-    question->without[question->nwithout++] = copy;
+        return esdm__error_nomem(err, bytes, "a query");
+    (*names)[(*count)++] = copy;
     return ESDM_OK;
 }
 
@@ -130,7 +135,9 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
                                           : esdm__error_nomem(err, strlen(value), "a query");
     }
     if (strcmp(word, "without") == 0)
-        return leave_out_later(value, question, err);
+        return choose_later(word, value, &question->without, &question->nwithout, err);
+    if (strcmp(word, "within") == 0)
+        return choose_later(word, value, &question->within, &question->nwithin, err);
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(word, later[i]) == 0)
             return esdm__error_set(err, ESDM_ENOTSUP,
@@ -240,16 +247,27 @@ leave_out_saved(esdm_session *session, esdm__question *question, esdm_error *err
     return status;
 }
 
+static bool
+is_one_of(const char *name, char *const *chosen, size_t count, bool folders)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = strlen(chosen[i]);
+        if (strcmp(name, chosen[i]) == 0 || fnmatch(chosen[i], name, 0) == 0 ||
+            (folders && strncmp(name, chosen[i], bytes) == 0 && name[bytes] == '/'))
+            return true;
+    }
+    return false;
+}
+
 static void
 leave_out_named(esdm__question *question)
 {
     size_t n = 0;
     for (size_t i = 0; i < question->count; i++) {
         char *name = question->names[i];
-        bool out = false;
-        for (size_t k = 0; k < question->nwithout && !out; k++)
-            out = strcmp(name, question->without[k]) == 0 ||
-                  fnmatch(question->without[k], name, 0) == 0;
+        bool out =
+            is_one_of(name, question->without, question->nwithout, false) ||
+            (question->nwithin > 0 && !is_one_of(name, question->within, question->nwithin, true));
         if (out)
             free(name);
         else
@@ -347,5 +365,8 @@ esdm__question_clear(esdm__question *question)
     for (size_t i = 0; i < question->nwithout; i++)
         free(question->without[i]);
     free(question->without);
+    for (size_t i = 0; i < question->nwithin; i++)
+        free(question->within[i]);
+    free(question->within);
     *question = (esdm__question){0};
 }

@@ -41,6 +41,9 @@ typedef struct esdm__question {
     char *accuracy; /* owned; how accurately data are read; NULL: as they are stored */
     char **without; /* owned; names or patterns of containers that are left out */
     size_t nwithout;
+    char *
+        *within; /* owned; likewise, and folders: what is in none of them is left out; none: all */
+    size_t nwithin;
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */

@@ -246,7 +246,24 @@ def test_structure():
         expect(run([tool("esdm-diff"), one], check=False).returncode == 2, "usage")
 
 
-main(
+def test_long_texts_are_shown_where_they_differ():
+    with Site() as site:
+        texts = ("Sun Nov 29 2026: cdo -s mergetime a.nc b.nc c.nc and so on, for very long; then {} and more of this "
+                 "and that until the end", "ä" * 80 + "{}", "{}" + "x" * 100, "{}")
+        for name in ("one", "two"):
+            with netCDF4.Dataset(site.file(f"{name}.nc"), "w") as d:
+                for number, text in enumerate(texts):
+                    d.setncattr(f"t{number}", text.format(name))
+        told = run([tool("esdm-diff"), site.file("one.nc"), site.file("two.nc")], check=False).stdout.splitlines()
+        expect(told[0] == 'attribute /:t0 = …for very long; then one and more of this and that until t… in A, '
+               '…for very long; then two and more of this and that until t… in B', told[0])
+        expect(told[1] == 'attribute /:t1 = …' + "ä" * 10 + 'one"] in A, …' + "ä" * 10 + 'two"] in B', told[1])
+        expect(told[2] == 'attribute /:t2 = "one' + "x" * 53 + '… in A, "two' + "x" * 53 + "… in B", told[2])
+        expect(told[3] == 'attribute /:t3 = "one" in A, "two" in B' and len(told) == 4, f"{told}")
+
+
+main(test_long_texts_are_shown_where_they_differ,
+     
     test_files_and_containers,
     test_snapshots_read_what_differs,
     test_integers_that_no_double_holds,

@@ -75,8 +75,9 @@ def test_restore__whoever_replaces_or_removes_it():
         expect(value("first.nc") == 1, "not the first one")
         run([RESTORE, "--id", kept[1]["id"], "--yes", "exp/a.nc"])
         expect(value("exp/a.nc") == 2, "not the second one")
-        run([RESTORE, "--yes", "exp/a.nc"])
+        told = run([RESTORE, "--yes", "exp/a.nc"]).stderr
         expect(value("exp/a.nc") == 5, "restoring twice does not undo it")
+        expect("newest of 3 former containers" in told and "--id" in told, f"older ones: {told}")
         done = run([RESTORE, "--id", "00000000", "exp/a.nc"], check=False)
         expect(done.returncode == 3, f"{done}")
         shown = json.loads(run([tool("esdm-stat"), "--json", "exp/a.nc"]).stdout)["containers"][0]
@@ -140,6 +141,8 @@ def test_limits__bound_what_is_kept():
         told = client(["ncks", "-O", "esdm://a.nc", "esdm://b.nc"]).stderr
         expect("will not be kept" not in told, told)
         told = client(["cdo", "-s", "-f", "nc", "const,1,r60x30", "esdm://b.nc"]).stderr
+        expect(told.count("'b.nc' is now will not be kept for esdm-restore") == 1, told)
+        told = client(["ncks", "-O", "esdm://a.nc", "esdm://b.nc"]).stderr  # renames over it
         expect(told.count("'b.nc' is now will not be kept for esdm-restore") == 1, told)
         status, told = at_terminal([str(RM), "b.nc"], b"n\n")
         expect(status == 4 and "will not be kept" in told and "Remove for good?" in told, f"{status} {told}")
@@ -224,7 +227,7 @@ def test_names__what_was_meant_is_told():
         write("experiment/run1.nc", 1, "r6x3")
         write("tas.nc", 1, "r6x3")
         for command in ([tool("esdm-stat"), "experiment/rum1.nc"], [LS, "experiment/rum1.nc"],
-                        [RM, "experimnet/run1.nc"],
+                        [RM, "experimnet/run1.nc"], [RM, "experiment/run1.cn"], [LS, "experiment/run1"],
                         [tool("esdm-cp"), "esdm://experiment/rum1.nc", "esdm://copy.nc"],
                         [tool("esdm-diff"), "experiment/rum1.nc", "tas.nc"]):
             done = run(command, check=False)

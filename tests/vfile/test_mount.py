@@ -163,7 +163,12 @@ def test_written_files__become_containers():
             expect_error(run(["cp", site.file("bad.nc"), mnt / "moved.nc"], check=False), "moved.nc")
             time.sleep(0.2)
             expect((mnt / "moved.nc.failed").read_text() == "this is no NetCDF file", "the failed file is lost")
+            told = (mnt / "moved.nc.failed.why").read_text()
+            expect("moved.nc" in told and "NetCDF" in told, f"the reason: {told}")
             expect(dump(mnt / "moved.nc") == before, "what was there is lost")
+            run(["cp", made["all_types.nc"], mnt / "moved.nc"])  # it can be repeated
+            expect(not (mnt / "moved.nc.failed.why").exists(), "a reason is left")
+            before = dump(mnt / "moved.nc")
             expect_error(run(["sh", "-c", f"echo x >> {mnt}/moved.nc"], check=False), "not supported")
             run(["rm", mnt / "moved.nc.failed"])
             expect_error(run(["mkdir", mnt / "@snapshots/x"], check=False), "denied")
@@ -240,6 +245,18 @@ def test_folder__wrong_ones_are_told():
     with Site() as site:
         expect_error(run([tool("esdm-mount"), site.file("none")], check=False), "no folder")
         expect_error(run([tool("esdm-mount"), "--format", "hdf4", site.folder], check=False), "netcdf4")
+        full = site.file("full")
+        full.mkdir()
+        (full / "mine").write_text("")
+        done = run([tool("esdm-mount"), full], check=False)
+        expect(done.returncode == 4 and not os.path.ismount(full), f"over what lies there: {done}")
+        expect_error(done, "not empty")
+        with mounted(site) as (mnt, _):  # of a site that has nothing
+            done = run([tool("esdm-mount"), "--write", mnt], check=False)
+            expect(done.returncode == 4, f"mounted twice: {done}")
+            expect_error(done, "mounted on", "fusermount3 -u")
+            run(["fusermount3", "-u", mnt])
+            expect(not os.path.ismount(mnt), "something is mounted below it")
 
 
 main(test_stock_programs__see_files, test_views__are_folders, test_open_files__keep_their_snapshot,

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import pathlib
 import socket
 import ssl
@@ -15,7 +16,7 @@ import threading
 import time
 import urllib.parse
 
-from esdmtest import SANITIZE, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, run, tool
+from esdmtest import SANITIZE, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, run, skip, tool
 from served import ask, serving
 
 HOSTILE = '<script>document.title="harmed"</script>"&\'><img src=x onerror=alert(1)>'
@@ -93,6 +94,10 @@ def test_listing_search_and_structure():
             expect(page["more"] and get(port, "/api/list?after=exp/x.nc")["containers"][0]["name"] == names[1], "pages")
             found = get(port, "/api/find?q=" + urllib.parse.quote("v:units = K"))["matches"]
             expect(found == [{"container": "exp/x.nc", "dataset": "/v"}], f"find: {found}")
+            found = get(port, "/api/find?q=" + urllib.parse.quote("v:unts = K"))
+            expect(found["matches"] == [] and "did you mean" in found["why"][0], f"a slip of the pen: {found}")
+            found = get(port, "/api/find?q=" + urllib.parse.quote("v:units = m"))
+            expect(found["matches"] == [] and found["why"] == [], f"{found}")
             tree = get(port, "/api/container/exp/x.nc")
             v = next(d for d in tree["datasets"] if d["name"] == "v")
             expect([d["length"] for d in v["dimensions"]] == [2, 3, 4] and v["dimensions"][0]["unlimited"], f"{v}")
@@ -277,6 +282,76 @@ def test_floods__clients_that_ask_for_nothing_give_their_place_to_others():
             kept.close()
 
 
+def test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others():
+    """Each has asked for what does not fit into the buffers of its connection, and takes some bytes now and then."""
+    with Site() as site:
+        fill(site)
+        client(["/usr/bin/python3", "-c", "import netCDF4, numpy\nd = netCDF4.Dataset('esdm://large.nc', 'w')\n"
+                "d.createDimension('x', 8 << 20)\nd.createVariable('v', 'f4', ('x',))[:] = numpy.arange(8 << 20)\n"])
+        with serving(site) as (port, server), contextlib.ExitStack() as stack:
+            flood, over = [], threading.Event()
+
+            def sip():
+                while not over.wait(0.3):
+                    for slow in list(flood):
+                        with contextlib.suppress(OSError):
+                            slow.recv(100)
+
+            sipping = threading.Thread(target=sip)
+            sipping.start()
+            try:
+                for _ in range(128):
+                    slow = socket.socket()
+                    stack.enter_context(slow)
+                    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    slow.connect(("127.0.0.1", port))
+                    slow.sendall(b"GET /files/large.nc HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    slow.setblocking(False)
+                    flood.append(slow)
+                time.sleep(1)
+                began = time.monotonic()
+                expect(ask(port, "/api/list")[0].status == 200, "no answer in a flood")
+                expect(time.monotonic() - began < 30, f"{time.monotonic() - began:.1f} s in a flood")
+            finally:
+                over.set()
+                sipping.join()
+            body = ask(port, "/files/large.nc")[1]  # who takes it gets all of it
+            expect(len(body) > 32 << 20 and server.poll() is None, f"{len(body)} bytes")
+
+
+AS_NOBODY = """
+import http.client, os, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+c.request("GET", "/api/list")
+r = c.getresponse()
+print(r.status, r.read().decode())
+"""
+
+
+def test_other_users_of_the_machine__read_what_the_directories_let_them():
+    if os.geteuid() != 0:
+        skip("only root can ask as another user")
+
+    def asked(port):
+        return run(["/usr/bin/python3", "-c", AS_NOBODY, port]).stdout
+
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, _):
+            told = asked(port)
+            expect(told.startswith("403") and "--all-users" in told and "exp/x.nc" not in told, told)
+            expect(ask(port, "/api/list")[0].status == 200, "the own user")
+            site.folder.chmod(0o755)
+            told = asked(port)
+            expect(told.startswith("200") and "exp/x.nc" in told, f"who can read the site: {told}")
+            site.packs.chmod(0o700)
+            expect(asked(port).startswith("403"), "who cannot read the packs")
+            site.folder.chmod(0o700)
+        with serving(site, "--all-users") as (port, _):
+            expect(asked(port).startswith("200"), "--all-users")
+
+
 def test_references__others_get_what_everybody_may_read():
     with Site() as site:
         text = "netcdf r { dimensions: x = 3; variables: int v(x); data: v = 1, 2, 3; }"
@@ -389,5 +464,7 @@ def test_end__comes_in_time_beside_slow_clients():
 main(test_listing_search_and_structure, test_facets, test_views_are_browsed, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
      test_floods__clients_that_ask_for_nothing_give_their_place_to_others,
+     test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others,
+     test_other_users_of_the_machine__read_what_the_directories_let_them,
      test_others__need_the_token, test_others__get_what_is_encrypted, test_end__comes_in_time_beside_slow_clients,
      test_references__others_get_what_everybody_may_read)

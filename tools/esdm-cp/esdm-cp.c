@@ -141,7 +141,9 @@ warn_of_writes(const cp_job *job, const esdm_write_counts *writes)
 {
     if (writes->elsewhere > 0)
         tool_error("copy '%s': a target was full, failed or was not reached: %" G_GUINT64_FORMAT
-                   " of %" G_GUINT64_FORMAT " fragments are on another one than planned",
+                   " of %" G_GUINT64_FORMAT
+                   " fragments are on another one than planned (esdm-mkfs --check tells "
+                   "what is wrong with which)",
                    job->target, (guint64) writes->elsewhere, (guint64) writes->fragments);
     if (writes->fewer_copies > 0)
         tool_error("copy '%s': %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT

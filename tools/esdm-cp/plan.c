@@ -18,6 +18,7 @@ typedef struct plan {
     bool to_container;
     bool into_folder;      /* sources keep their names below the target */
     bool several;          /* more than one source */
+    guint left;            /* files in folders that are plain ones already, and are to be */
     esdm_session *session; /* opened when containers must be looked at */
 } plan;
 
@@ -132,6 +133,17 @@ add_file(plan *p, const char *path, const char *target)
     return add_job(p, container != NULL, container != NULL ? container : path, target);
 }
 
+/* One in a folder: beside files that stand for containers plain ones may lie. */
+static tool_exit
+add_below(plan *p, const char *path, const char *target)
+{
+    g_autofree char *container = p->to_container ? NULL : tool_stub(path);
+    if (p->to_container || container != NULL)
+        return add_file(p, path, target);
+    p->left++;
+    return TOOL_OK;
+}
+
 /* ---- folders of files --------------------------------------------------------------------- */
 
 static bool
@@ -162,14 +174,14 @@ walk(plan *p, const char *folder, const char *target)
         g_autofree char *path = g_build_filename(folder, name, NULL);
         g_autofree char *below = join(target, name);
         if (is_store(path)) {
-            result = add_file(p, path, below);
+            result = add_below(p, path, below);
         } else if (is_folder(path)) {
             if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
                 result = walk(p, path, below);
         } else if (is_netcdf_name(name) && is_special(path)) {
             tool_error("warning: passed over '%s', which is no regular file", path);
         } else if (is_netcdf_name(name)) {
-            result = add_file(p, path, below);
+            result = add_below(p, path, below);
         }
     }
     return result;
@@ -401,9 +413,15 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees
     if (result == TOOL_OK && cp_wants.list != NULL)
         result = add_list(&p, cp_wants.list);
     if (result == TOOL_OK && p.jobs->len == 0 && !cp_wants.update) {
-        tool_error("there is no NetCDF file in '%s'",
+        tool_error("there is no NetCDF file%s in '%s'",
+                   p.left > 0 ? " that stands for a container" : "",
                    cp_wants.list != NULL ? cp_wants.list : arguments[0]);
         result = TOOL_NOT_FOUND;
+    } else if (result == TOOL_OK && p.left > 0) {
+        tool_error("note: %u file%s that lie%s there %s plain already, and %s left: cp copies %s",
+                   p.left, p.left == 1 ? "" : "s", p.left == 1 ? "s" : "",
+                   p.left == 1 ? "is" : "are", p.left == 1 ? "is" : "are",
+                   p.left == 1 ? "it" : "them");
     }
     if (result == TOOL_OK && cp_wants.recursive && !cp_wants.dry_run)
         result = make_folders(p.jobs);

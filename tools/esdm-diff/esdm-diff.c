@@ -97,9 +97,42 @@ value_text(const cp_attribute *attribute)
     char *text = g_strdup(dumped != NULL ? dumped : "another value");
     free(dumped);
     json_decref(value);
-    if (strlen(text) > 60)
-        memcpy(text + 57, "…", sizeof "…");
     return text;
+}
+
+#define SHOWN_BYTES 57u
+#define SHOWN_AHEAD 20u /* of what is the same in both */
+
+/* Where the character of UTF-8 begins. */
+static size_t
+at_character(const char *text, size_t at)
+{
+    while (at > 0 && ((unsigned char) text[at] & 0xc0u) == 0x80u)
+        at--;
+    return at;
+}
+
+/* Bytes that both begin with. */
+static size_t
+same_bytes(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] != '\0' && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* The begin of a long text, or where it is another one. Owned. */
+static char *
+shown(const char *text, size_t same)
+{
+    size_t from = same > SHOWN_BYTES - SHOWN_AHEAD && strlen(text) > SHOWN_BYTES + 3
+                      ? at_character(text, same - SHOWN_AHEAD)
+                      : 0;
+    const char *rest = text + from;
+    bool whole = strlen(rest) <= SHOWN_BYTES + 3;
+    size_t bytes = whole ? strlen(rest) : at_character(rest, SHOWN_BYTES);
+    return g_strdup_printf("%s%.*s%s", from > 0 ? "…" : "", (int) bytes, rest, whole ? "" : "…");
 }
 
 static void
@@ -113,11 +146,15 @@ compare_attributes(const char *owner, const GPtrArray *a, const GPtrArray *b)
             continue;
         g_autofree char *before = value_text(x);
         if (y == NULL) {
-            print("attribute %s:%s = %s is missing in B", owner, x->name, before);
+            g_autofree char *alone = shown(before, 0);
+            print("attribute %s:%s = %s is missing in B", owner, x->name, alone);
         } else if (!cp_type_equal(x->type, y->type) || x->count != y->count ||
                    !cp_values_equal(x->type, y->type, x->count, x->values, y->values, &index)) {
             g_autofree char *after = value_text(y);
-            print("attribute %s:%s = %s in A, %s in B", owner, x->name, before, after);
+            size_t same = same_bytes(before, after);
+            g_autofree char *of_a = shown(before, same);
+            g_autofree char *of_b = shown(after, same);
+            print("attribute %s:%s = %s in A, %s in B", owner, x->name, of_a, of_b);
         }
     }
     for (guint i = 0; i < b->len; i++) {
@@ -125,7 +162,8 @@ compare_attributes(const char *owner, const GPtrArray *a, const GPtrArray *b)
         if (is_ignored(y->name) || cp_attribute_find(a, y->name) != NULL)
             continue;
         g_autofree char *after = value_text(y);
-        print("attribute %s:%s = %s is in B alone", owner, y->name, after);
+        g_autofree char *alone = shown(after, 0);
+        print("attribute %s:%s = %s is in B alone", owner, y->name, alone);
     }
 }
 

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,10 +29,10 @@ static const tool_help help = {
         "\n"
         "Nothing can be changed, unless --write is given. A file that is written then is\n"
         "made a container when it is closed, as by esdm-cp, and verified; close() fails when\n"
-        "that does not succeed, and the file is there as NAME.failed. Until then it lies in\n"
-        "the staging folder. Containers are replaced as a whole: they cannot be opened for\n"
-        "changing parts. rm, mv and mkdir do what they do elsewhere; empty folders are kept\n"
-        "in the staging folder alone.\n"
+        "that does not succeed, and the file is there as NAME.failed, with the reason in\n"
+        "NAME.failed.why. Until then it lies in the staging folder. Containers are replaced\n"
+        "as a whole: they cannot be opened for changing parts. rm, mv and mkdir do what they\n"
+        "do elsewhere; empty folders are kept in the staging folder alone.\n"
         "\n"
         "Files are netCDF-4 files. With --format classic, 64bit-offset or cdf5 they have\n"
         "that format; containers that it cannot hold cannot be opened then.\n"
@@ -60,6 +62,10 @@ static const GOptionEntry entries[] = {
      NULL},
     {0},
 };
+
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
 
 /* So many files that nobody reads stay open. */
 #define IDLE_FILES 16u
@@ -124,6 +130,29 @@ read_further_ahead(const char *folder)
             (void) close(fd);
         }
     }
+}
+
+/* Whether something is mounted there already, or the folder is not empty: what lies there would be
+ * hidden, and of two mounts over each other fusermount3 -u takes one away. */
+static bool
+is_free(const char *folder)
+{
+    struct stat here;
+    struct stat above;
+    g_autofree char *parent = g_path_get_dirname(folder);
+    struct statfs system;
+    if (stat(folder, &here) == 0 && stat(parent, &above) == 0 && here.st_dev != above.st_dev &&
+        statfs(folder, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC) {
+        tool_error("something is mounted on '%s' already: \"fusermount3 -u %s\" takes it away",
+                   folder, folder);
+        return false;
+    }
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    if (dir == NULL || g_dir_read_name(dir) == NULL)
+        return true;
+    tool_error("'%s' is not empty: what lies there could not be reached; take an empty folder",
+               folder);
+    return false;
 }
 
 /* ---- mounting ----------------------------------------------------------------------------- */
@@ -256,6 +285,8 @@ main(int argc, char **argv)
         tool_error("'%s': %s", argv[1], g_strerror(errno));
         return TOOL_FAILED;
     }
+    if (!is_free(folder))
+        return TOOL_REFUSED;
     int pipe_end = foreground ? -1 : into_background();
     tool_exit result = mount_all(folder, format, pipe_end);
     if (result != TOOL_OK)

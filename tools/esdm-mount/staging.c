@@ -14,6 +14,7 @@
 #include "esdm-mount/esdm-mount.h"
 
 #define FAILED ".failed"
+#define WHY    ".why" /* behind that: a text */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *writers; /* path → how many have it open for writing */
@@ -88,6 +89,19 @@ mount_staged_open(const mount_state *state, const char *path, int flags, mount_o
 
 /* ---- taking in ---------------------------------------------------------------------------- */
 
+/* For who sees no more than that close() has failed: in the background messages go nowhere.
+ * @param reason NULL: there is none any more. */
+static void
+leave_reason(const char *file, const char *reason)
+{
+    g_autofree char *name = g_strconcat(file, FAILED WHY, NULL);
+    g_autofree char *text = reason != NULL ? g_strconcat(reason, "\n", NULL) : NULL;
+    if (text == NULL)
+        (void) unlink(name);
+    else
+        (void) g_file_set_contents(name, text, -1, NULL);
+}
+
 static bool
 copy_in(const char *file, const char *path)
 {
@@ -103,9 +117,12 @@ copy_in(const char *file, const char *path)
                              G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
                              &said, &status, &error) &&
                 g_spawn_check_wait_status(status, &error);
+    const char *reason = good                              ? NULL
+                         : said != NULL && said[0] != '\0' ? g_strchomp(said)
+                                                           : error->message;
     if (!good)
-        tool_error("'%s' did not become a container: %s", file,
-                   said != NULL && said[0] != '\0' ? g_strchomp(said) : error->message);
+        tool_error("'%s' did not become a container: %s", file, reason);
+    leave_reason(file, reason);
     return good;
 }
 

@@ -155,6 +155,21 @@ restore(esdm_session *session, const former *one)
     return TOOL_OK;
 }
 
+/* Who wants back what was replaced earlier would get the two newest in turn. */
+static void
+tell_older(const GPtrArray *all, const char *name)
+{
+    guint older = 0;
+    for (guint i = 0; i < all->len; i++)
+        older += strcmp(((const former *) g_ptr_array_index(all, i))->name, name) == 0;
+    if (older < 2)
+        return;
+    g_autofree char *printable = tool_printable(name);
+    tool_error("note: this is the newest of %u former containers of that name: \"esdm-restore "
+               "--list '%s'\" shows them, --id brings another one back",
+               older, printable);
+}
+
 /* What an argument stands for: the newest of the name, the one with the id, or with --recursive the
  * newest of each name. */
 static bool
@@ -255,6 +270,8 @@ restore_argument(esdm_session *session, const char *argument)
             tell(one, "");
         else
             step = restore(session, one);
+        if (!list_only && id == NULL && !recursive && step == TOOL_OK)
+            tell_older(all, name);
         result = result == TOOL_OK ? step : result;
     }
     if (found > 0)

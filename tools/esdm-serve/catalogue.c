@@ -11,6 +11,7 @@ typedef struct list {
     const char *after; /* those up to this name were told before */
     uint64_t most;
     bool more;
+    json_t *why; /* that nothing was found; NULL: not told */
 } list;
 
 static bool
@@ -47,6 +48,8 @@ finish(serve_request *request, esdm_status status, const esdm_error *err, const 
     tool_json_set(root, "site", tool_json_text(esdm_session_site_name(request->state->session)));
     tool_json_set(root, key, l->items);
     tool_json_set(root, "more", json_boolean(l->more));
+    if (l->why != NULL)
+        tool_json_set(root, "why", l->why);
     return serve_json(request, MHD_HTTP_OK, root);
 }
 
@@ -141,6 +144,14 @@ visit_match(const esdm_match *match, void *user)
     return true;
 }
 
+/* Names that nothing has: a slip of the pen must not look like an answer. */
+static bool
+visit_why(const char *text, void *user)
+{
+    tool_json_append(user, tool_json_text(text));
+    return true;
+}
+
 serve_result
 serve_find(serve_request *request)
 {
@@ -150,6 +161,11 @@ serve_find(serve_request *request)
         return serve_error(request, MHD_HTTP_BAD_REQUEST, "say what is sought: ?q=NAME = VALUE");
     list l = {.most = SERVE_MOST_NAMES, .items = json_array()};
     esdm_status status = esdm_find(request->state->session, query, visit_match, &l, &err);
+    if (status == ESDM_OK && json_array_size(l.items) == 0) {
+        esdm_error ignored = {0};
+        l.why = json_array();
+        (void) !esdm_find_explain(request->state->session, query, visit_why, l.why, &ignored);
+    }
     return finish(request, status, &err, "matches", &l);
 }
 

@@ -42,7 +42,9 @@ static const tool_help help = {
         "                             numbers as 32-bit floats, little-endian; &type=double:\n"
         "                             as 64-bit ones\n"
         "\n"
-        "It listens on this machine alone. For others, say --address, --token-file and\n"
+        "It listens on this machine alone, and there answers you, root, and who can read the\n"
+        "directories of the site; --all-users lets every user of the machine read, as where\n"
+        "a proxy of another user asks. For other machines, say --address, --token-file and\n"
         "--certificate: the token's file, which only you can read, has a password that every\n"
         "request must have (Authorization: Bearer TOKEN), and what goes over the network is\n"
         "encrypted (TLS). --plain instead of a certificate is for a proxy that encrypts.\n"
@@ -78,7 +80,7 @@ static const tool_help help = {
 
 static char *address_text, *token_file, *certificate_file, *key_file;
 static char **origins;
-static gboolean plain;
+static gboolean plain, all_users;
 static gint port = DEFAULT_PORT;
 
 static const GOptionEntry entries[] = {
@@ -92,6 +94,8 @@ static const GOptionEntry entries[] = {
      "The certificate's private key (PEM); without it, the certificate's file has both", "FILE"},
     {"plain", 0, 0, G_OPTION_ARG_NONE, &plain,
      "Do not encrypt though others can reach the address: a proxy does", NULL},
+    {"all-users", 0, 0, G_OPTION_ARG_NONE, &all_users,
+     "Let all users of this machine read, also those who cannot read the site's directories", NULL},
     {"allow-origin", 'o', 0, G_OPTION_ARG_STRING_ARRAY, &origins,
      "Let pages of ORIGIN (https://viewer.example, or * for all) read with a browser", "ORIGIN"},
     {0},
@@ -316,6 +320,7 @@ main(int argc, char **argv)
     if (!parse_address(&at, &local))
         return tool_usage("--address is an address as 127.0.0.1 or ::1, not '%s'", address_text);
     state.origins = origins;
+    state.any_user = all_users || token_file != NULL || !local;
     if (!local && token_file == NULL)
         return tool_usage("others can reach %s: say --token-file", address_text);
     if (key_file != NULL && certificate_file == NULL)

@@ -27,6 +27,7 @@ typedef struct serve_state {
     tool_pool *models;           /* serve_model: snapshots of containers (model.c) */
     char *token;                 /* NULL: none is asked for */
     char **origins;              /* pages of these may ask; NULL: of no other place */
+    bool any_user;               /* of this machine may read: it was said, or there is a token */
     _Atomic uint64_t held_bytes; /* of answers that lie in memory as a whole */
 } serve_state;
 
@@ -53,6 +54,10 @@ serve_result serve_failed(serve_request *request, esdm_status status, const esdm
 /** Queues a response and lets go of it; sets the headers that all answers have. */
 serve_result serve_reply(serve_request *request, unsigned code, struct MHD_Response *response);
 
+/** Whether a connection within this machine is of a user who could not read the site's directories,
+ *  and did not start the server; also when that cannot be told. (local.c) */
+bool serve_is_stranger(int socket);
+
 /* ---- connections that ask for nothing (guard.c) -------------------------------------------- */
 
 /** Begins to watch. @param connections most that there are. @return owned; NULL: no thread. */
@@ -62,8 +67,10 @@ void serve_guard_free(serve_guard *guard);
 /** For MHD_OPTION_NOTIFY_CONNECTION; the user is the guard. */
 void serve_guard_connection(void *user, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode what);
-/** The headers of a request are there: it takes as long as it takes. */
-void serve_guard_request(serve_guard *guard, struct MHD_Connection *connection);
+/** The headers of a request are there: to find the answer takes as long as it takes, and so does
+ *  sending it while the client reads, or places are free.
+ *  @param ret_stranger see serve_is_stranger(); NULL: it does not matter. */
+void serve_guard_request(serve_guard *guard, struct MHD_Connection *connection, bool *ret_stranger);
 /** For MHD_OPTION_NOTIFY_COMPLETED; the user is the guard. */
 void serve_guard_done(void *user, struct MHD_Connection *connection, void **seen,
                       enum MHD_RequestTerminationCode how);

@@ -247,7 +247,9 @@ serve_handle(void *state, struct MHD_Connection *connection, const char *url, co
     (void) version;
     (void) upload;
     serve_request request = {.state = state, .connection = connection};
-    serve_guard_request(request.state->guard, connection);
+    bool stranger = false;
+    serve_guard_request(request.state->guard, connection,
+                        request.state->any_user ? NULL : &stranger);
     request.head = g_str_equal(method, MHD_HTTP_METHOD_HEAD);
     if (g_str_equal(method, MHD_HTTP_METHOD_OPTIONS) && allowed_origin(&request) != NULL)
         return answer_preflight(&request);
@@ -258,5 +260,10 @@ serve_handle(void *state, struct MHD_Connection *connection, const char *url, co
         return MHD_YES;
     }
     *upload_bytes = 0;
+    if (stranger)
+        return serve_error(&request, MHD_HTTP_FORBIDDEN,
+                           "this server is for the user who started it, and for users who can read "
+                           "the directories of the site; esdm-serve --all-users lets all of this "
+                           "machine read");
     return answer(&request, url);
 }

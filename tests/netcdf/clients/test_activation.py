@@ -88,6 +88,12 @@ esdm.link(esdm.query(title="x<y"), "exp/named")
 assert esdm.open("exp/named")["v"].shape == (3, 5000)
 esdm.remove("exp/named")
 assert "<td>exp/a.nc</td>" in esdm.ls()._repr_html_()
+import warnings
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    assert esdm.find("titel = 3") == [] and "did you mean 'title'" in str(told[0].message), told
+    assert len(told) == 1 and told[0].filename == "<string>", told
+    assert esdm.find("title = 3") == [] and len(told) == 1, told
 try:
     esdm.find("title ! 3")
     raise SystemExit("no error")

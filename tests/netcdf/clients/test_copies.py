@@ -145,6 +145,25 @@ def test_moved_originals_stay_originals():
         expect(done.stderr == "" and values(site.folder / "plain.nc").startswith("v = 5"), done.stderr)
 
 
-main(test_tools_take_what_a_copy_was_made_for, test_tools_change_no_other_container_for_a_copy,
+def test_a_folder_becomes_plain_again():
+    """Beside files that stand for containers plain ones may lie: these stay as they are."""
+    with Routed() as site:
+        plain = site.out / "plain.nc"
+        run([tool("esdm-cp"), site.path, plain])
+        kept = plain.read_bytes()
+        elsewhere = site.folder / "elsewhere"
+        told = run([tool("esdm-cp"), "-r", site.out, elsewhere]).stderr
+        expect("1 file that lies there is plain already" in told, told)
+        expect([p.name for p in elsewhere.iterdir()] == ["a.nc"], f"{list(elsewhere.iterdir())}")
+        run([tool("esdm-cp"), "-r", "-f", site.out, site.out])
+        expect("v = 1, 1" in run(["ncdump", site.path]).stdout, "the data are not there")
+        expect(plain.read_bytes() == kept and (elsewhere / "a.nc").read_bytes() == site.path.read_bytes(), "other bytes")
+        done = run([tool("esdm-cp"), "-r", "-f", site.out, site.out], check=False)
+        expect(done.returncode == 3, f"{done}")
+        expect_error(done, "no NetCDF file that stands for a container")
+
+
+main(test_a_folder_becomes_plain_again,
+     test_tools_take_what_a_copy_was_made_for, test_tools_change_no_other_container_for_a_copy,
      test_what_is_not_kept_is_refused, test_bytes_in_memory_are_copies_too,
      test_moved_originals_stay_originals)

@@ -81,7 +81,27 @@ def test_means_of_one_file_are_no_part_of_it():
             done = client(["cdo", "-s", "ntime", QUERY], check=False)
             expect_error(done, "one.nc", "w/m.nc", "made of the others")
             expect(mean(suggested(QUERY, done.stderr)) == before, operator)
+            expect(mean(f"{QUERY}&within=one.nc") == before, operator)
             run([tool("esdm-rm"), "esdm://w/m.nc"])
+
+
+def test_within_a_folder__what_was_computed_elsewhere_is_left_out():
+    need_program("cdo")
+    with Site() as site:
+        for number in range(3):
+            write(site.file("in.nc"), **steps(5 * number, 5 * number + 5))
+            run([tool("esdm-cp"), site.file("in.nc"), f"esdm://archive/tas/{number}.nc"])
+        for operator in ("yearmean", "fldmean", "addc,1"):
+            client(["cdo", "-s", f"-{operator}", "esdm://archive/tas/0.nc", f"esdm://work/{operator[:4]}.nc"])
+        query = "esdm://?kind=x&within="
+        expect(client(["cdo", "-s", "ntime", "esdm://?kind=x"], check=False).returncode != 0, "all of them join")
+        for where, count in (("archive", 15), ("esdm://archive/", 15), ("archive/tas/[01].nc", 10),
+                             ("archive&without=*/1.nc", 10), ("archive/tas/0.nc&within=archive/tas/2.nc", 10)):
+            told = client(["cdo", "-s", "ntime", query + where]).stdout.split()
+            expect(told == [str(count)], f"{where}: {told}")
+        for where in ("arch", "none"):
+            expect_error(client(["cdo", "-s", "ntime", query + where], check=False), "no container has what")
+        expect_error(run([tool("esdm-stat"), query], check=False), "'within' needs the name")
 
 
 # ---- without a history --------------------------------------------------------------------------
@@ -172,6 +192,7 @@ def test_what_is_left_out_is_named_or_matches():
         expect_error(client(["ncdump", "-h", "esdm://?kind=x&without="], check=False), "needs the name of a container")
 
 
-main(test_means_of_one_file_are_no_part_of_it, test_a_cut_of_a_query_is_one_with_it, test_cells_that_touch_or_are_equal_join,
+main(test_means_of_one_file_are_no_part_of_it, test_within_a_folder__what_was_computed_elsewhere_is_left_out,
+     test_a_cut_of_a_query_is_one_with_it, test_cells_that_touch_or_are_equal_join,
      test_cells_that_lie_over_each_other_do_not_join, test_what_cells_are_must_be_the_same,
      test_what_is_left_out_is_named_or_matches, test_means_of_a_query_and_of_a_view_are_no_part_of_it)

@@ -53,6 +53,7 @@ async function showMatches(query) {
   if (question && found.matches.length > 1 && found.matches.every(m => !m.dataset)) addLink("all of these as one dataset", undefined, linkTo(question));
   if (found.more) make("p", "There are more: narrow the search.", $("list"));
   if (!found.matches.length) make("p", "nothing found", $("list"));
+  for (const reason of found.why || []) make("p", reason, $("list"));
 }
 
 const isExpression = text => /[=<>~]|\b(exists|overlaps|in)\b/.test(text);
