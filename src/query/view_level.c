@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hidden_names.h"
 #include "io/session/former.h"
 #include "query/query.h"
 #include "query/view.h"
@@ -104,7 +105,7 @@ visit_row(const char *container, const char *dataset, const esdm__query_value *v
     visiting *v = user;
     const esdm__site_view *view = v->path->view;
     const char *component = "";
-    if (dataset != NULL || esdm__name_is_own(container) || values[0].text == NULL ||
+    if (dataset != NULL || esdm__name_is_hidden(container) || values[0].text == NULL ||
         values[view->nlevels].text != NULL)
         return true;
     for (size_t i = 0; i < view->nlevels; i++) {

@@ -5,6 +5,7 @@ import json
 import subprocess
 
 from esdmtest import BUILD, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
+from postgres import Server, skip_without_postgres
 
 LS = tool("esdm-ls")
 PYTHON = "/usr/bin/python3"
@@ -215,6 +216,48 @@ def test_views__hostile_values():
         run([tool("esdm-ln"), "?word=x", "saved.nc"])
         expect("saved.nc" in run([LS]).stdout.split(), "esdm-ln")
         expect(told("odd", 2)[1] == names, "what was saved is not counted twice")
+
+
+FILL = """
+import sys, netCDF4
+for i in range(int(sys.argv[2]), int(sys.argv[3])):
+    with netCDF4.Dataset(f"{sys.argv[1]}{i}.nc", "w") as d:
+        d.setncatts({"model": "abc"[i % 3], "run": str(i % 2)})
+"""
+
+
+def counts_leave_branches_out(store):
+    """What queries pass by is in no level, whether its attributes wait to be entered or are."""
+    with Site(views={"runs": "{model}/{run}"}, **store):
+        made = 0
+        for more in (4, 70):
+            client([PYTHON, "-c", FILL, "esdm://in/", str(made), str(made + more)])
+            made += more
+            for i in (0, 3, made - 2):
+                run([tool("esdm-branch"), f"in/{i}.nc", f"try{made}"])
+            client([PYTHON, "-c", FILL, f"esdm://in/.esdm-cp-{made}-", "0", "2"])
+            rows = [["abc"[i % 3], str(i % 2)] for i in range(made)]
+            for depth in (1, 2):
+                got, _ = told("runs", depth)
+                expect(got == {p: n for p, n in tree(rows).items() if len(p) == depth}, f"depth {depth} of {made}: {got}")
+            found = run([tool("esdm-find"), "--facets", "model", "model ~ *", "--json"]).stdout
+            expect(sum(json.loads(found)["facets"]["model"].values()) == made, found)
+            expect(len(run([LS, "runs:/a/0"]).stdout.split()) == tree(rows)["a", "0"], "the containers of a place")
+        for i in (0, 3):
+            for name in ("try4", "try74"):
+                run([tool("esdm-branch"), "--remove", f"in/{i}.nc", name])
+        run([tool("esdm-mv"), "in/.esdm-cp-74-0.nc", "whole.nc"])
+        got, _ = told("runs", 1)
+        expect(got["a",] == sum(r[0] == "a" for r in rows) + 1, f"a copy that is whole counts: {got}")
+
+
+def test_views__levels_count_what_queries_find():
+    need_program(PYTHON)
+    counts_leave_branches_out({})
+    skip_without_postgres()
+    with Server() as server:
+        counts_leave_branches_out({"metadata": {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                                                "database": "postgres", "user": "esdm"}})
 
 
 if __name__ == "__main__":

@@ -29,38 +29,20 @@ put_names(postgres__params *params, const char *asked, const char *const *names,
     postgres__array_end(params);
 }
 
-/* Whether a name is one of those that queries pass by (base/hidden_names.h). The first has the same
- * text as the index container_hidden (views.sql); few names meet it. */
-#define HAS_MARK(name) "least(1, strpos(" name ", '@branch:') + strpos(" name ", '.esdm-')) = 1"
-#define IS_HIDDEN(name)                                                                            \
-    "(" name " LIKE '/%' OR (" HAS_MARK(name) " AND (strpos(" name ", '@branch:') > 1 "            \
-                                              "AND substr(" name ", strpos(" name                  \
-                                              ", '@branch:') + 8) ~ '^[^@?:]+$' OR " name          \
-                                              " ~ '^\\.esdm-recipe/|(^|/)\\.esdm-cp-[^/]*$')))"
-
 /* ---- counts that are kept ------------------------------------------------------------------- */
 
 /* Rows: place of the name, part, count; none of a name of which no counts are kept. These are of
  * hidden containers as well, which are taken away. */
 static const char kept_question[] =
-    "WITH h AS MATERIALIZED (SELECT o.attributes FROM {S}.container c JOIN {S}.object o "
-    "ON o.container = c.container AND o.dataset = 0 WHERE " HAS_MARK(
-        "c.name") " AND c.name NOT "
-                  "LIKE '/%' AND " IS_HIDDEN(
-                      "c.name") ") SELECT t.i, f.part, sum(f.n)::bigint FROM unnest($1::text[]) "
-                                "WITH ORDINALITY AS t(name, i) "
-                                "JOIN {S}.facet k ON k.name = t.name AND k.part = '' AND "
-                                "md5(k.part) = md5('') "
-                                "CROSS JOIN LATERAL (SELECT x.part, x.n FROM {S}.facet x WHERE "
-                                "x.name = t.name UNION ALL "
-                                "SELECT p.part, d.n FROM {S}.facet_delta d CROSS JOIN LATERAL "
-                                "{S}.facet_parts(ARRAY[t.name], d.attributes) AS p WHERE p.name = "
-                                "t.name UNION ALL "
-                                "SELECT p.part, -1 FROM h CROSS JOIN LATERAL "
-                                "{S}.facet_parts(ARRAY[t.name], h.attributes) AS p WHERE p.name = "
-                                "t.name) AS f "
-                                "WHERE EXISTS(SELECT FROM {S}.view_node v WHERE v.parent = -1) "
-                                "GROUP BY 1, 2";
+    "WITH h AS MATERIALIZED " POSTGRES__HIDDEN_OBJECTS " SELECT t.i, f.part, sum(f.n)::bigint "
+    "FROM unnest($1::text[]) WITH ORDINALITY AS t(name, i) "
+    "JOIN {S}.facet k ON k.name = t.name AND k.part = '' AND md5(k.part) = md5('') "
+    "CROSS JOIN LATERAL (SELECT x.part, x.n FROM {S}.facet x WHERE x.name = t.name UNION ALL "
+    "SELECT p.part, d.n FROM {S}.facet_delta d CROSS JOIN LATERAL "
+    "{S}.facet_parts(ARRAY[t.name], d.attributes) AS p WHERE p.name = t.name UNION ALL "
+    "SELECT p.part, -1 FROM h CROSS JOIN LATERAL "
+    "{S}.facet_parts(ARRAY[t.name], h.attributes) AS p WHERE p.name = t.name) AS f "
+    "WHERE EXISTS(SELECT FROM {S}.view_node v WHERE v.parent = -1) GROUP BY 1, 2";
 
 /* Whether these rows answer: all names are counted, no container has several values, and those that
  * have the attribute asked for are all, unless its own values are counted. */
@@ -157,7 +139,7 @@ put_facets(query *q, const char *const *names, size_t nnames)
         "CROSS JOIN LATERAL (SELECT CASE WHEN jsonb_array_length(y.a) = 1 "
         "THEN y.a->>0 END AS v FROM (SELECT coalesce(m.attributes->'s'->n.name, "
         "m.attributes->'f'->n.name) AS a) AS y WHERE y.a IS NOT NULL) AS x "
-        "WHERE NOT " IS_HIDDEN("m.name") " GROUP BY 1, 2",
+        "WHERE NOT " POSTGRES__IS_HIDDEN("m.name") " GROUP BY 1, 2",
         "", parameter);
     q->sql.failed |= datasets.failed || containers.failed;
     esdm__buffer_clear(&datasets);

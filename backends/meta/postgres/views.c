@@ -124,16 +124,22 @@ postgres__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool 
     return status;
 }
 
-/* The first row is the root's, with a NULL; then what is below the place. */
+/* The first row is the root's, with a NULL; then what is below the place. Containers that queries
+ * pass by are counted, too: few, which are taken away. */
 static const char level_question[] =
-    "WITH RECURSIVE root(node) AS (SELECT v.node FROM {S}.view_node v WHERE v.parent = 0 "
+    "WITH RECURSIVE hidden(part) AS MATERIALIZED (SELECT p.parts[cardinality($2::text[]) + 1] "
+    "FROM " POSTGRES__HIDDEN_OBJECTS " AS o CROSS JOIN LATERAL (SELECT {S}.view_parts("
+    "string_to_array(($1::text[])[1], E'\\n'), o.attributes) AS parts OFFSET 0) AS p "
+    "WHERE p.parts[1:cardinality($2::text[])] = $2::text[]), "
+    "root(node) AS (SELECT v.node FROM {S}.view_node v WHERE v.parent = 0 "
     "AND v.part = ($1::text[])[1] AND md5(v.part) = md5(($1::text[])[1])), "
     "at(node, i) AS (SELECT r.node, 0 FROM root r UNION ALL "
     "SELECT v.node, at.i + 1 FROM at JOIN {S}.view_node v ON v.parent = at.node "
     "AND md5(v.part) = md5(($2::text[])[at.i + 1]) WHERE at.i < cardinality($2::text[])) "
     "SELECT NULL AS part, 1::bigint AS n FROM root UNION ALL "
     "(SELECT x.part, x.n FROM (SELECT v.part, v.n + coalesce((SELECT sum(d.n)::bigint "
-    "FROM {S}.view_delta d WHERE d.node = v.node), 0) AS n FROM at JOIN {S}.view_node v "
+    "FROM {S}.view_delta d WHERE d.node = v.node), 0) "
+    "- (SELECT count(*) FROM hidden h WHERE h.part = v.part) AS n FROM at JOIN {S}.view_node v "
     "ON v.parent = at.node WHERE at.i = cardinality($2::text[])) AS x WHERE x.n > 0)";
 
 static void

@@ -279,7 +279,7 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__TREE_BOX_DELETE] = "DELETE FROM extent_box WHERE container = ?1",
     [SQLITE__TREE_DONE] = "DELETE FROM extent_changed WHERE container <= ?1",
     [SQLITE__ATTRIBUTE_PENDING] =
-        "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/' "
+        "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/', passed_by(c.name) "
         "FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "
         "AND c.name IS NOT NULL ORDER BY c.container",
@@ -316,7 +316,15 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__VIEW_SUB] = "UPDATE view_node SET n = n - 1 WHERE node = ?1 RETURNING parent, n",
     [SQLITE__VIEW_DROP] = "DELETE FROM view_node WHERE node = ?1",
     [SQLITE__VIEW_FIND] = "SELECT node FROM view_node WHERE parent = ?1 AND part = ?2",
-    [SQLITE__VIEW_LEVEL] = "SELECT part, n FROM view_node WHERE parent = ?1",
+    /* Containers that queries pass by have entered as well: few, which are taken away. */
+    [SQLITE__VIEW_LEVEL] =
+        "WITH RECURSIVE up(node) AS (SELECT m.node FROM container c CROSS JOIN view_member m "
+        "ON m.container = c.container WHERE " SQLITE__HAS_MARK " AND passed_by(c.name) "
+        "UNION ALL SELECT v.parent FROM up JOIN view_node v ON v.node = up.node "
+        "WHERE v.parent NOT IN (0, ?1)), "
+        "gone(node, n) AS MATERIALIZED (SELECT node, count(*) FROM up GROUP BY node) "
+        "SELECT v.part, v.n - coalesce(g.n, 0) AS rest FROM view_node v "
+        "LEFT JOIN gone g ON g.node = v.node WHERE v.parent = ?1 AND rest > 0",
 
     /* ---- packs that records share */
     [SQLITE__SHARED_LIST] =

@@ -15,6 +15,9 @@
  * The lower half of the checksum is that of the first `keys` values alone, unless there are 0:
  * given no more values than these, it alone is compared. So a search can rely on the keys of rows
  * beside what it looks for, and damage in their other values is no concern of it.
+ *
+ * Two more functions are here: newer_ESDM_needed(), and passed_by(name), whether queries pass the
+ * name of a container by.
  */
 
 #include <endian.h>
@@ -22,6 +25,7 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "base/hidden_names.h"
 #include "sql.h"
 
 /* More than the columns of any table with what precedes them. */
@@ -113,6 +117,13 @@ sealed(sqlite3_context *context, int count, sqlite3_value **values)
     sqlite3_result_error_code(context, SQLITE__CORRUPT_ROW);
 }
 
+static void
+passed_by(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *name = count == 1 ? (const char *) sqlite3_value_text(values[0]) : NULL;
+    sqlite3_result_int(context, name != NULL && esdm__name_is_hidden(name));
+}
+
 /* What triggers call that older versions must not pass (schema.c). */
 static void
 newer_needed(sqlite3_context *context, int count, sqlite3_value **values)
@@ -127,7 +138,8 @@ sqlite__sums_register(sqlite3 *db)
     static const struct {
         const char *name;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"seal", seal}, {"intact", intact}, {"sealed", sealed}};
+    } functions[] = {
+        {"seal", seal}, {"intact", intact}, {"sealed", sealed}, {"passed_by", passed_by}};
     int code = SQLITE_OK;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0] && code == SQLITE_OK; i++)
         code = sqlite3_create_function_v2(db, functions[i].name, -1,

@@ -8,8 +8,9 @@
  * value, or that there is none) and the number of containers at or below it. `view_member` has the
  * last node of each container that is entered. Only containers with names that programs can say are
  * entered, when their attributes are (attributes.c); a level that is asked for is made of the nodes
- * and of the lists of those that wait. The tables are made with the first view, so that older
- * versions read the store as before.
+ * and of the lists of those that wait, without containers that queries pass by
+ * (base/hidden_names.h). The tables are made with the first view, so that older versions read the
+ * store as before.
  */
 
 #include "views.h"
@@ -474,7 +475,7 @@ tell_pending(sqlite__link *link, level *l, esdm_error *err)
         status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row && l->more) {
         bool in = false;
-        if (sqlite3_column_int(statement, 2) == 0 && sqlite3_column_blob(statement, 1) != NULL)
+        if (sqlite3_column_int(statement, 3) == 0 && sqlite3_column_blob(statement, 1) != NULL)
             status = make_parts(link, l->view, sqlite__u64(statement, 0),
                                 sqlite3_column_blob(statement, 1),
                                 (size_t) sqlite3_column_bytes(statement, 1), &in, err);
