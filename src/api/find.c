@@ -35,10 +35,19 @@ ask(const esdm_session *session, const char *expression, esdm__query *ret_query,
     esdm_status status = esdm__query_parse(expression, ret_query, err);
     if (status != ESDM_OK)
         return status;
+    ret_query->most_ms = atomic_load(&session->find_most_ms);
     status = esdm__query_resolve(session->meta, session->store, ret_query, err);
     if (status != ESDM_OK)
         esdm__query_clear(ret_query);
     return status;
+}
+
+esdm_status
+esdm_find_limit(esdm_session *session, uint32_t most_ms, esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    atomic_store(&session->find_most_ms, most_ms);
+    return ESDM_OK;
 }
 
 esdm_status

@@ -14,6 +14,8 @@
 
 /* Containers whose attributes are looked through for names like the one that was said. */
 #define CONTAINERS_MOST 200
+/* Where questions have a limit: whether there is anything is seen at once, or much is there. */
+#define LOOK_MOST_MS 100
 
 typedef struct name_list {
     esdm__buffer bytes; /* one name after the other, each with its NUL */
@@ -117,6 +119,7 @@ typedef struct telling {
     void *store;
     bool (*visit)(const char *text, void *user);
     void *user;
+    uint32_t most_ms; /* of a question; 0: no limit */
 } telling;
 
 static bool
@@ -128,9 +131,24 @@ note_any(const char *container, const char *dataset, void *user)
     return false;
 }
 
+/* Whether something meets the condition. @param ret_late nothing yet, and there is much to look
+ * at; set where questions have a limit. */
+static esdm_status
+find_any(const telling *t, const esdm_meta_condition *condition, bool *ret_any, bool *ret_late,
+         esdm_error *err)
+{
+    const esdm_meta_expression one = {
+        .conditions = condition, .nconditions = 1, .most_ms = LOOK_MOST_MS};
+    if (t->most_ms == 0 || t->meta->find_expression == NULL)
+        return t->meta->find(t->store, condition, 1, note_any, ret_any, err);
+    esdm_status status = t->meta->find_expression(t->store, &one, note_any, ret_any, err);
+    *ret_late |= status == ESDM_ETIMEDOUT && !*ret_any;
+    return status == ESDM_ETIMEDOUT ? ESDM_OK : status;
+}
+
 /* Of "@max:tas": whether a variable is called so, though nobody knows its range. */
 static bool
-is_variable(const telling *t, const char *prefix)
+is_variable(const telling *t, const char *prefix, bool *ret_late)
 {
     static const char *const usual[] = {"units", "long_name", "standard_name"};
     char name[ESDM_META_EXTENT_NAME_MAX + 1];
@@ -138,10 +156,10 @@ is_variable(const telling *t, const char *prefix)
     if (strncmp(prefix, "@max:", 5) != 0 && strncmp(prefix, "@min:", 5) != 0)
         return false;
     (void) snprintf(name, sizeof name, "%.*s", (int) strcspn(prefix + 5, "\t"), prefix + 5);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual && !any; i++) {
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !any && !*ret_late; i++) {
         esdm_meta_condition has = {
             .variable = name, .attribute = usual[i], .op = ESDM_META_GLOB, .text = "*"};
-        (void) !t->meta->find(t->store, &has, 1, note_any, &any, NULL);
+        (void) !find_any(t, &has, &any, ret_late, NULL);
     }
     return any;
 }
@@ -150,7 +168,8 @@ static bool
 tell_extent(const telling *t, const char *prefix, size_t column)
 {
     char text[900], near[300];
-    bool unknown = is_variable(t, prefix);
+    bool late = false;
+    bool unknown = is_variable(t, prefix, &late);
     static const struct {
         const char *prefix, *what, *said;
     } kinds[] = {{"@max:", "no variable is called", "max(%s)"},
@@ -172,7 +191,7 @@ tell_extent(const telling *t, const char *prefix, size_t column)
         if (!unknown)
             nearest_extent(t->meta, t->store, prefix, bytes, near, sizeof near);
         int used = snprintf(text, sizeof text, "query, column %zu: %s %s%.*s%s", column,
-                            unknown ? "nobody knows the range of" : kinds[i].what,
+                            unknown || late ? "nobody knows the range of" : kinds[i].what,
                             named ? "'" : kinds[i].said, named ? (int) (bytes - skip) : 0,
                             prefix + skip, named ? "'" : "");
         if (near[0] != '\0' && used > 0 && (size_t) used < sizeof text)
@@ -229,11 +248,15 @@ is_known(const telling *t, const esdm_meta_condition *condition, bool *ret_known
                                .op = ESDM_META_GLOB,
                                .text = "*"};
     const char *wanted = condition->attribute;
+    esdm_status status = ESDM_OK;
+    bool late = false;
     *ret_known = false;
     if (!esdm_meta_is_extent(wanted))
-        return t->meta->find(t->store, &any, 1, note_any, ret_known, err);
-    esdm_status status =
-        t->meta->extent_names(t->store, wanted, name_equals, (void *) &wanted, err);
+        status = find_any(t, &any, ret_known, &late, err);
+    *ret_known |= late;
+    if (!esdm_meta_is_extent(wanted))
+        return status;
+    status = t->meta->extent_names(t->store, wanted, name_equals, (void *) &wanted, err);
     *ret_known = wanted == NULL;
     return status;
 }
@@ -243,7 +266,7 @@ esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query
                     bool (*visit)(const esdm_meta_condition *condition, size_t column, void *user),
                     void *user, esdm_error *err)
 {
-    const telling t = {.meta = meta, .store = store};
+    const telling t = {.meta = meta, .store = store, .most_ms = query->most_ms};
     for (size_t i = 0; i < query->nconditions; i++) {
         bool before = false, known = false;
         const esdm_meta_condition *condition = &query->conditions[i];
@@ -273,7 +296,7 @@ esdm_status
 esdm__query_explain(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                     bool (*visit)(const char *text, void *user), void *user, esdm_error *err)
 {
-    telling t = {meta, store, visit, user};
+    telling t = {meta, store, visit, user, query->most_ms};
     bool more = true;
     for (size_t i = 0; i < query->nopens && more; i++) {
         if (!query->opens[i].found)

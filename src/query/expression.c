@@ -76,6 +76,7 @@ esdm__query_expression(const esdm__query *query, esdm_meta_expression *ret_expre
     *ret_expression = (esdm_meta_expression){.conditions = query->conditions,
                                              .nconditions = query->nconditions,
                                              .nodes = m.nodes,
-                                             .nnodes = m.count};
+                                             .nnodes = m.count,
+                                             .most_ms = query->most_ms};
     return ESDM_OK;
 }

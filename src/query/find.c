@@ -233,12 +233,13 @@ is_plain(const esdm_meta_expression *e)
 static esdm_status
 ask_at_once(const search *s, esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
-    esdm_meta_expression e;
+    esdm_meta_expression e = {0};
     esdm_meta_node *nodes = NULL;
     esdm_status status = esdm__query_expression(s->query, &e, &nodes, err);
     if (status == ESDM_OK && nodes == NULL)
         return ESDM_ENOTSUP;
-    if (status == ESDM_OK && is_plain(&e))
+    bool limited = e.most_ms > 0 && s->meta->find_expression != NULL;
+    if (status == ESDM_OK && is_plain(&e) && !limited)
         status = s->meta->find(s->store, e.conditions, e.nconditions, visit, user, err);
     else if (status == ESDM_OK && s->meta->find_expression != NULL)
         status = s->meta->find_expression(s->store, &e, visit, user, err);

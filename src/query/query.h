@@ -78,6 +78,7 @@ typedef struct esdm__query {
     char **names; /**< owned; names that were looked up */
     size_t nnames;
     bool resolved;
+    uint32_t most_ms; /**< of the store, for each of its statements; 0: no limit */
 } esdm__query;
 
 /** What must hold together: numbers of conditions, first those that hold, then those that do not.

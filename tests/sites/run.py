@@ -21,7 +21,7 @@ import postgres
 from esdmtest import BUILD, SKIP, SOURCE, by_size, skip, some
 from s3server import Server
 
-INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "threads", "types",
+INTEGRATION = ["catalogue", "commit", "find_limit", "fragments", "overwrite", "processes", "threads", "types",
                "usertypes"]
 CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian", "xarray-pypi"]
 SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_operators.py",

@@ -219,7 +219,7 @@ main(int argc, char **argv)
     else
         result = find(session, expression, argc > 2);
     if (result == TOOL_OK || result == TOOL_NOT_FOUND)
-        find_tell_ranges(session, expression);
+        find_tell_ranges(session, expression, result == TOOL_NOT_FOUND);
     esdm_session_close(session);
     return tool_finish(result);
 }

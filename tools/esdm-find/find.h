@@ -36,10 +36,11 @@ tool_exit find_list_saved(void);
  *  "VIEW:/PLACE" what lies at a place of a view.
  *  @param ret_expression owned, g_free(). */
 tool_exit find_expression(esdm_session *session, char **arguments, char **ret_expression);
-/** Tells why an expression found nothing: names, or comparisons, that nothing has. */
+/** Tells why an expression found nothing: names, or comparisons, that nothing has; what can be
+ * found out in a moment. From then on questions of the session end after 0.3 s. */
 void find_tell_why(esdm_session *session, const char *expression);
 /** Where an expression has max() or min(): tells how many containers have no range of that
- * variable, and so cannot be found, whatever else was. */
-void find_tell_ranges(esdm_session *session, const char *expression);
+ * variable, and so cannot be found, whatever else was. @param nothing nothing was found. */
+void find_tell_ranges(esdm_session *session, const char *expression, bool nothing);
 
 #endif

@@ -9,6 +9,19 @@
 /* Looking at more matches, or naming more values, would not help anybody. */
 #define ROWS_MOST   10000
 #define VALUES_MOST 6
+/* Hints never cost more than a moment: one question, and all of them. */
+#define QUESTION_MOST_MS 300
+#define HINTS_MOST_US    (G_USEC_PER_SEC * 4 / 5)
+
+/* Of all hints of a run. */
+static bool
+is_late(void)
+{
+    static gint64 begun;
+    if (begun == 0)
+        begun = g_get_monotonic_time();
+    return g_get_monotonic_time() - begun > HINTS_MOST_US;
+}
 
 /* ---- names -------------------------------------------------------------------------------- */
 
@@ -120,7 +133,7 @@ note_value(const esdm_match *match, const esdm_find_value *values, void *user)
         if (contains(text, s->wanted) || contains(s->wanted, text))
             g_ptr_array_add(s->near, g_strdup(text));
     }
-    return ++s->rows < ROWS_MOST;
+    return ++s->rows < ROWS_MOST && !is_late();
 }
 
 /* The values that there are, if they are few, else those like the one wanted. "" or owned. */
@@ -142,7 +155,9 @@ values_near(esdm_session *session, const char *part)
                       .all = g_ptr_array_new_with_free_func(g_free)};
     GString *text = g_string_new(NULL);
     esdm_error err = {0};
-    if (esdm_find_rows(session, expression, columns, 1, note_value, &s, &err) == ESDM_OK) {
+    esdm_status status = esdm_find_rows(session, expression, columns, 1, note_value, &s, &err);
+    bool some = s.rows > 0 || status == ESDM_ETIMEDOUT;
+    if (status == ESDM_OK || status == ESDM_ETIMEDOUT) {
         const GPtrArray *shown = s.near->len > 0 || s.all->len > VALUES_MOST ? s.near : s.all;
         for (guint i = 0; i < shown->len && i < VALUES_MOST; i++) {
             g_autofree char *value = tool_printable(g_ptr_array_index(shown, i));
@@ -150,7 +165,7 @@ values_near(esdm_session *session, const char *part)
         }
         if (shown->len > VALUES_MOST)
             g_string_append(text, ", …");
-        if (shown->len == 0 && s.all->len > 0)
+        if (shown->len == 0 && some)
             g_string_append_printf(text, "; esdm-find --facets %s '%s' shows what there is", name,
                                    expression);
     }
@@ -170,7 +185,7 @@ count_match(const esdm_match *match, void *user)
 }
 
 static void
-tell_unknown_range(esdm_session *session, const char *variable)
+tell_unknown_range(esdm_session *session, const char *variable, bool nothing)
 {
     g_autofree char *expression =
         g_strdup_printf("(exists %s:units or exists %s:long_name or exists %s:standard_name) and "
@@ -178,28 +193,36 @@ tell_unknown_range(esdm_session *session, const char *variable)
                         variable, variable, variable, variable);
     guint count = 0;
     esdm_error err = {0};
-    if (esdm_find(session, expression, count_match, &count, &err) != ESDM_OK || count == 0)
-        return;
     g_autofree char *name = tool_printable(variable);
+    esdm_status status = esdm_find(session, expression, count_match, &count, &err);
+    if (status == ESDM_ETIMEDOUT && nothing)
+        tool_error("containers whose '%s' has no known range are not found, if there are any: its "
+                   "values lie in files (esdm-ref), or all of them are missing",
+                   name);
+    if (status != ESDM_OK || count == 0)
+        return;
     tool_error("%s%u containers have '%s', but nobody knows its range, so they are not found: its "
                "values lie in files (esdm-ref), or all of them are missing",
                count == ROWS_MOST ? "more than " : "", count, name);
 }
 
 void
-find_tell_ranges(esdm_session *session, const char *expression)
+find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
 {
+    esdm_error err = {0};
     g_autoptr(GRegex) asks = g_regex_new(
         "(?:^|[\\s(])(?:max|min)\\s*\\(\\s*([A-Za-z_][A-Za-z0-9_.+-]*)\\s*\\)", 0, 0, NULL);
     g_autoptr(GMatchInfo) info = NULL;
     g_autoptr(GHashTable) told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (asks == NULL || !g_utf8_validate(expression, -1, NULL))
         return;
+    if (esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
+        return;
     (void) g_regex_match(asks, expression, 0, &info);
-    for (; g_match_info_matches(info); (void) g_match_info_next(info, NULL)) {
+    for (; g_match_info_matches(info) && !is_late(); (void) g_match_info_next(info, NULL)) {
         char *variable = g_match_info_fetch(info, 1);
         if (!g_hash_table_contains(told, variable))
-            tell_unknown_range(session, variable);
+            tell_unknown_range(session, variable, nothing);
         (void) g_hash_table_add(told, variable);
     }
 }
@@ -219,6 +242,8 @@ find_tell_why(esdm_session *session, const char *expression)
 {
     esdm_error err = {0};
     bool told = false;
+    if (is_late() || esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
+        return;
     if (esdm_find_explain(session, expression, tell_name, &told, &err) != ESDM_OK || told)
         return;
     g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
@@ -226,7 +251,11 @@ find_tell_why(esdm_session *session, const char *expression)
     for (guint i = 0; i < parts->len; i++) {
         const char *part = g_ptr_array_index(parts, i);
         bool found = false;
-        if (esdm_find(session, part, note_match, &found, &err) != ESDM_OK)
+        if (is_late())
+            return;
+        esdm_status status = esdm_find(session, part, note_match, &found, &err);
+        found |= status == ESDM_ETIMEDOUT; /* so long with what many meet */
+        if (status != ESDM_OK && status != ESDM_ETIMEDOUT)
             return; /* it was taken apart wrongly */
         if (found)
             continue;

@@ -2,6 +2,8 @@
 
 /** @file Queries over attributes: choosing where to begin, and running them. */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,20 @@ typedef postgres__find_bound bound;
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
+/* Those that follow; 0: as long as the server lets any. Under the mutex. */
+static esdm_status
+limit_statements(postgres__store *store, uint32_t most_ms, esdm_error *err)
+{
+    char sql[64] = "RESET statement_timeout";
+    PGresult *result = NULL;
+    if (most_ms > 0)
+        (void) snprintf(sql, sizeof sql, "SET statement_timeout = %" PRIu32,
+                        most_ms < INT32_MAX ? most_ms : INT32_MAX);
+    esdm_status status = postgres__query(store, sql, NULL, &result, err);
+    PQclear(result);
+    return status;
+}
+
 esdm_status
 postgres__find_ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
 {
@@ -31,7 +47,12 @@ postgres__find_ask(postgres__store *store, query *q, PGresult **ret_result, esdm
     esdm_status status = postgres__enter(store, err);
     if (status != ESDM_OK)
         return status;
-    status = postgres__query(store, (const char *) q->sql.data, &q->params, ret_result, err);
+    if (q->expression.most_ms > 0)
+        status = limit_statements(store, q->expression.most_ms, err);
+    if (status == ESDM_OK)
+        status = postgres__query(store, (const char *) q->sql.data, &q->params, ret_result, err);
+    if (q->expression.most_ms > 0)
+        (void) !limit_statements(store, 0, NULL);
     postgres__leave(store);
     return status;
 }

@@ -269,7 +269,7 @@ sort_checks(sqlite__query *q, const uint64_t *counts, esdm_error *err)
     }
     for (size_t at = 1; at < e->nnodes; at += e->nodes[at].size) {
         const esdm_meta_expression part = {e->conditions, e->nconditions, e->nodes + at,
-                                           e->nodes[at].size};
+                                           e->nodes[at].size, 0};
         size_t none = 0, k = parts++;
         (void) esdm__tree_cover(&part, counts, NULL, &none, &weights[at]);
         for (; k > 0 && weights[order[k - 1]] > weights[at]; k--)
@@ -414,7 +414,9 @@ sqlite__find_expression(void *self, const esdm_meta_expression *expression,
         return status;
     status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
+        sqlite__link_limit(link, expression->most_ms);
         status = sqlite__find_rows(link, expression, false, visit_match, &m, err);
+        sqlite__link_limit(link, 0);
         sqlite__find_end(link, status);
     }
     sqlite__end_read(store);

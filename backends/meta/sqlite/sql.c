@@ -47,6 +47,8 @@ sqlite__error(const sqlite__link *link, int code, esdm_error *err)
     case SQLITE_PROTOCOL:
         return set_error(link, ESDM_ETIMEDOUT,
                          "another process holds its lock for too long; is one stopped?", err);
+    case SQLITE_INTERRUPT:
+        return set_error(link, ESDM_ETIMEDOUT, "a question takes longer than it may", err);
     case SQLITE_TOOBIG:
         return set_error(link, ESDM_EINVAL, "a value is longer than 1 GB", err);
     case SQLITE_CANTOPEN:
@@ -66,6 +68,14 @@ sqlite__error(const sqlite__link *link, int code, esdm_error *err)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+static uint64_t
+monotonic_ns(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
 /* Called while another connection holds a lock. Commits take some tens of microseconds, so waiting
  * begins far below the millisecond at which SQLite's own handler begins. */
 static int
@@ -73,9 +83,7 @@ wait_for_lock(void *user, int attempt)
 {
     sqlite__link *link = user;
     uint64_t nap_ns = attempt < 8 ? UINT64_C(20000) << attempt : UINT64_C(5000000);
-    struct timespec now;
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+    uint64_t now_ns = monotonic_ns();
     if (attempt > 0) /* what naps have really taken */
         link->waited_ns += now_ns - link->nap_began_ns;
     link->nap_began_ns = now_ns;
@@ -115,6 +123,20 @@ void
 sqlite__link_wait(sqlite__link *link, bool waits)
 {
     (void) sqlite3_busy_handler(link->db, waits ? wait_for_lock : NULL, NULL);
+}
+
+static int
+is_over(void *user)
+{
+    const sqlite__link *link = user;
+    return monotonic_ns() > link->until_ns;
+}
+
+void
+sqlite__link_limit(sqlite__link *link, uint32_t most_ms)
+{
+    link->until_ns = monotonic_ns() + (uint64_t) most_ms * 1000000;
+    sqlite3_progress_handler(link->db, 1000, most_ms > 0 ? is_over : NULL, link);
 }
 
 void

@@ -195,6 +195,7 @@ typedef struct sqlite__link {
     sqlite3_stmt *statements[SQLITE__STATEMENTS];
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
+    uint64_t until_ns;     /* monotonic; end of a question that has a limit */
     enum { SQLITE__SETS_UNKNOWN, SQLITE__SETS_TAKEN, SQLITE__SETS_REFUSED } sets;
     /* Over times and boxes (extent_trees.c): none when last looked, not known to this SQLite, or
      * there, which they stay. */
@@ -217,6 +218,8 @@ esdm_status sqlite__link_open(sqlite__link *link, const char *file, const char *
                               esdm_error *err);
 /** Whether it waits for locks of others, as it does at first. */
 void sqlite__link_wait(sqlite__link *link, bool waits);
+/** Statements are ended (ESDM_ETIMEDOUT) when that is over; 0: never. */
+void sqlite__link_limit(sqlite__link *link, uint32_t most_ms);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 
 /* Of a damaged database. */

@@ -286,6 +286,15 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find(esdm_session *session, const char
                                                esdm_match_visitor visit, void *user,
                                                esdm_error *err);
 
+/**
+ * Ends questions of this session, esdm_find() and those below, once the metadata store has worked
+ * on one for so long: with ESDM_ETIMEDOUT, after some of the answer or none. What is asked of
+ * several tables is several questions to the store. Any thread; those under way are not changed.
+ * @param most_ms milliseconds; 0, as at first: no limit.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_limit(esdm_session *session, uint32_t most_ms,
+                                                     esdm_error *err);
+
 /** An attribute of a match: its own or, lacking it, its container's. Borrowed during the call. */
 typedef struct esdm_find_value {
     const char *text; /**< its first 1024 bytes; elements joined by ", "; NULL: there is none */

@@ -83,6 +83,7 @@ struct esdm_session {
     char writer[192];                                          /* see esdm__session_writer() */
     bool read_only;
     bool told;                 /* by another process, which has asked the store */
+    atomic_uint find_most_ms;  /* questions to the store end after so long; 0: no limit */
     atomic_bool serves_others; /* who reads is not the user of this process */
     char *made_site;           /* folder of the default site, when opening this made it */
     atomic_uint replaced;      /* containers that were replaced or removed */

@@ -198,7 +198,7 @@ check(const fixture *f, const tree *t, const truth *truths)
 {
     char text[2000] = "";
     answer a = {.count = 0};
-    const esdm_meta_expression e = {comparisons, COUNT(comparisons), t->nodes, t->count};
+    const esdm_meta_expression e = {comparisons, COUNT(comparisons), t->nodes, t->count, 0};
     show(t, 0, text, sizeof text);
     if (meta()->find_expression(f->store, &e, note, &a, &place_error) != ESDM_OK)
         fail_msg("%s: %s", text, place_error.message);
@@ -277,12 +277,12 @@ test_expression__of_hundreds_of_alternatives(void **state)
     many[MOST - 1] = (esdm_meta_condition) TEXT_IS(NULL, "units", EQ, "K");
     nodes[0] = (esdm_meta_node){ESDM_META_ALL, 0, MOST + 2};
     nodes[1] = (esdm_meta_node){ESDM_META_ANY, 0, MOST};
-    esdm_meta_expression e = {many, MOST, nodes, MOST + 2};
+    esdm_meta_expression e = {many, MOST, nodes, MOST + 2, 0};
     answer a = {.count = 0};
     assert_ok(meta()->find_expression(f->store, &e, note, &a, &place_error));
     assert_int_equal(a.count, 1);
     assert_true(a.found[3]); /* c1:/tas */
-    e = (esdm_meta_expression){many, MOST - 1, nodes + 1, MOST};
+    e = (esdm_meta_expression){many, MOST - 1, nodes + 1, MOST, 0};
     memset(&a, 0, sizeof a);
     assert_ok(meta()->find_expression(f->store, &e, note, &a, &place_error));
     assert_int_equal(a.count, 1);
@@ -305,13 +305,13 @@ test_expression__that_is_none_is_refused(void **state)
         {{(esdm_meta_node_kind) 7, 0, 3}, {ESDM_META_HOLDS, 0, 1}, {ESDM_META_HOLDS, 1, 1}},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
-        const esdm_meta_expression e = {comparisons, 2, bad[i], 3};
+        const esdm_meta_expression e = {comparisons, 2, bad[i], 3, 0};
         assert_status(meta()->find_expression(f->store, &e, note, &a, &place_error), ESDM_EINVAL);
     }
     esdm_meta_node deep[40];
     for (uint32_t i = 0; i < 40; i++)
         deep[i] = (esdm_meta_node){i < 39 ? ESDM_META_ALL : ESDM_META_HOLDS, 0, 40 - i};
-    const esdm_meta_expression e = {comparisons, 1, deep, 40};
+    const esdm_meta_expression e = {comparisons, 1, deep, 40, 0};
     assert_status(meta()->find_expression(f->store, &e, note, &a, &place_error), ESDM_EINVAL);
 }
 

@@ -142,7 +142,7 @@ check_facets_of(const fixture *f, const model *m, size_t asked, size_t nnames)
     const esdm_meta_condition c = {
         .attribute = level_names[asked], .variable = "", .op = ESDM_META_GLOB, .text = "*"};
     const esdm_meta_node node = {ESDM_META_HOLDS, 0, 1};
-    const esdm_meta_expression e = {&c, 1, &node, 1};
+    const esdm_meta_expression e = {&c, 1, &node, 1, 0};
     facets all = {0};
     assert_ok(meta()->facets(f->store, &e, level_names, nnames, add_count, &all, &place_error));
     for (size_t k = 0; k < LEVELS; k++) {

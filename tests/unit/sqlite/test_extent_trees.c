@@ -131,7 +131,7 @@ ask(fixture *f, double west)
         {ESDM_META_ALL, 0, 3},   {ESDM_META_HOLDS, 4, 1}, {ESDM_META_HOLDS, 5, 1},
         {ESDM_META_HOLDS, 6, 1},
     };
-    const esdm_meta_expression e = {c, 7, nodes, 10};
+    const esdm_meta_expression e = {c, 7, nodes, 10, 0};
     esdm_error err = {0};
     for (int turn = 0; turn < 2; turn++) { /* the first one opens the connection */
         if (turn == 1)

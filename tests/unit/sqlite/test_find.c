@@ -344,8 +344,8 @@ test_find__no_operator_goes_through_a_table(void **state)
         (void) snprintf(what, sizeof what, "%s:%s, operator %d, %s, %zu",
                         two[0].variable != NULL ? two[0].variable : "*", two[0].attribute,
                         (int) two[0].op, number ? "number" : "text", count);
-        assert_int_equal(sqlite__query_init(&q, &(esdm_meta_expression){two, count, NULL, 0}, &err),
-                         ESDM_OK);
+        assert_int_equal(
+            sqlite__query_init(&q, &(esdm_meta_expression){two, count, NULL, 0, 0}, &err), ESDM_OK);
         for (size_t start = 0; start < count; start++) {
             q.covered = true;
             q.starts[0] = start;
@@ -398,7 +398,7 @@ check_tree(fixture *f, const esdm_meta_condition *conditions, size_t count, cons
             open[depth++] = n;
         n++;
     }
-    const esdm_meta_expression e = {conditions, count, nodes, n};
+    const esdm_meta_expression e = {conditions, count, nodes, n, 0};
     assert_int_equal(condition, count);
     for (int turn = 0; turn < 2; turn++) {
         assert_int_equal(sqlite__query_init(&q, &e, &err), ESDM_OK);
@@ -500,7 +500,7 @@ test_find__one_range_is_asked_of_what_a_tree_found(void **state)
     (void) state;
     const esdm_meta_condition one = NUMBER("@time_min", LT, 5);
     sqlite__query q;
-    assert_int_equal(sqlite__query_init(&q, &(esdm_meta_expression){&one, 1, NULL, 0}, NULL),
+    assert_int_equal(sqlite__query_init(&q, &(esdm_meta_expression){&one, 1, NULL, 0, 0}, NULL),
                      ESDM_OK);
     q.covered = q.narrowed = true;
     esdm__buffer_put(&q.met, "[3,7]", 6);

@@ -253,7 +253,9 @@ typedef struct esdm_meta_expression {
     const esdm_meta_condition *conditions;
     size_t nconditions;
     const esdm_meta_node *nodes;
-    size_t nnodes; /**< 0: all comparisons hold */
+    size_t nnodes;    /**< 0: all comparisons hold */
+    uint32_t most_ms; /**< ESDM_ETIMEDOUT when a statement takes longer; 0: no limit. Stores may
+                           pass it by. Since interface 9 */
 } esdm_meta_expression;
 #define ESDM_META_EXPRESSION_CONDITIONS_MAX 256
 #define ESDM_META_EXPRESSION_DEPTH_MAX      24 /**< of nodes below nodes */
