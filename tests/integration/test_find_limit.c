@@ -100,6 +100,7 @@ test_limit__ends_what_takes_too_long(void)
 int
 main(void)
 {
+    make_site();
     test_limit__ends_what_takes_too_long();
     return 0;
 }

@@ -363,9 +363,11 @@ sqlite__facets(void *self, const esdm_meta_expression *expression, const char *c
         return status;
     status = sqlite__run(c.link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        sqlite__link_limit(c.link, expression->most_ms);
+        if (expression->most_ms > 0)
+            sqlite__link_limit(c.link, expression->most_ms);
         status = count_all(&c, expression, names, nnames, err);
-        sqlite__link_limit(c.link, 0);
+        if (expression->most_ms > 0)
+            sqlite__link_limit(c.link, 0);
         sqlite__find_end(c.link, status);
     }
     sqlite__end_read(store);

@@ -414,9 +414,11 @@ sqlite__find_expression(void *self, const esdm_meta_expression *expression,
         return status;
     status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        sqlite__link_limit(link, expression->most_ms);
+        if (expression->most_ms > 0)
+            sqlite__link_limit(link, expression->most_ms);
         status = sqlite__find_rows(link, expression, false, visit_match, &m, err);
-        sqlite__link_limit(link, 0);
+        if (expression->most_ms > 0)
+            sqlite__link_limit(link, 0);
         sqlite__find_end(link, status);
     }
     sqlite__end_read(store);
