@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "io/io.h"
 #include "io/read/foreign.h"
+#include "io/session/held_files.h"
 #include "io/session/references.h"
 #include "io/write/refer.h"
 #include "model/usertype.h"
@@ -63,6 +64,9 @@ check_layout(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm_e
     if (layout->location == NULL || (layout->location[0] != '/' && !remote))
         return esdm__error_set(err, ESDM_EINVAL,
                                "the location of a file is no absolute path and no URL");
+    if (esdm__held_is(layout->location))
+        return esdm__error_set(err, ESDM_EINVAL, "'%s': such files are the site's own",
+                               layout->location);
     if (remote && layout->identity == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "'%s' without an identity", layout->location);
     if (dataset->type == ESDM_TYPE_STRING ||

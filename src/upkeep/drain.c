@@ -484,6 +484,33 @@ count_new(drain *d, const records *list, esdm_error *err)
     return status;
 }
 
+/* Clones of files that pinned containers refer to: they are not moved. */
+static esdm_status
+count_files(drain *d, esdm_error *err)
+{
+    esdm__inventory files = {0};
+    uint64_t count = 0;
+    char what[96];
+    if (d->choice.kind != ESDM__DRAIN_FROM)
+        return ESDM_OK;
+    esdm_status status = esdm__inventory_add_files(&files, d->session, err);
+    for (size_t i = 0; i < files.count && status == ESDM_OK; i++)
+        count += d->choice.source[files.entries[i].target];
+    esdm__inventory_clear(&files);
+    (void) snprintf(what, sizeof what, "%" PRIu64 " clone%s of files of pinned containers stay%s",
+                    count, count == 1 ? "" : "s", count == 1 ? "s" : "");
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = ESDM_ENOTSUP,
+                                  .what = what,
+                                  .remedy =
+                                      "esdm-ref --pin --reflink=never esdm://NAME copies what "
+                                      "a container has in them, then esdm-gc"};
+    if (count > 0 && d->options->report != NULL)
+        d->options->report(&finding, d->options->user);
+    d->result.packs_left += count;
+    return status;
+}
+
 static esdm_status
 drain_all(drain *d, esdm_error *err)
 {
@@ -507,6 +534,8 @@ drain_all(drain *d, esdm_error *err)
         status = look_at_record(d, &list, i, err);
     if (status == ESDM_OK && any)
         status = count_new(d, &list, err);
+    if (status == ESDM_OK && any)
+        status = count_files(d, err);
     esdm__drain_records_clear(&list);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "esdm/reference.h"
 #include "io/read/elsewhere.h"
+#include "io/session/held_files.h"
 #include "model/box.h"
 #include "upkeep/fsck.h"
 
@@ -47,7 +48,7 @@ tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
     (void) snprintf(what, sizeof what, "fragment %s cannot be read: %s", box, error->message);
     /* Values that were let go are no damage, and what is pinned is in ESDM. */
     bool dropped = strstr(place, "'" ESDM_RECIPE_LOCATION "'") != NULL;
-    bool pinned = s->container->model != NULL &&
+    bool pinned = strstr(place, "'" ESDM__HELD_PREFIX) == NULL && s->container->model != NULL &&
                   esdm_container_hint(s->container->model, ESDM_REFERENCE_PIN) != NULL;
     if (pinned)
         (void) snprintf(what, sizeof what,
@@ -62,8 +63,10 @@ tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
         .place = place,
         .what = what,
         .remedy = dropped || pinned ? NULL
-                                    : "bring the file back as it was, or refer to it again "
-                                      "(esdm-ref -f)"};
+                  : strstr(place, "'" ESDM__HELD_PREFIX) != NULL
+                      ? NULL
+                      : "bring the file back as it was, or refer to it again "
+                        "(esdm-ref -f)"};
     esdm__fsck_report(s->container, &finding);
 }
 

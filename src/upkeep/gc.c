@@ -17,6 +17,7 @@ typedef struct collection {
     esdm_session *session;
     const esdm_gc_options *options;
     esdm__inventory packs;
+    esdm__inventory files; /* that are held */
     esdm_gc_result result;
 } collection;
 
@@ -29,14 +30,15 @@ count_garbage(uint64_t container, const char *uuid, void *user)
 }
 
 static void
-report_pack(const collection *c, const esdm__pack_entry *entry, esdm_status status,
+report_pack(const collection *c, bool file, const esdm__pack_entry *entry, esdm_status status,
             const char *what)
 {
     char place[256];
     if (c->options->report == NULL)
         return;
-    (void) snprintf(place, sizeof place, "target '%s', pack '%s'",
-                    c->session->targets[entry->target].name, entry->name);
+    (void) snprintf(place, sizeof place, "target '%s', %s '%s'",
+                    c->session->targets[entry->target].name, file ? "held file" : "pack",
+                    entry->name);
     const esdm_finding finding = {.kind =
                                       status == ESDM_OK ? ESDM_FINDING_NOTE : ESDM_FINDING_PROBLEM,
                                   .status = status,
@@ -46,14 +48,15 @@ report_pack(const collection *c, const esdm__pack_entry *entry, esdm_status stat
 }
 
 static void
-remove_stray(collection *c, const esdm__pack_entry *entry)
+remove_stray(collection *c, bool file, const esdm__pack_entry *entry)
 {
     const esdm__target *target = &c->session->targets[entry->target];
     esdm_error error = {0};
     esdm_status status = ESDM_OK;
     if (!c->options->dry_run)
-        status = target->plugin->pack_remove(target->handle, entry->name, &error);
-    report_pack(c, entry, status,
+        status = (file ? target->plugin->file_remove
+                       : target->plugin->pack_remove)(target->handle, entry->name, &error);
+    report_pack(c, file, entry, status,
                 status != ESDM_OK     ? error.message
                 : c->options->dry_run ? "would be removed"
                                       : "removed");
@@ -65,31 +68,44 @@ remove_stray(collection *c, const esdm__pack_entry *entry)
 }
 
 static esdm_status
-remove_strays(collection *c, esdm_error *err)
+remove_strays(collection *c, esdm__inventory *packs, esdm_error *err)
 {
     esdm__strays strays = {0};
     uint64_t now_ns = esdm__now_ns();
-    (void) esdm__targets_report(c->session, c->options->report, c->options->user);
-    esdm_status status = esdm__inventory_add(&c->packs, c->session, NULL, err);
-    if (status == ESDM_OK) {
-        esdm__inventory_sort(&c->packs);
-        status = esdm__strays_find(c->session, &c->packs, NULL, true, &strays, err);
-    }
-    c->result.living = strays.living;
+    esdm__inventory_sort(packs);
+    esdm_status status = packs->count > 0 || !packs->files
+                             ? esdm__strays_find(c->session, packs, NULL, true, &strays, err)
+                             : ESDM_OK;
+    c->result.living += strays.living;
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
-        const esdm__pack_entry *entry = &c->packs.entries[strays.dead_packs[i]];
+        const esdm__pack_entry *entry = &packs->entries[strays.dead_packs[i]];
         if (!esdm__pack_is_old(entry, c->options->any_age, c->options->age_s, now_ns))
             c->result.young++;
         else if (esdm__stray_may_be_unknown(&strays, entry)) {
-            report_pack(c, entry, ESDM_OK,
+            report_pack(c, packs->files, entry, ESDM_OK,
                         "kept: it came after the backup that the catalogue was made of");
             c->result.young++;
         } else if (esdm__stray_stays_dead(c->session, entry))
-            remove_stray(c, entry);
+            remove_stray(c, packs->files, entry);
         else
             c->result.living++;
     }
     free(strays.dead_packs);
+    return status;
+}
+
+/* Packs, and clones of files that pinned containers do not need any more. */
+static esdm_status
+remove_all_strays(collection *c, esdm_error *err)
+{
+    (void) esdm__targets_report(c->session, c->options->report, c->options->user);
+    esdm_status status = esdm__inventory_add(&c->packs, c->session, NULL, err);
+    if (status == ESDM_OK)
+        status = remove_strays(c, &c->packs, err);
+    if (status == ESDM_OK)
+        status = esdm__inventory_add_files(&c->files, c->session, err);
+    if (status == ESDM_OK)
+        status = remove_strays(c, &c->files, err);
     if (status == ESDM_OK && !c->options->dry_run)
         esdm__guarded_forget(c->session);
     return status;
@@ -164,7 +180,8 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
     if (status == ESDM_OK && !options->dry_run)
         esdm__session_collect(session);
     if (status == ESDM_OK)
-        status = remove_strays(&c, err);
+        status = remove_all_strays(&c, err);
+    esdm__inventory_clear(&c.files);
     esdm__inventory_clear(&c.packs);
     *ret_result = c.result;
     return status;

@@ -61,6 +61,26 @@ esdm__inventory_add(esdm__inventory *inventory, esdm_session *session, const cha
     return ESDM_OK;
 }
 
+esdm_status
+esdm__inventory_add_files(esdm__inventory *inventory, esdm_session *session, esdm_error *err)
+{
+    inventory->files = true;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        if (target->plugin->file_list == NULL ||
+            esdm__target_need(session, target, NULL) != ESDM_OK)
+            continue;
+        listing to = {.inventory = inventory, .target = (uint32_t) i};
+        esdm_status status = target->plugin->file_list(target->handle, note_pack, &to, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "target '%s'", target->name);
+        if (to.failed)
+            return esdm__error_nomem(err, inventory->count * sizeof *inventory->entries,
+                                     "the list of files");
+    }
+    return ESDM_OK;
+}
+
 size_t
 esdm__targets_report(esdm_session *session, esdm_finding_visitor report, void *user)
 {

@@ -23,12 +23,16 @@ typedef struct esdm__inventory {
     esdm__pack_entry *entries; /* owned; by name and target */
     size_t count;
     size_t capacity;
+    bool files; /* of files that are held (io/session/held_files.h), and no packs */
 } esdm__inventory;
 
 /** Adds all packs whose names begin with `prefix` (NULL: all), of targets that can be opened. Sort
  *  before looking up. */
 esdm_status esdm__inventory_add(esdm__inventory *inventory, esdm_session *session,
                                 const char *prefix, esdm_error *err);
+/** The same of files that are held; nothing else is in the inventory. */
+esdm_status esdm__inventory_add_files(esdm__inventory *inventory, esdm_session *session,
+                                      esdm_error *err);
 void esdm__inventory_sort(esdm__inventory *inventory);
 void esdm__inventory_clear(esdm__inventory *inventory);
 /** Tells of each target that cannot be opened. @return how many. */

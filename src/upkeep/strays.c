@@ -7,9 +7,11 @@
 
 #include "base/error.h"
 #include "io/packs/page_list.h"
+#include "io/session/held_files.h"
 #include "io/session/sharers.h"
 #include "journal/restore.h"
 #include "layout/places.h"
+#include "layout/source.h"
 #include "upkeep/guarded.h"
 #include "upkeep/upkeep.h"
 
@@ -56,7 +58,7 @@ is_concerned(const records *to, uint64_t container, const char *uuid)
     if (to->only != NULL)
         return container == to->only->container ||
                esdm__sharers_has(to->sharers, to->only->uuid, container);
-    if (has_packs(to, uuid))
+    if (has_packs(to, uuid) || to->packs->files) /* a merge takes references over */
         return true;
     const esdm__sharer *shared;
     size_t count = esdm__sharers_of(to->sharers, container, &shared);
@@ -128,6 +130,19 @@ mark_anywhere(const marking *m, const char *pack)
     }
 }
 
+/* Clones that a page refers to. */
+static void
+mark_files(const marking *m, const esdm__page *page)
+{
+    for (uint32_t k = 0; k < page->nsources; k++) {
+        esdm__foreign foreign;
+        if (page->sources[k].role == ESDM__ROLE_FOREIGN &&
+            esdm__foreign_get(&page->sources[k], &foreign, NULL) == ESDM_OK &&
+            esdm__held_is(foreign.location))
+            mark_anywhere(m, esdm__held_name(foreign.location));
+    }
+}
+
 static void
 mark_pack(const marking *m, const esdm__pack_name *name)
 {
@@ -146,13 +161,12 @@ mark_pack(const marking *m, const esdm__pack_name *name)
     }
 }
 
-/* Marks all packs of a record, when it cannot be told which ones it needs. */
+/* Marks all packs of a record ("": of all), when it cannot be told which ones it needs. */
 static void
 mark_all(const marking *m, const char *uuid)
 {
     for (size_t i = esdm__inventory_first(m->packs, uuid);
-         i < m->packs->count && strncmp(m->packs->entries[i].name, uuid, ESDM__UUID_DIGITS) == 0;
-         i++)
+         i < m->packs->count && strncmp(m->packs->entries[i].name, uuid, strlen(uuid)) == 0; i++)
         atomic_store(&m->packs->entries[i].used, true);
 }
 
@@ -170,6 +184,8 @@ mark_pages(const marking *m, const record *one, bool *ret_again, esdm_error *err
         status = esdm__page_fetch(m->session, &entry, &page, err);
         for (uint32_t k = 0; status == ESDM_OK && k < page->npacks; k++)
             mark_pack(m, &page->packs[k]);
+        if (status == ESDM_OK && m->packs->files)
+            mark_files(m, page);
         esdm__page_unref(page);
         if (status == ESDM_ENOENT) {
             *ret_again = true;
@@ -220,7 +236,7 @@ mark_record(marking *m, const record *one, esdm_error *err)
     /* A damaged page says nothing about its packs, one of a newer ESDM neither. */
     bool lost = status == ESDM_ECORRUPT || status == ESDM_ENOTSUP;
     if (lost || (status == ESDM_OK && (again || !is_whole(m, one, &lost)))) {
-        mark_all(m, one->uuid);
+        mark_all(m, m->packs->files ? "" : one->uuid);
         const esdm__sharer *shared;
         size_t count = esdm__sharers_of(m->sharers, one->container, &shared);
         for (size_t i = 0; i < count; i++)

@@ -16,6 +16,7 @@ parse_reflink(const gchar *option, const gchar *value, gpointer data, GError **e
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         if (g_str_equal(value, names[i])) {
             cp_wants.reflink = (cp_reflink) i;
+            cp_wants.no_reflink = i == CP_REFLINK_NEVER;
             return TRUE;
         }
     }
@@ -80,7 +81,10 @@ static const GOptionEntry entries[] = {
      NULL},
 #ifdef ESDM_REF
     {"pin", 0, 0, G_OPTION_ARG_NONE, &cp_wants.pin,
-     "Keep what the files have: their values are copied into ESDM", NULL},
+     "Keep what the files have: they are cloned where their blocks can be shared, else their "
+     "values "
+     "are copied into ESDM",
+     NULL},
     {"list", 0, 0, G_OPTION_ARG_FILENAME, &cp_wants.list,
      "Sources that a file names, one a line: paths and URLs; -: the standard input", "FILE"},
     {"update", 'u', 0, G_OPTION_ARG_NONE, &cp_wants.update,
@@ -468,6 +472,9 @@ main(int argc, char **argv)
         return tool_usage("which source, which target?");
     if (pin_only && (cp_wants.update || cp_wants.skip_existing || cp_wants.force))
         return tool_usage("--update, --skip-existing and --force are about sources: name them");
+    if (cp_wants.pin && cp_wants.reflink == CP_REFLINK_ALWAYS)
+        return tool_usage("--pin clones files where it can; it goes with --reflink=never, which "
+                          "copies all");
     if (cp_wants.jobs < 1 && cp_wants.jobs != CP_JOBS_DEFAULT)
         return tool_usage("--jobs needs a number from 1");
     if (cp_wants.force && cp_wants.skip_existing)

@@ -353,6 +353,7 @@ typedef struct cp_options {
     gboolean verify;
     gboolean reference; /**< values stay in the NetCDF files */
     cp_reflink reflink;
+    bool no_reflink; /* --reflink=never was said */
     gboolean recursive;
     gboolean members;     /**< those of an ensemble in GRIB files are a dimension */
     gboolean keep_codecs; /**< NetCDF files have the codecs of their containers */
@@ -420,6 +421,7 @@ typedef struct cp_result {
     bool pinned;      /* and how many files that took, and bytes of values */
     uint64_t pinned_files;
     uint64_t pinned_bytes;
+    uint64_t pinned_shared; /* of these, those that share blocks of the files */
     uint64_t bytes;
     uint64_t datasets;
     uint64_t referred; /* of them: their values stay in the file */

@@ -6,16 +6,35 @@
 
 #include <string.h>
 
+typedef struct file_sums {
+    uint64_t bytes, shared; /* of values; those that share its blocks */
+} file_sums;
+
 static void
-count_file(const char *location, uint64_t bytes, void *user)
+count_file(const char *location, uint64_t bytes, bool shared, void *user)
 {
     GHashTable *files = user;
-    uint64_t *sum = g_hash_table_lookup(files, location);
-    if (sum == NULL) {
-        sum = g_new0(uint64_t, 1);
-        g_hash_table_insert(files, g_strdup(location), sum);
+    file_sums *sums = g_hash_table_lookup(files, location);
+    if (sums == NULL) {
+        sums = g_new0(file_sums, 1);
+        g_hash_table_insert(files, g_strdup(location), sums);
     }
-    *sum += bytes;
+    sums->bytes += bytes;
+    sums->shared += shared ? bytes : 0;
+}
+
+/* "cloned, 10 MiB", "copied into ESDM, 10 MiB", or both. Owned. */
+static char *
+describe(uint64_t bytes, uint64_t shared)
+{
+    g_autofree char *all = tool_bytes(bytes);
+    g_autofree char *cloned = tool_bytes(shared);
+    g_autofree char *copied = tool_bytes(bytes - shared);
+    if (shared == 0)
+        return g_strdup_printf("copied into ESDM, %s", all);
+    return shared == bytes
+               ? g_strdup_printf("cloned, %s", all)
+               : g_strdup_printf("cloned, %s, and copied into ESDM, %s", cloned, copied);
 }
 
 static gint
@@ -30,9 +49,9 @@ print_files(GHashTable *files)
     GList *names = g_list_sort(g_hash_table_get_keys(files), by_text);
     for (GList *name = names; name != NULL; name = name->next) {
         g_autofree char *shown = tool_printable(name->data);
-        g_autofree char *bytes =
-            tool_bytes(*(const uint64_t *) g_hash_table_lookup(files, name->data));
-        (void) printf("%s: copied into ESDM, %s\n", shown, bytes);
+        const file_sums *sums = g_hash_table_lookup(files, name->data);
+        g_autofree char *how = describe(sums->bytes, sums->shared);
+        (void) printf("%s: %s\n", shown, how);
     }
     g_list_free(names);
 }
@@ -41,7 +60,8 @@ esdm_status
 cp_pin(esdm_session *session, const char *name, cp_result *result, esdm_error *err)
 {
     g_autoptr(GHashTable) files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    const esdm_pin_options options = {.file = count_file, .user = files};
+    const esdm_pin_options options = {
+        .file = count_file, .user = files, .copies = cp_wants.no_reflink};
     esdm_pin_result pinned = {0};
     esdm_status status = esdm_pin(session, name, &options, &pinned, err);
     if (status != ESDM_OK)
@@ -49,6 +69,7 @@ cp_pin(esdm_session *session, const char *name, cp_result *result, esdm_error *e
     result->pinned = true;
     result->pinned_files = g_hash_table_size(files);
     result->pinned_bytes = pinned.bytes;
+    result->pinned_shared = pinned.shared_bytes;
     if (cp_wants.verbose && !tool.json)
         print_files(files);
     return ESDM_OK;
@@ -58,9 +79,13 @@ json_t *
 cp_pin_json(const cp_result *result)
 {
     json_t *object = json_object();
-    tool_json_set(object, "way", json_string("copy"));
+    tool_json_set(object, "way",
+                  json_string(result->pinned_shared == 0                      ? "copy"
+                              : result->pinned_shared == result->pinned_bytes ? "reflink"
+                                                                              : "both"));
     tool_json_set(object, "files", tool_json_u64(result->pinned_files));
     tool_json_set(object, "bytes", tool_json_u64(result->pinned_bytes));
+    tool_json_set(object, "shared_bytes", tool_json_u64(result->pinned_shared));
     return object;
 }
 
@@ -68,14 +93,14 @@ void
 cp_pin_print(const cp_job *job, const cp_result *result)
 {
     g_autofree char *name = tool_printable(job->target);
-    g_autofree char *bytes = tool_bytes(result->pinned_bytes);
+    g_autofree char *how = describe(result->pinned_bytes, result->pinned_shared);
     if (!result->pinned || result->status != ESDM_OK || cp_wants.quiet)
         return;
     if (result->pinned_files == 0)
         (void) printf("esdm://%s: needs no file\n", name);
     else
-        (void) printf("esdm://%s: %" G_GUINT64_FORMAT " file%s copied into ESDM, %s\n", name,
-                      (guint64) result->pinned_files, result->pinned_files == 1 ? "" : "s", bytes);
+        (void) printf("esdm://%s: %" G_GUINT64_FORMAT " file%s %s\n", name,
+                      (guint64) result->pinned_files, result->pinned_files == 1 ? "" : "s", how);
 }
 
 /* ---- which containers ----------------------------------------------------------------------- */

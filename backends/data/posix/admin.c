@@ -232,6 +232,13 @@ remove_contents(const esdm__place *place, int fd, const esdm_plugin_config *conf
     if (all.why != 0)
         return esdm__error_set_errno(err, all.why, "%s: cannot remove packs in '%s'", place->path,
                                      place->directory);
+    uint64_t files = 0;
+    status = posix__remove_files(fd, place->directory, dry_run, &files, err);
+    if (status != ESDM_OK)
+        return status;
+    if (files > 0)
+        esdm__report(report, user, "remove %llu files that pinned containers held in %s",
+                     (unsigned long long) files, place->directory);
     esdm__report(report, user, "remove %llu packs (%llu bytes) and their folders in %s",
                  (unsigned long long) all.packs, (unsigned long long) all.bytes, place->directory);
     for (unsigned shard = 0; shard < POSIX__SHARDS && !dry_run; shard++) {

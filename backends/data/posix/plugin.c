@@ -28,6 +28,10 @@ const esdm_data_plugin esdm_data_posix_plugin = {
     .pack_evict = posix__pack_evict,
     .space = posix__space,
     .site_id = posix__site_id,
+    .file_hold = posix__file_hold,
+    .file_open = posix__file_open,
+    .file_list = posix__file_list,
+    .file_remove = posix__file_remove,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -6,7 +6,7 @@
  * @file
  * Data target "posix": packs are files `ab/<pack>` in a marked directory, where `ab` are the first
  * two digits of the pack's name. The 256 folders are made by mkfs; a missing one is made again when
- * a pack needs it.
+ * a pack needs it. Files that are held lie in `files`.
  */
 
 #include <pthread.h>
@@ -87,5 +87,15 @@ esdm_status posix__pack_read(void *target, const char *name, const esdm_range *r
                              size_t nranges, esdm_error *err);
 /* evict.c */
 esdm_status posix__pack_evict(void *target, const char *name, esdm_error *err);
+/* files.c: files that are held */
+esdm_status posix__file_hold(void *target, const char *name, int fd, esdm_error *err);
+esdm_status posix__file_open(void *target, const char *name, int *ret_fd, esdm_error *err);
+esdm_status posix__file_list(void *target, esdm_pack_visitor visit, void *user, esdm_error *err);
+esdm_status posix__file_remove(void *target, const char *name, esdm_error *err);
+esdm_status posix__visit_files(int fd, const char *directory, esdm_pack_visitor visit, void *user,
+                               esdm_error *err);
+/** With the folder. @param fd of the target's directory. */
+esdm_status posix__remove_files(int fd, const char *directory, bool dry_run, uint64_t *ret_files,
+                                esdm_error *err);
 
 #endif

@@ -37,7 +37,8 @@ typedef struct esdm_file_filter {
 /** Hints of containers (esdm_container_hint()). What the container was made of, as esdm-ref found
  *  it: JSON, with `path`, `bytes`, … of a file. */
 #define ESDM_REFERENCE_SOURCE "reference.source"
-/** "copy": esdm_pin() has brought its values into ESDM. */
+/** esdm_pin() has brought its values into ESDM: "copy", or "reflink" where some share the blocks of
+ *  the files that they were in. */
 #define ESDM_REFERENCE_PIN "reference.pinned"
 
 /** How the values of one dataset lie in one file. Borrows everything. */
@@ -132,23 +133,29 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_remote_load(esdm_session *session, con
                                                       esdm_error *err);
 
 /** @param location of a file. @param bytes of values that are kept of it, as they are in memory. A
- *  file is visited for each part. Borrowed during the call. */
-typedef void (*esdm_pin_visitor)(const char *location, uint64_t bytes, void *user);
+ *  file is visited for each part. @param shared they share the file's blocks, and are no copy.
+ *  Borrowed during the call. */
+typedef void (*esdm_pin_visitor)(const char *location, uint64_t bytes, bool shared, void *user);
 
 /** Zero-initialise. */
 typedef struct esdm_pin_options {
     esdm_pin_visitor file; /**< called by the calling thread; not yet committed; NULL: none */
     void *user;
+    bool copies; /**< no blocks are shared, and what shares some from an earlier call is copied */
 } esdm_pin_options;
 
 typedef struct esdm_pin_result {
-    uint64_t fragments; /**< parts of files whose values are stored in ESDM now */
-    uint64_t bytes;     /**< of these values, as they are in memory */
+    uint64_t fragments;    /**< parts of files whose values are stored in ESDM now */
+    uint64_t bytes;        /**< of these values, as they are in memory */
+    uint64_t shared_bytes; /**< of these, those that share blocks of the files */
 } esdm_pin_result;
 
 /**
- * Keeps what a container refers to: the values are read from the files and stored in ESDM, bit for
- * bit, as the next snapshot, which needs the files no more. Older snapshots still do. Others may
+ * Keeps what a container refers to, bit for bit, as the next snapshot, which needs the files no
+ * more. A file of 1 MiB and more, of which half and more is referred to, is cloned onto the first
+ * target whose file system can share its blocks with it (FICLONE: XFS, Btrfs, …), which takes no
+ * room until one of both is gone; a site that wants several copies has none of that. Of others the
+ * values are read and stored. Older snapshots still do. Others may
  * write meanwhile: what they write is never hidden. Does nothing when no file is referred to. What
  * was interrupted is gone on with by the next call. One thread at a time for a container.
  * @param options,ret_result may be NULL.

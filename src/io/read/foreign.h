@@ -8,7 +8,9 @@
  *
  * A file must be what it was when the reference was made: size and time of modification equal. When
  * inode or time of change differ as well nothing is known, and only chunks with a checksum are
- * read. Files are read with pread(), never mapped: one that is cut off must not end the program.
+ * read. Clones that the site holds (io/session/held_files.h) are never changed: their size alone is
+ * looked at. Files are read with pread(), never mapped: one that is cut off must not end the
+ * program.
  */
 
 #include "io/read/elsewhere.h"
@@ -24,6 +26,8 @@ typedef struct esdm__file esdm__file;
  *  @param ret_file owned; esdm__file_put(). */
 esdm_status esdm__file_get(esdm_session *session, const esdm__foreign *foreign,
                            esdm__file **ret_file, bool *ret_certain, esdm_error *err);
+/** Of a file; borrowed while it is open. */
+int esdm__file_descriptor(const esdm__file *file);
 /** Whether it is an object on a server: each read is a request. */
 bool esdm__file_is_remote(const esdm__file *file);
 /** Asks the server whether it is what it was; nothing of other files. */

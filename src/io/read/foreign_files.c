@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "esdm/reference.h"
 #include "io/read/foreign_urls.h"
+#include "io/session/held_files.h"
 #include "io/session/references.h"
 
 #define FILES_MOST 64u
@@ -104,6 +105,9 @@ esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret
                                "file '%s' was changed: it has %" PRIu64 " bytes and had %" PRIu64
                                "; refer to it again (esdm-ref)",
                                file->location, (uint64_t) is.st_size, foreign->bytes);
+    *ret_certain = true;
+    if (esdm__held_is(foreign->location))
+        return ESDM_OK;
     if (foreign->mtime_ns != INT64_MIN && nanoseconds(is.st_mtim) != foreign->mtime_ns)
         return esdm__error_set(err, ESDM_ECONFLICT,
                                "file '%s' was changed: its time of modification is another one; "
@@ -118,7 +122,7 @@ esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret
 /* ---- open files --------------------------------------------------------------------------- */
 
 static esdm_status
-open_file(const esdm_session *session, const char *location, esdm__file **ret_file, esdm_error *err)
+open_file(esdm_session *session, const char *location, esdm__file **ret_file, esdm_error *err)
 {
     if (strcmp(location, ESDM_RECIPE_LOCATION) == 0)
         return esdm__error_set(err, ESDM_ECONFLICT,
@@ -130,7 +134,9 @@ open_file(const esdm_session *session, const char *location, esdm__file **ret_fi
         return esdm__error_nomem(err, strlen(location), "the name of a file");
     }
     file->fd = -1;
-    esdm_status status = esdm__reference_open(session, location, &file->fd, err);
+    esdm_status status = esdm__held_is(location)
+                             ? esdm__held_open(session, location, &file->fd, err)
+                             : esdm__reference_open(session, location, &file->fd, err);
     if (status == ESDM_OK)
         *ret_file = file;
     else
@@ -248,6 +254,12 @@ esdm__file_look(const esdm__file *file, esdm_error *err)
         return ESDM_OK;
     return esdm__error_set(err, ESDM_ECONFLICT, "'%s' was changed; refer to it again (esdm-ref)",
                            file->location);
+}
+
+int
+esdm__file_descriptor(const esdm__file *file)
+{
+    return file->fd;
 }
 
 bool

@@ -143,6 +143,19 @@ typedef struct esdm_data_plugin {
      * the target's speed, as when parts had been sent before.
      */
     bool (*pack_has_ended)(void *pack, double *ret_ended_s);
+
+    /* Files that are held: all four or none. Since interface 9. They are no packs: pack_list() does
+     * not visit them, remove() removes them. Their names are made as those of packs. */
+
+    /** Keeps the contents of an open file as they are at this moment, without a copy: blocks are
+     *  shared (FICLONE). Survives power loss when this returns. ESDM_ENOTSUP: they cannot be. */
+    esdm_status (*file_hold)(void *target, const char *name, int fd, esdm_error *err);
+    /** Opens one for pread(). @param ret_fd esdm__descriptor_close(). ESDM_ENOENT: there is none.
+     */
+    esdm_status (*file_open)(void *target, const char *name, int *ret_fd, esdm_error *err);
+    esdm_status (*file_list)(void *target, esdm_pack_visitor visit, void *user, esdm_error *err);
+    /** One that does not exist is ESDM_OK. */
+    esdm_status (*file_remove)(void *target, const char *name, esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
