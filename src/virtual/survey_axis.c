@@ -51,11 +51,12 @@ check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__key
     const esdm__virtual_member *items = s->whole->members.items;
     if (one->is_time == other->is_time && esdm__calendars_agree(one->calendar, other->calendar))
         return ESDM_OK;
-    return esdm__error_set(
+    (void) !esdm__error_set(
         err, ESDM_EINVAL, "'%s' has '%s' in the calendar %s, '%s' in %s: these do not join",
         items[s->first].name, s->whole->axis.name,
         one->is_time ? esdm__calendar_name(one->calendar) : "none", items[i].name,
         other->is_time ? esdm__calendar_name(other->calendar) : "none");
+    return esdm__odd_one_out(s->whole, s->first, i, err);
 }
 
 /* Steps that stand for stretches of time must not lie over each other. */

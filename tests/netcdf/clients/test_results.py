@@ -70,6 +70,29 @@ def test_a_cut_of_a_query_is_one_with_it():
         expect(mean(QUERY) == before, mean(QUERY))
 
 
+CALENDARS = """
+import netCDF4
+for name, calendar, history in (("one", "julian", "made by a model"), ("w/m", "standard", "cdo -ymonsub\\nmade by a model")):
+    with netCDF4.Dataset(f"esdm://{name}.nc", "w") as d:
+        d.setncatts({"source_id": "x", "history": history})
+        d.createDimension("time", None)
+        t = d.createVariable("time", "f8", ("time",))
+        t.setncatts({"units": "days since 2000-01-01", "calendar": calendar})
+        t[:] = [0, 1]
+        d.createVariable("ta", "f4", ("time",))[:] = [1, 2]
+"""
+
+
+def test_results_in_another_calendar_are_no_part_of_it():
+    """cdo calls julian times standard ones."""
+    with Site():
+        client(["/usr/bin/python3", "-c", CALENDARS])
+        done = client(["ncdump", "esdm://?source_id=x"], check=False)
+        expect_error(done, "calendar julian", "standard", "add &without=w/m.nc", "made of the others")
+        done = client(["ncdump", "-v", "ta", "esdm://?source_id=x&without=w/m.nc"])
+        expect("ta = 1, 2" in done.stdout, done.stdout)
+
+
 def test_means_of_one_file_are_no_part_of_it():
     need_program("cdo")
     with Site() as site:
@@ -195,4 +218,5 @@ def test_what_is_left_out_is_named_or_matches():
 main(test_means_of_one_file_are_no_part_of_it, test_within_a_folder__what_was_computed_elsewhere_is_left_out,
      test_a_cut_of_a_query_is_one_with_it, test_cells_that_touch_or_are_equal_join,
      test_cells_that_lie_over_each_other_do_not_join, test_what_cells_are_must_be_the_same,
-     test_what_is_left_out_is_named_or_matches, test_means_of_a_query_and_of_a_view_are_no_part_of_it)
+     test_results_in_another_calendar_are_no_part_of_it, test_what_is_left_out_is_named_or_matches,
+     test_means_of_a_query_and_of_a_view_are_no_part_of_it)
