@@ -27,6 +27,7 @@ typedef struct table {
     const bool *descending; /* of each key; for the comparison */
     const find_options *options;
     bool left_out; /* something was found that --without names */
+    guint enough;  /* rows; what comes behind them is not shown, nor counted */
 } table;
 
 static table_row *
@@ -59,7 +60,7 @@ visit_row(const esdm_match *match, const esdm_find_value *values, void *user)
         row->values[i] =
             (table_value){g_strdup(values[i].text), values[i].number, values[i].has_number};
     g_ptr_array_add(t->rows, row);
-    return true;
+    return t->rows->len < t->enough;
 }
 
 /* Numbers before texts; what is not there comes last, whichever way one sorts. */
@@ -213,6 +214,9 @@ find_table(esdm_session *session, const char *expression, const find_options *op
         descending[i] = keys[i][0] == '-';
         g_ptr_array_add(t.names, keys[i] + descending[i]);
     }
+    /* They come by name. JSON tells how many there are. */
+    bool first = options->limit > 0 && t.names->len == t.ncolumns && !tool.json;
+    t.enough = first ? (guint) MIN(options->limit, G_MAXUINT) : G_MAXUINT;
     tool_exit result = ask(session, expression, &t);
     if (result != TOOL_USAGE && result != TOOL_FAILED) {
         g_ptr_array_sort_with_data(t.rows, compare_rows, &t);
