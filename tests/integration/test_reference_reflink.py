@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from esdmtest import Site, client, expect, expect_error, main, need_program, run, skip, tool
+from esdmtest import BUILD, Site, by_size, client, expect, expect_error, main, need_program, run, skip, some, tool
 
 CP, RM, GC, FSCK, REF, LS = (tool(f"esdm-{name}") for name in ("cp", "rm", "gc", "fsck", "ref", "ls"))
 PYTHON = "/usr/bin/python3"
@@ -211,6 +211,31 @@ def test_reflink__emptied_targets_tell_what_stays():
         done = run([tool("esdm-drain"), "--age=0s", "--from=one"])
         expect("clones of files" not in done.stdout + done.stderr, f"{done}")
         same(names, kept, "n")
+        expect(not held(site), held(site))
+        shutil.rmtree(kept)
+
+
+def test_reflink__what_was_killed_is_gone_on_with():
+    kill_at = BUILD / "tests/support/kill_at"
+    with xfs() as place, Site(parent=place) as site:
+        names, kept = sources(f"{place}/archive")
+        left = 0
+        for call, number in some([("fsync", 1), ("fsync", 2), ("fsync", 3), ("fsync", 4), ("ioctl", 1), ("ioctl", 2),
+                                  ("pwrite64", 1), ("pwrite64", 3), ("close", 40), ("unlink", 1), ("openat", 60)], by_size(5, 8, 11)):
+            run([REF, "-q", "-f", f"{place}/archive", "esdm://r"])
+            done = run([kill_at, call, str(number), REF, "--pin", "esdm://r"], check=False)
+            left += done.returncode != 0
+            run([GC, "--yes", "--age=0"])
+            same(names, kept, "r")
+            expect(run([REF, "-q", "--pin", "esdm://r"]).returncode == 0, "pinned again")
+            run([FSCK, "--data"])
+            same(names, kept, "r")
+        expect(left > 0, "nothing was killed")
+        spoil(f"{place}/archive")
+        run([GC, "--yes", "--age=0"])
+        same(names, kept, "r")
+        run([RM, "--yes", "--for-good", *(f"r/{name}" for name in names)])
+        run([GC, "--yes", "--age=0"])
         expect(not held(site), held(site))
         shutil.rmtree(kept)
 
