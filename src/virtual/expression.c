@@ -5,12 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "io/session/former.h"
 #include "query/query.h"
 #include "query/words.h"
 #include "virtual/parts.h"
+
+/* A question that looks for reasons may take that long, and so many values are compared. */
+#define WHY_MOST_MS 300
+#define VALUES_MOST 2000u
 
 bool
 esdm__part_is_expression(const char *part)
@@ -121,6 +128,14 @@ typedef struct reason {
 } reason;
 
 static bool
+note_any(const char *container, const char *dataset, void *user)
+{
+    (void) container, (void) dataset;
+    *(bool *) user = true;
+    return false;
+}
+
+static bool
 note_reason(const char *text, void *user)
 {
     const reason *r = user;
@@ -134,9 +149,85 @@ explain_expression(const esdm_session *session, const char *expression, reason *
     esdm__query query = {0};
     if (esdm__query_parse(expression, &query, NULL) != ESDM_OK)
         return;
+    query.most_ms = WHY_MOST_MS;
     if (esdm__query_resolve(session->meta, session->store, &query, NULL) == ESDM_OK)
         (void) !esdm__query_explain(session->meta, session->store, &query, note_reason, r, NULL);
     esdm__query_clear(&query);
+}
+
+/* Values of an attribute, and the one wanted. */
+typedef struct values {
+    const char *wanted;
+    char *alike;  /* but for upper and lower case; owned; NULL: none */
+    char **known; /* owned, each too */
+    size_t count;
+} values;
+
+static bool
+note_value(size_t name, const char *value, uint64_t containers, void *user)
+{
+    values *v = user;
+    char *copy = v->count < VALUES_MOST ? strdup(value) : NULL;
+    (void) name, (void) containers;
+    if (v->alike == NULL && strcasecmp(value, v->wanted) == 0)
+        v->alike = strdup(value);
+    if (copy != NULL && esdm__array_grow(&v->known, v->count + 1, sizeof *v->known)) {
+        v->known[v->count++] = copy;
+        v->known[v->count] = NULL;
+    } else {
+        free(copy);
+    }
+    return v->alike == NULL;
+}
+
+/* What is like the value of a condition. */
+static void
+put_near(const esdm_session *session, const esdm_meta_condition *condition, const reason *r)
+{
+    values v = {.wanted = condition->text};
+    esdm_meta_condition any = *condition;
+    const esdm_meta_node holds = {.kind = ESDM_META_HOLDS, .size = 1};
+    const esdm_meta_expression all = {&any, 1, &holds, 1, WHY_MOST_MS};
+    any.op = ESDM_META_GLOB;
+    any.text = "*";
+    any.is_number = false;
+    if (session->meta->facets == NULL || session->meta->facets(session->store, &all, &any.attribute,
+                                                               1, note_value, &v, NULL) != ESDM_OK)
+        v.count = v.alike != NULL ? v.count : 0;
+    const char *near = v.alike != NULL ? v.alike
+                       : v.count > 0
+                           ? esdm__nearest_word(condition->text, (const char *const *) v.known)
+                           : NULL;
+    size_t used = strlen(r->text);
+    if (near != NULL)
+        (void) snprintf(r->text + used, r->bytes - used, "; did you mean '%.100s'?", near);
+    for (size_t i = 0; i < v.count; i++)
+        free(v.known[i]);
+    free(v.known);
+    free(v.alike);
+}
+
+/* Says so when no container meets the condition by itself. @return whether some do; false also
+ * where it takes long to tell. */
+static bool
+explain_value(const esdm_session *session, const esdm_meta_condition *condition, reason *r)
+{
+    bool any = false;
+    const esdm_meta_node holds = {.kind = ESDM_META_HOLDS, .size = 1};
+    const esdm_meta_expression one = {condition, 1, &holds, 1, WHY_MOST_MS};
+    if (session->meta->find_expression == NULL ||
+        session->meta->find_expression(session->store, &one, note_any, &any, NULL) != ESDM_OK ||
+        any)
+        return any;
+    (void) snprintf(r->text, r->bytes, "nothing has %.80s=%.120s", condition->attribute,
+                    condition->text);
+    size_t used = strlen(r->text);
+    if (strchr(condition->text, ',') != NULL)
+        (void) snprintf(r->text + used, r->bytes - used, "; several values are '%.60s in (A, B)'",
+                        condition->attribute);
+    else
+        put_near(session, condition, r);
+    return false;
 }
 
 void
@@ -150,9 +241,16 @@ esdm__question_why(const esdm_session *session, const char *text,
     for (size_t i = 0; i < count && ret_text[0] == '\0'; i++) {
         esdm_meta_condition condition = conditions[i];
         size_t column = (size_t) (condition.attribute - text) + 1;
-        const esdm__query query = {.conditions = &condition, .columns = &column, .nconditions = 1};
+        const esdm__query query = {
+            .conditions = &condition, .columns = &column, .nconditions = 1, .most_ms = WHY_MOST_MS};
         (void) !esdm__query_explain(session->meta, session->store, &query, note_reason, &r, NULL);
     }
     for (size_t i = 0; i < nexpressions && ret_text[0] == '\0'; i++)
         explain_expression(session, expressions[i], &r);
+    size_t met = 0;
+    for (size_t i = 0; i < count && ret_text[0] == '\0'; i++)
+        met += explain_value(session, &conditions[i], &r);
+    if (ret_text[0] == '\0' && count > 1 && met == count && nexpressions == 0)
+        (void) snprintf(ret_text, bytes,
+                        "each condition is met by something, but nothing meets all");
 }

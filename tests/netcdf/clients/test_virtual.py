@@ -188,7 +188,29 @@ def test_a_series_of_an_archive_is_what_numpy_joins():
         client([PYTHON, FILES, "equal", f"esdm://?{query}", *files])
 
 
-main(test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
+NAMED = """
+import netCDF4
+for name, source, table in (("a", "INM-CM4-8", "Amon"), ("b", "INM-CM5-0", "Amon"), ("c", "INM-CM5-0", "day")):
+    with netCDF4.Dataset(f"esdm://{name}.nc", "w") as d:
+        d.setncatts({"source_id": source, "table_id": table, "level": 3})
+"""
+
+
+def test_a_query_that_finds_nothing_says_which_value_nothing_has():
+    with Site():
+        client([PYTHON, "-c", NAMED])
+        for query, words in (("source_id=inm-cm4-8", "nothing has source_id=inm-cm4-8; did you mean 'INM-CM4-8'?"),
+                             ("table_id=day&source_id=INM-CM4-9", "did you mean 'INM-CM4-8'?"),
+                             ("source_id=INM-CM4-8,INM-CM5-0", "several values are 'source_id in (A, B)'"),
+                             ("source_id=INM-CM4-8&table_id=day", "each condition is met by something, but nothing meets all"),
+                             ("level=4&table_id=day", "nothing has level=4"), ("source=x", "did you mean 'source_id'?")):
+            expect_error(client(["ncdump", f"esdm://?{query}"], check=False), "asks for: ", words)
+        found = client(["ncdump", "-h", "esdm://?source_id in (INM-CM4-8, nix)&table_id=Amon"]).stdout
+        expect('source_id = "INM-CM4-8"' in found, found)
+
+
+main(test_a_query_that_finds_nothing_says_which_value_nothing_has,
+     test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
      test_saved_names_follow_or_are_pinned, test_an_archive_of_files_that_differ_opens_as_one,
      test_what_was_found_out_is_remembered,
