@@ -63,11 +63,11 @@ def xfs():
             subprocess.run(["umount", place], check=True)
 
 
-def sources(folder, steps=STEPS):
-    """Files, and copies of them elsewhere."""
+def sources(place, folder, steps=STEPS):
+    """Files, and copies of them that stay, somewhere below `place`."""
     os.makedirs(folder)
     run([PYTHON, "-c", MAKE, folder, str(steps)])
-    kept = tempfile.mkdtemp(prefix="kept.", dir=os.environ.get("TMPDIR", "/tmp"))
+    kept = tempfile.mkdtemp(prefix="kept.", dir=place)
     for name in os.listdir(folder):
         os.utime(f"{folder}/{name}", (1e9, 1e9))  # long ago: nobody writes to it
         shutil.copy2(f"{folder}/{name}", kept)
@@ -105,7 +105,7 @@ def spoil(folder):
 
 def test_reflink__pins_without_copying():
     with xfs() as place, Site(parent=place) as site:
-        names, kept = sources(f"{place}/archive")
+        names, kept = sources(place, f"{place}/archive")
         run([REF, "-q", f"{place}/archive", "esdm://r"])
         before = used(place)
         ways = pinned("esdm://r")
@@ -140,12 +140,11 @@ def test_reflink__pins_without_copying():
         expect(done.returncode != 0 and "problem" in done.stdout and "esdm-file:" in done.stdout, done.stdout)
         run([tool("esdm-mkfs"), "--remove", "--yes"])
         expect(not held(site), held(site))
-        shutil.rmtree(kept)
 
 
 def test_reflink__what_was_written_over_stays():
     with xfs() as place, Site(parent=place) as site:
-        names, kept = sources(f"{place}/archive")
+        names, kept = sources(place, f"{place}/archive")
         run([REF, "-q", f"{place}/archive", "esdm://r"])
         for name in names:
             for target in (f"esdm://r/{name}", f"{kept}/{name}"):
@@ -166,39 +165,36 @@ def test_reflink__what_was_written_over_stays():
         run([GC, "--yes", "--age=0"])
         expect(not held(site), held(site))
         same(names, kept, "n")
-        shutil.rmtree(kept)
 
 
 def test_reflink__falls_back_to_copies():
     with xfs() as place, Site(parent=place) as site:
         with tempfile.TemporaryDirectory() as elsewhere:
-            names, kept = sources(f"{elsewhere}/archive")
+            names, kept = sources(place, f"{elsewhere}/archive")
             run([REF, "-q", "--pin", f"{elsewhere}/archive", "esdm://r"])
             spoil(f"{elsewhere}/archive")
             same(names, kept, "r")
             expect(not held(site), "another file system")
         # A file of which little is referred to, and small ones.
-        small, copies = sources(f"{place}/small", 1)
+        small, copies = sources(place, f"{place}/small", 1)
         run([REF, "-q", "--pin", f"{place}/small", "esdm://s"])
         shutil.rmtree(f"{place}/small")
         same(small, copies, "s")
         expect(not held(site), "small files")
         # One that was changed since is an error, and leaves nothing behind.
-        changed, more = sources(f"{place}/changed")
+        changed, _ = sources(place, f"{place}/changed")
         run([REF, "-q", f"{place}/changed", "esdm://x"])
         spoil(f"{place}/changed")
         for name in changed:
             expect_error(run([REF, "--pin", f"esdm://x/{name}"], check=False), f"changed/{name}")
         expect(not held(site), held(site))
         expect_error(run([REF, "--pin", "--reflink", "esdm://x"], check=False), "--reflink=never")
-        for folder in (kept, copies, more):
-            shutil.rmtree(folder)
 
 
 def test_reflink__emptied_targets_tell_what_stays():
     targets = [{"name": name, "plugin": "posix", "directory": f"packs-{name}"} for name in ("one", "two")]
     with xfs() as place, Site(parent=place, targets=targets) as site:
-        names, kept = sources(f"{place}/archive")
+        names, kept = sources(place, f"{place}/archive")
         run([REF, "-q", "--pin", f"{place}/archive", "esdm://r"])
         done = run([tool("esdm-drain"), "--age=0s", "--from=one"], check=False)
         expect("3 clones of files of pinned containers stay" in done.stdout + done.stderr, f"{done}")
@@ -212,13 +208,12 @@ def test_reflink__emptied_targets_tell_what_stays():
         expect("clones of files" not in done.stdout + done.stderr, f"{done}")
         same(names, kept, "n")
         expect(not held(site), held(site))
-        shutil.rmtree(kept)
 
 
 def test_reflink__what_was_killed_is_gone_on_with():
     kill_at = BUILD / "tests/support/kill_at"
     with xfs() as place, Site(parent=place) as site:
-        names, kept = sources(f"{place}/archive")
+        names, kept = sources(place, f"{place}/archive")
         left = 0
         for call, number in some([("fsync", 1), ("fsync", 2), ("fsync", 3), ("fsync", 4), ("ioctl", 1), ("ioctl", 2),
                                   ("pwrite64", 1), ("pwrite64", 3), ("close", 40), ("unlink", 1), ("openat", 60)], by_size(5, 8, 11)):
@@ -237,7 +232,6 @@ def test_reflink__what_was_killed_is_gone_on_with():
         run([RM, "--yes", "--for-good", *(f"r/{name}" for name in names)])
         run([GC, "--yes", "--age=0"])
         expect(not held(site), held(site))
-        shutil.rmtree(kept)
 
 
 if __name__ == "__main__":
