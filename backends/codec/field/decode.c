@@ -219,69 +219,127 @@ put_row(void *user, const field__volume *volume, size_t r)
     }
 }
 
-/* Rows of values, as the coder completes them or at its end. */
-static esdm_status
-decode_volume(const piece *p, const field__map *map, const field__volume *volume, uint8_t *raw,
-              esdm__cursor *in, esdm_error *err)
+/* A piece whose mask is read and whose codes come next. */
+typedef struct opened {
+    piece piece;
+    esdm__cursor in;
+    field__volume volume; /* rows 0: there are no codes */
+    target target;
+} opened;
+
+static void
+piece_close(opened *o)
 {
-    target t;
-    esdm_status st = target_init(&t, p, map, volume, raw, err);
-    if (st != ESDM_OK)
-        return st;
-    if (p->coder == FIELD__CODER_PACK) {
-        st = field__pack_decode(volume, in, put_row, &t, err);
-    } else if (p->coder == FIELD__CODER_LORENZO) {
-        st = field__lorenzo_decode(volume, in, put_row, &t, err);
-    } else {
-        st = p->coder == FIELD__CODER_ROWS ? field__rows_decode(volume, in, err)
-                                           : field__levels_decode(volume, in, err);
-        for (size_t r = 0; r < volume->rows && st == ESDM_OK; r++)
-            put_row(&t, volume, r);
-    }
-    target_clear(&t);
-    return st;
+    target_clear(&o->target);
+    field__volume_clear(&o->volume);
 }
 
-/* Behind the map: mask, special values, codes. */
+/* Behind the map: mask, special values, codes. The piece is to be closed in any case. */
 static esdm_status
-decode_piece(const piece *p, const field__map *map, uint8_t *raw, esdm__cursor *in, esdm_error *err)
+piece_open(opened *o, const field__map *map, uint8_t *raw, esdm_error *err)
 {
-    field__volume volume = {0};
+    const piece *p = &o->piece;
     uint8_t *mask = NULL;
     esdm_status st = ESDM_OK;
+    memset(&o->volume, 0, sizeof o->volume);
+    memset(&o->target, 0, sizeof o->target);
     if ((p->flags & FIELD__FLAG_MASK) != 0) {
         mask = esdm__scratch_new(p->elements);
         st = mask == NULL ? esdm__error_nomem(err, p->elements, "a mask")
-                          : get_specials(p, mask, raw, in, err);
+                          : get_specials(p, mask, raw, &o->in, err);
     }
     bool all = st == ESDM_OK && mask != NULL && memchr(mask, 0, p->elements) == NULL;
     if (st == ESDM_OK && p->coder == FIELD__CODER_NONE && !all)
         st = esdm__error_set(err, ESDM_ECORRUPT, "field: a block without values for some points");
     if (st == ESDM_OK && p->coder >= FIELD__CODER_ROWS && !(all && p->parts != NULL)) {
-        st = field__volume_init(&volume, &p->axes, (p->flags & FIELD__FLAG_WIDE) != 0, err);
-        volume.mask = mask;
+        st = field__volume_init(&o->volume, &p->axes, (p->flags & FIELD__FLAG_WIDE) != 0, err);
+        o->volume.mask = mask;
         mask = NULL;
         if (st == ESDM_OK)
-            st = decode_volume(p, map, &volume, raw, in, err);
+            st = target_init(&o->target, p, map, &o->volume, raw, err);
     }
-    field__volume_clear(&volume);
     esdm__scratch_free(mask);
     return st;
 }
 
+/* Codes and values of one piece, or of two of the same axes. */
 static esdm_status
-decode_part(const head *h, const field__map *map, const field__parts *parts, size_t i,
-            esdm__cursor *in, uint8_t *raw, esdm_error *err)
+decode_pieces(opened *o, size_t count, esdm_error *err)
+{
+    const field__volume *volumes[2] = {&o[0].volume, count > 1 ? &o[1].volume : NULL};
+    esdm__cursor *ins[2] = {&o[0].in, count > 1 ? &o[1].in : NULL};
+    esdm_status st = o[0].piece.coder == FIELD__CODER_ROWS
+                         ? field__rows_decode(volumes, ins, count, err)
+                         : field__levels_decode(volumes, ins, count, err);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t r = 0; r < o[i].volume.rows && st == ESDM_OK; r++)
+            put_row(&o[i].target, &o[i].volume, r);
+    }
+    return st;
+}
+
+/* Rows of values, as the coder completes them or at its end. */
+static esdm_status
+decode_opened(opened *o, esdm_error *err)
+{
+    if (o->volume.rows == 0)
+        return ESDM_OK;
+    if (o->piece.coder == FIELD__CODER_PACK)
+        return field__pack_decode(&o->volume, &o->in, put_row, &o->target, err);
+    if (o->piece.coder == FIELD__CODER_LORENZO)
+        return field__lorenzo_decode(&o->volume, &o->in, put_row, &o->target, err);
+    return decode_pieces(o, 1, err);
+}
+
+static bool
+same_axes(const field__axes *a, const field__axes *b)
+{
+    return a->nb == b->nb && a->nz == b->nz && a->ny == b->ny && a->nx == b->nx;
+}
+
+static bool
+go_together(const opened *a, const opened *b)
+{
+    return a->volume.rows > 0 && b->volume.rows > 0 && same_axes(&a->piece.axes, &b->piece.axes) &&
+           (a->piece.coder == FIELD__CODER_ROWS || a->piece.coder == FIELD__CODER_LEVELS);
+}
+
+static esdm_status
+open_part(opened *o, const head *h, const field__map *map, const field__parts *parts, size_t i,
+          uint8_t *raw, esdm_error *err)
 {
     piece p = {.kind = h->kind, .coder = h->coder, .parts = parts};
     p.part = field__parts_at(parts, i);
     p.axes = p.part.axes;
     p.elements = (size_t) (p.axes.nb * p.axes.nz * p.axes.ny * p.axes.nx);
-    uint8_t flags = esdm__cursor_u8(in);
+    uint8_t flags = esdm__cursor_u8(&o->in);
     p.flags = (uint8_t) (flags | h->flags);
-    if (in->failed || (flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_ONE)) != 0)
+    o->piece = p;
+    if (o->in.failed || (flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_ONE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a part is damaged");
-    return decode_piece(&p, map, raw, in, err);
+    return piece_open(o, map, raw, err);
+}
+
+/* Parts that are decoded side by side: a second one waits for the first to be complete else. */
+typedef struct pair {
+    opened parts[2];
+    size_t count;
+} pair;
+
+static esdm_status
+pair_finish(pair *p, esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    bool together = p->count == 2 && go_together(&p->parts[0], &p->parts[1]);
+    if (together)
+        st = decode_pieces(p->parts, 2, err);
+    for (size_t i = 0; i < p->count; i++) {
+        if (st == ESDM_OK && !together)
+            st = decode_opened(&p->parts[i], err);
+        piece_close(&p->parts[i]);
+    }
+    p->count = 0;
+    return st;
 }
 
 /* Of the parts those that are marked. */
@@ -289,6 +347,7 @@ static esdm_status
 decode_marked(const head *h, const field__map *map, const field__parts *parts, const uint8_t *marks,
               uint8_t *raw, esdm__cursor *in, size_t *ret_elements, esdm_error *err)
 {
+    pair p = {.count = 0};
     uint64_t *bytes = malloc(parts->count * sizeof *bytes);
     esdm_status st = bytes != NULL ? ESDM_OK : esdm__error_nomem(err, parts->count * 8, "parts");
     for (size_t i = 0; i < parts->count && st == ESDM_OK; i++)
@@ -300,13 +359,19 @@ decode_marked(const head *h, const field__map *map, const field__parts *parts, c
         if (from == NULL || in->failed) {
             st = esdm__error_set(err, ESDM_ECORRUPT, "field: parts of a block are cut off");
         } else if (marks[i]) {
-            esdm__cursor part;
-            field__axes axes = field__parts_at(parts, i).axes;
-            esdm__cursor_init(&part, from, (size_t) bytes[i]);
-            st = decode_part(h, map, parts, i, &part, raw, err);
-            *ret_elements += (size_t) (axes.nb * axes.nz * axes.ny * axes.nx);
+            opened *o = &p.parts[p.count++];
+            *o = (opened){0};
+            esdm__cursor_init(&o->in, from, (size_t) bytes[i]);
+            st = open_part(o, h, map, parts, i, raw, err);
+            *ret_elements += o->piece.elements;
+            if (st == ESDM_OK && p.count == 2)
+                st = pair_finish(&p, err);
         }
     }
+    if (st == ESDM_OK)
+        st = pair_finish(&p, err);
+    for (size_t i = 0; i < p.count; i++)
+        piece_close(&p.parts[i]);
     free(bytes);
     return st;
 }
@@ -362,12 +427,16 @@ decode_codes(const head *h, const wish *wanted, size_t elements, uint8_t *raw, e
     if (st == ESDM_OK && h->version == FIELD__VERSION_PARTS) {
         st = decode_parts(h, &map, wanted, elements, raw, in, err);
     } else if (st == ESDM_OK) {
-        const piece p = {.kind = h->kind,
-                         .coder = h->coder,
-                         .flags = h->flags,
-                         .axes = h->axes,
-                         .elements = elements};
-        st = decode_piece(&p, &map, raw, in, err);
+        opened o = {.piece = {.kind = h->kind,
+                              .coder = h->coder,
+                              .flags = h->flags,
+                              .axes = h->axes,
+                              .elements = elements},
+                    .in = *in};
+        st = piece_open(&o, &map, raw, err);
+        if (st == ESDM_OK)
+            st = decode_opened(&o, err);
+        piece_close(&o);
     }
     field__map_clear(&map);
     return st;

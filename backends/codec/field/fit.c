@@ -8,31 +8,46 @@ void
 field__fit_start(field__fit *f)
 {
     f->samples = 0;
+    f->waiting = 0;
     memset(f->matrix, 0, sizeof f->matrix);
     memset(f->right, 0, sizeof f->right);
+    memset(f->v, 0, sizeof f->v);
+    memset(f->across, 0, sizeof f->across);
+    memset(f->target, 0, sizeof f->target);
+}
+
+/* The samples that wait, one after the other. */
+static void
+add_waiting(field__fit *f)
+{
+    const field__kernels *kernels = field__kernels_best();
+    uint32_t n = f->unknowns;
+    double weights[FIELD__FIT_WAITING];
+    double scaled[FIELD__FIT_WAITING][FIELD__UNKNOWNS_ROOM] = {{0}};
+    if (f->waiting == 0)
+        return;
+    kernels->weigh_samples(f->across[0], f->solution, n, f->target, f->rounds == 0, weights);
+    for (size_t s = 0; s < f->waiting; s++) {
+        for (uint32_t i = 0; i < n; i++)
+            scaled[s][i] = weights[s] * f->v[s][i];
+    }
+    kernels->add_products(scaled[0], f->target, FIELD__UNKNOWNS_ROOM, 1, f->waiting, n, f->right);
+    for (uint32_t i = 0; i < n; i++)
+        kernels->add_products(f->v[0], &scaled[0][i], FIELD__UNKNOWNS_ROOM, FIELD__UNKNOWNS_ROOM,
+                              f->waiting, i + 1, f->matrix[i]);
+    f->waiting = 0;
 }
 
 void
 field__fit_add(field__fit *f, const double v[FIELD__UNKNOWNS], double target)
 {
-    uint32_t n = f->unknowns;
-    double activity = 0;
-    double error = target;
-    for (uint32_t i = 0; i < n; i++) {
-        activity += fabs(v[i]);
-        error -= f->solution[i] * v[i];
-    }
-    activity /= n;
-    /* Absolute errors, relative to what is usual nearby, are closer to bits than squares are. */
-    double weight =
-        f->rounds == 0 ? 1 / (1 + activity * activity) : 1 / ((0.5 + fabs(error)) * (1 + activity));
-    for (uint32_t i = 0; i < n; i++) {
-        double scaled = weight * v[i];
-        f->right[i] += scaled * target;
-        for (uint32_t j = 0; j <= i; j++)
-            f->matrix[i][j] += scaled * v[j];
-    }
+    double *mine = f->v[f->waiting];
+    for (uint32_t i = 0; i < f->unknowns; i++)
+        f->across[i][f->waiting] = mine[i] = v[i];
+    f->target[f->waiting] = target;
     f->samples++;
+    if (++f->waiting == FIELD__FIT_WAITING)
+        add_waiting(f);
 }
 
 /* Cholesky decomposition; false when there is no stable solution. */
@@ -72,6 +87,7 @@ field__fit_solve(field__fit *f)
 {
     if (f->samples < 8 * (size_t) f->unknowns)
         return false;
+    add_waiting(f);
     f->rounds++;
     return solve(f);
 }

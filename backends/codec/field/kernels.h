@@ -86,7 +86,8 @@ typedef struct field__level_row {
     const uint8_t *mask; /**< or NULL */
     uint32_t set;        /**< of models */
     uint32_t width;      /**< odd: what errors are rounded to multiples of */
-    int64_t *sums;       /**< scratch: count */
+    int64_t *sums;       /**< scratch, as the others: count */
+    uint32_t *near, *larger;
 } field__level_row;
 
 #define FIELD__PACK_VALUES 512u
@@ -134,6 +135,8 @@ typedef struct field__states {
     const uint8_t *word, *end;
 } field__states;
 
+#define FIELD__FIT_WAITING 16 /* samples of a fit that are added at once */
+
 #define FIELD__CODE_MAX 0x1p50 /* largest code of a map */
 
 typedef struct field__extremes {
@@ -148,9 +151,15 @@ typedef struct field__kernels {
     void (*encode_row64)(const field__row *row, field__sink *sink);
     void (*decode_row32)(const field__row *row, field__source *source);
     void (*decode_row64)(const field__row *row, field__source *source);
+    /** Two rows of as many points, of two volumes: what one waits for is time for the other. */
+    void (*decode_rows32)(const field__row *a, field__source *source_a, const field__row *b,
+                          field__source *source_b);
     /** The codes become those that the decoder will have. */
     void (*encode_level_row)(const field__level_row *row, field__sink *sink);
     void (*decode_level_row)(const field__level_row *row, field__source *source);
+    /** As decode_rows32(). */
+    void (*decode_level_rows)(const field__level_row *a, field__source *source_a,
+                              const field__level_row *b, field__source *source_b);
 
     /** Of single-precision patterns: the largest size (sign removed); how many equal one. */
     uint32_t (*largest_bits)(const uint32_t *patterns, size_t count);
@@ -220,6 +229,15 @@ typedef struct field__kernels {
                             uint32_t *folded);
     /** Bits that the raw bits of tokens take. */
     uint64_t (*count_raw)(const uint8_t *tokens, size_t count);
+
+    /** Adds factors[s * step] * v[s * stride + j] to sums[j], sample s after sample, in the same
+     *  order everywhere. Of `count` sums, up to the next multiple of 8. */
+    void (*add_products)(const double *v, const double *factors, size_t stride, size_t step,
+                         size_t samples, size_t count, double *sums);
+    /** Weights of FIELD__FIT_WAITING samples (fit.h), whose i-th unknowns are at
+     *  v[i * FIELD__FIT_WAITING]. */
+    void (*weigh_samples)(const double *v, const double *solution, size_t unknowns,
+                          const double *target, bool first, double *weights);
 
     /** Maps of grids (map.h); codes beyond FIELD__CODE_MAX are INT64_MIN. */
     void (*grid_codes)(const double *values, size_t count, double base, double multiplier,

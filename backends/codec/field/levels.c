@@ -30,10 +30,11 @@ typedef struct walk {
     uint32_t *errors_memory;
     uint32_t *errors; /* sizes of errors of a volume; as much room around as the largest spacing */
     uint32_t *zeros;  /* a row */
-    int64_t *sums;
+    int64_t *sums;    /* of a row, and two sizes behind them */
     field__models *models;
     field__writer *writer; /* encoding */
     field__source *source; /* decoding */
+    struct walk *other;    /* decoding: another volume of these axes and levels, side by side */
     field__fit *fits;      /* fitting: as weights */
     size_t *thin;          /* fitting: of each set, one of so many rows */
     size_t *points;        /* counting those of each set */
@@ -191,6 +192,8 @@ start_row(walk *w, const spot *at, field__level_row *row)
     row->nx = (size_t) w->volume->axes.nx;
     row->codes = codes_at(w, at->plane, at->y);
     row->sums = w->sums;
+    row->near = (uint32_t *) (void *) (w->sums + row->nx);
+    row->larger = row->near + row->nx;
     if (w->volume->mask != NULL)
         row->mask = w->volume->mask + (at->plane * ny + at->y) * row->nx;
     set_points(w, at, row);
@@ -240,6 +243,13 @@ sample_row(walk *w, const spot *at)
 }
 
 static esdm_status
+check_source(bool overrun, esdm_error *err)
+{
+    return overrun ? esdm__error_set(err, ESDM_ECORRUPT, "field: coded values end too early")
+                   : ESDM_OK;
+}
+
+static esdm_status
 do_row(walk *w, const spot *at, esdm_error *err)
 {
     const field__kernels *kernels = field__kernels_best();
@@ -253,11 +263,15 @@ do_row(walk *w, const spot *at, esdm_error *err)
         return ESDM_OK;
     }
     start_row(w, at, &row);
+    if (w->source != NULL && w->other != NULL) {
+        field__level_row other;
+        start_row(w->other, at, &other);
+        kernels->decode_level_rows(&row, w->source, &other, w->other->source);
+        return check_source(w->source->overrun || w->other->source->overrun, err);
+    }
     if (w->source != NULL) {
         kernels->decode_level_row(&row, w->source);
-        if (w->source->overrun)
-            return esdm__error_set(err, ESDM_ECORRUPT, "field: coded values end too early");
-        return ESDM_OK;
+        return check_source(w->source->overrun, err);
     }
     esdm_status st = field__writer_reserve(w->writer, row.count, w->volume->elements, err);
     if (st == ESDM_OK)
@@ -350,7 +364,7 @@ walk_init(walk *w, const field__volume *volume, const field__levels *levels, esd
     size_t count = nx * ny * (size_t) volume->axes.nz + 2 * slack;
     w->errors_memory = esdm__scratch_new(count * sizeof *w->errors);
     w->zeros = calloc(nx, sizeof *w->zeros);
-    w->sums = malloc(nx * sizeof *w->sums);
+    w->sums = malloc(nx * (sizeof *w->sums + 2 * sizeof *w->zeros));
     w->models = field__models_new();
     w->weights = malloc(WEIGHT_SETS * sizeof *w->weights);
     if (w->weights == NULL || w->errors_memory == NULL || w->zeros == NULL || w->sums == NULL ||
@@ -511,26 +525,52 @@ field__levels_encode(const field__volume *volume, const field__levels *levels, s
     return st;
 }
 
-esdm_status
-field__levels_decode(const field__volume *volume, esdm__cursor *in, esdm_error *err)
+/* Everything before the values. `source` is set; `w` is to be cleared when that is ESDM_OK. */
+static esdm_status
+open_walk(walk *w, field__source *source, const field__volume *volume, esdm__cursor *in,
+          esdm_error *err)
 {
-    walk w;
     field__levels levels;
-    field__source source;
     if (volume->wide || !get_levels(&levels, in))
         return esdm__error_set(err, ESDM_ECORRUPT, "field: bad parameters of levels");
-    esdm_status st = walk_init(&w, volume, &levels, err);
+    esdm_status st = walk_init(w, volume, &levels, err);
     if (st != ESDM_OK)
         return st;
-    w.source = &source;
-    if (!get_weights(&w, in))
+    w->source = source;
+    if (!get_weights(w, in))
         st = esdm__error_set(err, ESDM_ECORRUPT, "field: bad weights of levels");
     if (st == ESDM_OK)
-        st = field__source_open(&source, w.models, in, err);
-    if (st == ESDM_OK)
-        st = do_planes(&w, err);
-    if (st == ESDM_OK && source.overrun)
-        st = esdm__error_set(err, ESDM_ECORRUPT, "field: coded values end too early");
-    walk_clear(&w);
+        st = field__source_open(source, w->models, in, err);
+    if (st != ESDM_OK)
+        walk_clear(w);
+    return st;
+}
+
+static bool
+same_levels(const field__levels *a, const field__levels *b)
+{
+    return a->width == b->width && a->growth == b->growth && a->narrow == b->narrow &&
+           a->depth == b->depth;
+}
+
+esdm_status
+field__levels_decode(const field__volume *const volumes[2], esdm__cursor *const ins[2],
+                     size_t count, esdm_error *err)
+{
+    walk w[2];
+    field__source sources[2];
+    size_t open = 0;
+    esdm_status st = ESDM_OK;
+    while (open < count && st == ESDM_OK) {
+        st = open_walk(&w[open], &sources[open], volumes[open], ins[open], err);
+        open += st == ESDM_OK;
+    }
+    bool together = open == 2 && same_levels(&w[0].levels, &w[1].levels);
+    if (together)
+        w[0].other = &w[1];
+    for (size_t i = 0; i < (together ? 1 : count) && st == ESDM_OK; i++)
+        st = do_planes(&w[i], err);
+    for (size_t i = 0; i < open; i++)
+        walk_clear(&w[i]);
     return st;
 }

@@ -108,7 +108,7 @@ decode_mask_row(field__source *source, mask_coder *coder, uint8_t *row, const ui
 {
     const uint8_t *same = before != NULL ? before : north;
     uint32_t model = before != NULL ? 0 : 1;
-    uint32_t different = get_mixed(source, &coder->row[model], &coder->row_seen[model],
+    uint32_t different = get_mixed(source, source, &coder->row[model], &coder->row_seen[model],
                                    &coder->row[2], &coder->row_seen[2]);
     if (different == 0) {
         if (same != NULL)
@@ -119,7 +119,7 @@ decode_mask_row(field__source *source, mask_coder *coder, uint8_t *row, const ui
     }
     for (size_t x = 0; x < nx; x += GROUP) {
         uint32_t c = group_context(row, north, before, nx, x);
-        uint32_t bits = get_mixed(source, &coder->group[c], &coder->group_seen[c],
+        uint32_t bits = get_mixed(source, source, &coder->group[c], &coder->group_seen[c],
                                   &coder->rough[c & 255], &coder->rough_seen[c & 255]);
         for (size_t i = 0; i < GROUP && x + i < nx; i++)
             row[x + i] = bits >> (GROUP - 1 - i) & 1;

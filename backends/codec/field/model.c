@@ -29,6 +29,15 @@ const int16_t field__model_target[FIELD__SYMBOLS][FIELD__SYMBOLS] __attribute__(
 const int16_t field__model_rising[FIELD__SYMBOLS][FIELD__SYMBOLS] __attribute__((aligned(32))) =
     ROWS(RISING);
 
+#define TIMES5(x)  x, x, x, x, x
+#define TIMES20(x) TIMES5(x), TIMES5(x), TIMES5(x), TIMES5(x)
+const uint8_t field__model_rate[FIELD__SEEN_MOST + 1] = {
+    2,         2,         3, 3,          3,         4,         4,         TIMES5(4), TIMES5(5),
+    TIMES5(5), TIMES5(5), 5, TIMES20(6), TIMES5(6), TIMES5(6), TIMES5(6), 6,         7};
+#define FROM8(x) (x) + 1, (x) + 2, (x) + 3, (x) + 4, (x) + 5, (x) + 6, (x) + 7, (x) + 8
+const uint8_t field__model_next[FIELD__SEEN_MOST + 1] = {
+    FROM8(0), FROM8(8), FROM8(16), FROM8(24), FROM8(32), FROM8(40), FROM8(48), FROM8(56), 64};
+
 void
 field__models_init(field__cdf *cdf, uint8_t *seen, uint32_t count)
 {

@@ -23,12 +23,11 @@ typedef int16_t field__cdf __attribute__((vector_size(32)));
 extern const int16_t field__model_target[FIELD__SYMBOLS][FIELD__SYMBOLS];
 extern const int16_t field__model_rising[FIELD__SYMBOLS][FIELD__SYMBOLS];
 
-/** How fast a model follows: 2^-rate of the way, by how many symbols it has seen. */
-static inline uint32_t
-field__model_rate(uint32_t seen)
-{
-    return 2 + (seen >= 2) + (seen >= 5) + (seen >= 12) + (seen >= 28) + (seen >= 64);
-}
+/** A model follows by 2^-rate of the way: its rate by how many symbols it has seen, and what it has
+ * seen with one more. */
+#define FIELD__SEEN_MOST 64
+extern const uint8_t field__model_rate[FIELD__SEEN_MOST + 1];
+extern const uint8_t field__model_next[FIELD__SEEN_MOST + 1];
 
 void field__models_init(field__cdf *cdf, uint8_t *seen, uint32_t count);
 

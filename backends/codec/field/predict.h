@@ -26,6 +26,8 @@ uint32_t field__classes_of(const field__axes *axes);
  */
 esdm_status field__rows_encode(const field__volume *volume, size_t samples, esdm__buffer *out,
                                size_t *ret_head, esdm_error *err);
-esdm_status field__rows_decode(const field__volume *volume, esdm__cursor *in, esdm_error *err);
+/** One volume or two of the same axes, which are decoded side by side. */
+esdm_status field__rows_decode(const field__volume *const volumes[2], esdm__cursor *const ins[2],
+                               size_t count, esdm_error *err);
 
 #endif

@@ -166,40 +166,76 @@ field__rows_encode(const field__volume *volume, size_t samples, esdm__buffer *ou
 
 /* ---- decoding ----------------------------------------------------------------------------- */
 
+/* Everything before the values; `w` is to be cleared when that is ESDM_OK. */
 static esdm_status
-decode_rows(walk *w, esdm__cursor *in, esdm_error *err)
+open_walk(walk *w, field__source *source, const field__volume *volume, esdm__cursor *in,
+          esdm_error *err)
 {
-    const field__kernels *kernels = field__kernels_best();
-    const field__volume *v = w->volume;
-    field__source source;
-    esdm_status st = field__source_open(&source, w->models, in, err);
-    if (st != ESDM_OK)
-        return st;
-    for (size_t r = 0; r < v->rows && !source.overrun; r++) {
-        field__row row;
-        start_row(w, r, &row);
-        (v->wide ? kernels->decode_row64 : kernels->decode_row32)(&row, &source);
-        end_row(w, r, &row);
-    }
-    if (source.overrun)
-        return esdm__error_set(err, ESDM_ECORRUPT, "field: coded values end too early");
-    return ESDM_OK;
-}
-
-esdm_status
-field__rows_decode(const field__volume *volume, esdm__cursor *in, esdm_error *err)
-{
-    walk w;
-    esdm_status st = walk_init(&w, volume, err);
+    esdm_status st = walk_init(w, volume, err);
     if (st != ESDM_OK)
         return st;
     uint32_t classes = field__classes_of(&volume->axes);
     for (uint32_t c = 0; c < FIELD__CLASSES && st == ESDM_OK; c++) {
-        if ((classes >> c & 1) != 0 && !field__weights_get(&w.weights[c], c, in))
+        if ((classes >> c & 1) != 0 && !field__weights_get(&w->weights[c], c, in))
             st = esdm__error_set(err, ESDM_ECORRUPT, "field: bad weights of a prediction");
     }
     if (st == ESDM_OK)
-        st = decode_rows(&w, in, err);
-    walk_clear(&w);
+        st = field__source_open(source, w->models, in, err);
+    if (st != ESDM_OK)
+        walk_clear(w);
+    return st;
+}
+
+static void
+decode_row(const walk *w, size_t r, field__source *source)
+{
+    const field__kernels *kernels = field__kernels_best();
+    field__row row;
+    start_row(w, r, &row);
+    (w->volume->wide ? kernels->decode_row64 : kernels->decode_row32)(&row, source);
+    end_row(w, r, &row);
+}
+
+static void
+decode_both(const walk w[2], size_t r, field__source sources[2])
+{
+    field__row a, b;
+    start_row(&w[0], r, &a);
+    start_row(&w[1], r, &b);
+    field__kernels_best()->decode_rows32(&a, &sources[0], &b, &sources[1]);
+    end_row(&w[0], r, &a);
+    end_row(&w[1], r, &b);
+}
+
+esdm_status
+field__rows_decode(const field__volume *const volumes[2], esdm__cursor *const ins[2], size_t count,
+                   esdm_error *err)
+{
+    walk w[2];
+    field__source sources[2];
+    size_t open = 0;
+    esdm_status st = ESDM_OK;
+    while (open < count && st == ESDM_OK) {
+        st = open_walk(&w[open], &sources[open], volumes[open], ins[open], err);
+        open += st == ESDM_OK;
+    }
+    bool together = open == 2 && !volumes[0]->wide && !volumes[1]->wide;
+    bool overrun = false;
+    if (st == ESDM_OK && together) {
+        for (size_t r = 0; r < volumes[0]->rows && !overrun; r++) {
+            decode_both(w, r, sources);
+            overrun = sources[0].overrun || sources[1].overrun;
+        }
+    }
+    for (size_t i = 0; i < count && st == ESDM_OK && !together; i++) {
+        for (size_t r = 0; r < volumes[i]->rows && !overrun; r++) {
+            decode_row(&w[i], r, &sources[i]);
+            overrun = sources[i].overrun;
+        }
+    }
+    for (size_t i = 0; i < open; i++)
+        walk_clear(&w[i]);
+    if (st == ESDM_OK && overrun)
+        st = esdm__error_set(err, ESDM_ECORRUPT, "field: coded values end too early");
     return st;
 }

@@ -26,6 +26,7 @@ typedef struct example {
 
 static const example examples[] = {
     {"levels", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, false, FIELD__CODER_LEVELS, 2},
+    {"three", ESDM_TYPE_FLOAT32, 3, {24, 141, 200}, true, false, FIELD__CODER_LEVELS, 3},
     {"masked", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, true, FIELD__CODERS, 2},
     {"volumes", ESDM_TYPE_FLOAT32, 4, {9, 25, 24, 90}, true, false, FIELD__CODERS, 2},
     {"rows", ESDM_TYPE_INT32, 2, {500, 900}, false, false, FIELD__CODER_ROWS, 2},
@@ -177,21 +178,31 @@ static void
 test_parts__are_the_same_on_all_processors(void **state)
 {
     (void) state;
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < EXAMPLES; k++) {
         const example *e = &examples[k];
+        size_t n = elements_of(e);
+        size_t bytes = n * field__element_bytes(e->type);
         uint8_t *raw = make_values(e);
+        uint8_t *back = malloc(bytes);
+        uint8_t *same = malloc(bytes);
         esdm__buffer first;
+        assert_true(back != NULL && same != NULL);
         encode(e, raw, &first);
+        assert_int_equal(field__decode(e->type, n, first.data, first.bytes, back, NULL), ESDM_OK);
         for (uint32_t i = 0; field__kernels_at(i) != NULL; i++) {
             esdm__buffer out;
             field__kernels_force(field__kernels_at(i));
             encode(e, raw, &out);
             assert_int_equal(out.bytes, first.bytes);
             assert_memory_equal(out.data, first.data, out.bytes);
+            assert_int_equal(field__decode(e->type, n, out.data, out.bytes, same, NULL), ESDM_OK);
+            assert_memory_equal(same, back, bytes);
             esdm__buffer_clear(&out);
         }
         field__kernels_force(NULL);
         esdm__buffer_clear(&first);
+        free(same);
+        free(back);
         free(raw);
     }
 }
