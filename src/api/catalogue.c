@@ -20,6 +20,7 @@
 #include "io/session/session.h"
 #include "model/container.h"
 #include "query/view.h"
+#include "upkeep/shapes.h"
 #include "upkeep/upkeep.h"
 #include "virtual/virtual.h"
 
@@ -48,6 +49,8 @@ typedef struct list_visitor {
 static bool
 is_passed_by(const list_visitor *v, const char *name)
 {
+    if (esdm__name_is_shapes(name, NULL))
+        return v->prefix == NULL || strcmp(name, v->prefix) != 0;
     if (esdm__name_is_unfinished(name))
         return !v->unfinished && (v->prefix == NULL || strcmp(name, v->prefix) != 0);
     return v->unfinished || (v->prefix == NULL && esdm__name_is_scratch(name));
@@ -155,6 +158,7 @@ esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *e
     else
         status = esdm__named_remove(session, normal, &removed, err);
     if (status == ESDM_OK) {
+        esdm__shapes_follow(session, normal, NULL);
         if (record.container != 0)
             esdm__line_gone(session, normal, record.container);
         esdm__session_replaced(session);
@@ -245,6 +249,7 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
         esdm__renamed_note(session, normal_from, normal_to);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0) {
         esdm__drain_later(session, normal_to); /* it waits under the name that it had */
+        esdm__shapes_follow(session, normal_from, normal_to);
         status = esdm__branches_follow(session, normal_from, normal_to, err);
     }
     return status;

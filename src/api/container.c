@@ -19,6 +19,7 @@
 #include "esdm/float_env.h"
 #include "io/io.h"
 #include "io/read/coarse.h"
+#include "io/read/second_shape.h"
 #include "io/session/session.h"
 #include "model/undo.h"
 #include "query/view.h"
@@ -249,6 +250,14 @@ open_container(esdm_session *session, const char *name, esdm_open_mode mode, uin
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
         status = open_moment(session, normal, mode, snapshot, &container, &why);
+    if (status == ESDM_OK && mode == ESDM_OPEN_WRITE &&
+        esdm_container_hint(container, ESDM__HINT_SHAPES_OF) != NULL) {
+        esdm_container_discard(container);
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' has what others have in a second shape: only esdm-compact "
+                               "writes to it",
+                               normal);
+    }
     if (status == ESDM_OK)
         status = follow_saved(mode, &container, &why);
     if (status == ESDM_OK && mode == ESDM_OPEN_READ && !coarse)

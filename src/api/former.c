@@ -14,6 +14,7 @@
 #include "io/session/journaling.h"
 #include "io/session/nesting.h"
 #include "model/container.h"
+#include "upkeep/shapes.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -193,6 +194,8 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     esdm_status living = esdm__named_remove(session, normal, &removed, &absent);
+    if (living == ESDM_OK)
+        esdm__shapes_follow(session, normal, NULL);
     if (living == ESDM_OK || living == ESDM_ENOENT)
         status = esdm__former_forget(session, normal, &freed, err);
     else

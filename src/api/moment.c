@@ -394,6 +394,11 @@ esdm__moment_check_new(esdm_session *session, const char *made, esdm_error *err)
     esdm_status status = check_not_asked(session, name, err);
     if (status != ESDM_OK)
         return status;
+    if (esdm__name_is_shapes(name, NULL))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' is a name of what ESDM keeps in a second shape: give another "
+                               "name",
+                               name);
     const char *text = suffix_of(name);
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     said wanted;

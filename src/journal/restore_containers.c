@@ -255,8 +255,8 @@ esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__restore_settle_names(&w, err);
     for (size_t i = 0; i < w.count && status == ESDM_OK; i++) {
-        if (w.all[i].name != NULL && esdm__restore_is_wanted(&w, &w.all[i]) &&
-            has_news(&w, &w.all[i]))
+        if (w.all[i].name != NULL && !esdm__name_is_shapes(w.all[i].name, NULL) &&
+            esdm__restore_is_wanted(&w, &w.all[i]) && has_news(&w, &w.all[i]))
             status = bring_back(&w, &w.all[i], err);
         if (status == ESDM_OK && i % 1000 == 999)
             esdm__say(restoration->say, "%zu of %zu containers looked at", i + 1, w.count);
@@ -265,6 +265,8 @@ esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
         status = esdm__restore_give_names(&w, err);
     if (status == ESDM_OK)
         tell_unknown(&w);
+    if (status == ESDM_OK && !restoration->dry_run)
+        status = esdm__restore_drop_shapes(&w, err);
     for (size_t i = 0; i < w.count; i++)
         restoration->result.containers +=
             w.all[i].present && w.all[i].name != NULL && w.all[i].name[0] != '/';

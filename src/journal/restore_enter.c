@@ -256,6 +256,25 @@ esdm__restore_give_names(work *w, esdm_error *err)
     return status;
 }
 
+/* Second shapes hold up to a snapshot of a number, which another one may get now: they can be made
+ * again. */
+esdm_status
+esdm__restore_drop_shapes(work *w, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < w->count && status == ESDM_OK; i++) {
+        known *one = &w->all[i];
+        if (!one->present || one->base_name == NULL || one->base_name[0] == '/' ||
+            !esdm__name_is_shapes(one->base_name, NULL))
+            continue;
+        status = touch(w, err);
+        if (status == ESDM_OK)
+            status = drop_record(&w->r->catalogue, one->uuid, one->base_name, err);
+        one->present = false;
+    }
+    return status;
+}
+
 static bool
 note_fact(const char *name, const char *text, void *user)
 {

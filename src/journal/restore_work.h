@@ -5,6 +5,7 @@
 /** @file The containers of a catalogue that is brought back: what
  * restore_{containers,names,enter}.c share. One thread. */
 
+#include "base/hidden_names.h"
 #include "journal/restore.h"
 #include "journal/whole.h"
 
@@ -97,6 +98,8 @@ esdm_status esdm__restore_resume(work *w, esdm_error *err);
 esdm_status esdm__restore_enter(work *w, known *one, esdm__whole *whole, esdm_error *err);
 /** Names are exchanged by way of ones that nobody else has. */
 esdm_status esdm__restore_give_names(work *w, esdm_error *err);
+/** Removes the second shapes of variables (base/hidden_names.h). */
+esdm_status esdm__restore_drop_shapes(work *w, esdm_error *err);
 /** All is done: nothing is left to resume, and a catalogue that was kept is opened. */
 esdm_status esdm__restore_end(work *w, esdm_error *err);
 

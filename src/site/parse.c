@@ -525,7 +525,7 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         "site",        "targets", "metadata", "engine",   "durability", "history",
         "history_age", "dedup",   "copies",   "prefer",   "policies",   "accuracy",
         "speeds",      "netcdf",  "overlap",  "replaced", "backup",     "references",
-        "monitor",     "views",   "ranks",    "$schema",  NULL};
+        "monitor",     "views",   "ranks",    "shapes",   "$schema",    NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||

@@ -30,6 +30,16 @@ parse_copies(const esdm__json_node *node, const esdm__site *site, uint32_t *ret_
     return ESDM_OK;
 }
 
+static esdm_status
+parse_shapes(const esdm__json_node *node, uint32_t *ret_shapes, esdm_error *err)
+{
+    uint64_t shapes = 1;
+    esdm_status status = esdm__json_u64(node, 1, 2, &shapes, err);
+    if (status == ESDM_OK)
+        *ret_shapes = (uint32_t) shapes;
+    return status;
+}
+
 esdm_status
 esdm__site_parse_pattern(const esdm__json_node *object, const char *key, char **ret_pattern,
                          esdm_error *err)
@@ -105,7 +115,7 @@ parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_pol
 {
     static const char *const keys[] = {"container",   "variable", "copies", "targets",
                                        "tier",        "prefer",   "access", "history",
-                                       "history_age", "dedup",    NULL};
+                                       "history_age", "dedup",    "shapes", NULL};
     esdm__json_node member;
     esdm_status status = esdm__json_is_object(node, err);
     if (status == ESDM_OK)
@@ -116,6 +126,8 @@ parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_pol
         status = esdm__site_parse_pattern(node, "variable", &policy->variable, err);
     if (status == ESDM_OK && esdm__json_member(node, "copies", &member))
         status = parse_copies(&member, site, &policy->copies, err);
+    if (status == ESDM_OK && esdm__json_member(node, "shapes", &member))
+        status = parse_shapes(&member, &policy->shapes, err);
     if (status == ESDM_OK)
         status = parse_retention(node, policy, err);
     if (status == ESDM_OK)
@@ -129,10 +141,13 @@ esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site, esdm_er
     esdm__json_node member, list;
     esdm_status status = ESDM_OK;
     site->copies = 1;
+    site->shapes = 1;
     site->prefer = ESDM__PREFER_FAST;
     site->dedup = ESDM__DEDUP_OFF;
     if (esdm__json_member(root, "copies", &member))
         status = parse_copies(&member, site, &site->copies, err);
+    if (status == ESDM_OK && esdm__json_member(root, "shapes", &member))
+        status = parse_shapes(&member, &site->shapes, err);
     if (status == ESDM_OK && esdm__json_member(root, "prefer", &member))
         status = esdm__site_parse_prefer(&member, &site->prefer, err);
     if (status == ESDM_OK && esdm__json_member(root, "dedup", &member))
@@ -172,8 +187,13 @@ matches(const esdm__site_policy *policy, const char *container, const char *path
 {
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     size_t bytes;
+    if (esdm__name_is_shapes(container, &bytes) && bytes < sizeof base) {
+        memcpy(base, container, bytes);
+        base[bytes] = '\0';
+        container = base;
+    }
     if (esdm__name_branch(container, &bytes) != NULL && bytes < sizeof base) {
-        memcpy(base, container, bytes); /* what holds for a container holds for its branches */
+        memmove(base, container, bytes); /* what holds for a container holds for its branches */
         base[bytes] = '\0';
         container = base;
     }
@@ -195,6 +215,26 @@ esdm__site_copies(const esdm__site *site, const char *container, const char *pat
             return policy->copies;
     }
     return site->copies;
+}
+
+uint32_t
+esdm__site_shapes(const esdm__site *site, const char *container, const char *path)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->shapes > 0 && matches(policy, container, path))
+            return policy->shapes;
+    }
+    return site->shapes;
+}
+
+bool
+esdm__site_has_shapes(const esdm__site *site)
+{
+    bool has = site->shapes > 1;
+    for (size_t i = 0; i < site->npolicies; i++)
+        has = has || site->policies[i].shapes > 1;
+    return has;
 }
 
 const bool *
@@ -234,7 +274,9 @@ esdm__retention
 esdm__site_retention(const esdm__site *site, const char *container)
 {
     esdm__retention found = {.count = 0};
-    bool has_age = false;
+    bool has_age = esdm__name_is_shapes(container, NULL); /* only the newest one is of use */
+    if (has_age)
+        found.count = 1;
     for (size_t i = 0; i < site->npolicies && (found.count == 0 || !has_age); i++) {
         const esdm__site_policy *policy = &site->policies[i];
         if (policy->variable != NULL || !matches(policy, container, "/"))

@@ -109,6 +109,7 @@ typedef struct esdm__site_policy {
     char *container; /* glob; NULL: any */
     char *variable;  /* glob for the name, or with '/' for the path "/group/name"; NULL: any */
     uint32_t copies; /* on distinct targets; 0: not stated */
+    uint32_t shapes; /* in which it may be stored; 0: not stated */
     bool *allowed;   /* which targets may hold it; owned; NULL: not stated */
     esdm__prefer prefer;
     esdm__access access;
@@ -166,6 +167,7 @@ typedef struct esdm__site {
     uint32_t history;       /* snapshots to keep, ≥ 1; default 1 */
     uint64_t history_age_s; /* younger ones are kept, too; default 0 */
     uint32_t copies;        /* of each fragment, on distinct targets, ≥ 1; default 1 */
+    uint32_t shapes;        /* in which a variable may be stored, 1 or 2; default 1 */
     esdm__dedup dedup;      /* never unstated; default off */
     esdm__prefer prefer;    /* never unstated; default fast */
     esdm__site_policy *policies; /* in the order of the file */
@@ -198,6 +200,10 @@ void esdm__site_free(esdm__site *site); /* NULL is accepted */
 esdm_status esdm__site_resolve(esdm__site *site, esdm_error *err);
 /** How many targets shall hold a fragment of a dataset. @param path "/group/name". */
 uint32_t esdm__site_copies(const esdm__site *site, const char *container, const char *path);
+/** In how many shapes a dataset may be stored: 1 or 2. */
+uint32_t esdm__site_shapes(const esdm__site *site, const char *container, const char *path);
+/** Whether any may be stored in two. */
+bool esdm__site_has_shapes(const esdm__site *site);
 /** Which targets may hold a dataset: as many flags as there are targets; borrowed. NULL: all. */
 const bool *esdm__site_allowed(const esdm__site *site, const char *container, const char *path);
 /** Never unstated. */

@@ -55,8 +55,15 @@ load_directory(esdm_dataset *dataset, esdm_error *err)
 esdm_status
 esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any, esdm_error *err)
 {
+    return esdm__boxes_begin_as(dataset, dataset->stated->chunk, ret, ret_any, err);
+}
+
+esdm_status
+esdm__boxes_begin_as(esdm_dataset *dataset, const uint64_t *chunk, esdm__boxes *ret, bool *ret_any,
+                     esdm_error *err)
+{
     esdm__boxes *s = ret;
-    *s = (esdm__boxes){.dataset = dataset, .chunk = dataset->stated->chunk};
+    *s = (esdm__boxes){.dataset = dataset, .chunk = chunk};
     *ret_any = true;
     for (uint32_t d = 0; d < dataset->rank; d++) {
         s->length[d] = esdm_dimension_length(dataset->dimensions[d]);

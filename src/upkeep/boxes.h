@@ -22,6 +22,9 @@ typedef struct esdm__boxes {
 /** Chooses boxes of whole chunks or rows. @param ret_any false: the dataset has no elements. */
 esdm_status esdm__boxes_begin(esdm_dataset *dataset, esdm__boxes *ret, bool *ret_any,
                               esdm_error *err);
+/** The same as if it had these chunks; borrowed while boxes are used. */
+esdm_status esdm__boxes_begin_as(esdm_dataset *dataset, const uint64_t *chunk, esdm__boxes *ret,
+                                 bool *ret_any, esdm_error *err);
 /** What serves the box. @param ret_plan zeroed; esdm__plan_clear() in any case. */
 esdm_status esdm__boxes_plan(const esdm__boxes *boxes, const esdm__box *box, esdm__plan *ret_plan,
                              esdm_error *err);

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "io/session/former.h"
 #include "upkeep/guarded.h"
+#include "upkeep/shapes.h"
 #include "upkeep/upkeep.h"
 
 typedef struct collection {
@@ -171,6 +172,9 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
     esdm_status status = refuse_damaged(session, err);
     if (status == ESDM_OK)
         status = esdm__former_sweep(session, options->replaced, options->dry_run, &former, err);
+    if (status == ESDM_OK)
+        status = esdm__shapes_sweep(session, options->dry_run, &c.result.shapes,
+                                    &c.result.shapes_bytes, err);
     c.result.former = former.containers;
     c.result.former_bytes = former.bytes;
     if (status == ESDM_OK && !options->dry_run)

@@ -32,6 +32,8 @@ OPTIONAL_IN = {
     "esdm_restoration_end": {"ret_restoration"},
     "esdm_drain": {"options", "ret_result"},
     "esdm_dataset_statistics": {"space"}, "esdm_reduce": {"space", "ret_valid"},
+    "esdm_shapes_update": {"options", "ret_result"}, "esdm_shapes_remove": {"ret_bytes"},
+    "esdm_shapes_visit": {"ret_stored_bytes"},
     "esdm_compact": {"options", "ret_result"}, "esdm_reindex": {"options", "ret_result"},
     "esdm_container_tag": {"ret_snapshot"}, "esdm_container_retract": {"reason"},
     "esdm_find_rows": {"columns"}, "esdm_find_save": {"expression"},

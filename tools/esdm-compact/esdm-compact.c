@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm/shapes.h"
 #include "esdm/upkeep.h"
 
 static const tool_help help = {
@@ -26,20 +27,29 @@ static const tool_help help = {
         "Packs of which at most half is needed any more, as the rest was written over, are\n"
         "emptied then, and removed; not where clones or branches share them.\n"
         "\n"
+        "Where the site allows two shapes (\"shapes\": 2), --second-shape stores variables\n"
+        "once more, for maps, for time series or in chunks that are stated, beside what\n"
+        "there is; who reads takes what costs less. What is written later is read from the\n"
+        "first shape until the next call of esdm-compact, which brings the second one up to\n"
+        "date. --one-shape removes it.\n"
+        "\n"
         "Variables with rounded numbers (accuracy) stay as they are: they would be rounded\n"
         "again. Sealed containers (esdm-seal) are not changed at all.",
     .examples = "  esdm-compact --dry-run run1.nc\n"
                 "  esdm-compact --speed 100M run1.nc\n"
                 "  esdm-compact --chunk tas=365,10,10 run1.nc     for time series\n"
+                "  esdm-compact --second-shape series run1.nc     and maps as they are\n"
+                "  esdm-compact --second-shape tas=365,10,10 run1.nc\n"
                 "  esdm-compact --for-readers --dry-run run1.nc   what readers would need\n",
     .see_also = "esdm-stat --fragments, esdm-drain, esdm-gc",
 };
 
 #define WHY_BYTES 400
 
-static gboolean dry_run, quiet, for_readers;
+static gboolean dry_run, quiet, for_readers, one_shape;
 static char *speed_text, *step_text;
-static char **chunks;
+static char **chunks, **seconds;
+static esdm_shape_wish *wishes_of_seconds; /* as many as `seconds` */
 static uint64_t speed, step;
 
 static const GOptionEntry entries[] = {
@@ -47,6 +57,10 @@ static const GOptionEntry entries[] = {
      "State chunks of a variable (its path or name) first; several are possible", "VARIABLE=N,N…"},
     {"for-readers", 'r', 0, G_OPTION_ARG_NONE, &for_readers,
      "State chunks that recorded reads want, where they want others", NULL},
+    {"second-shape", '2', 0, G_OPTION_ARG_STRING_ARRAY, &seconds,
+     "Store variables (all, or one) once more: maps, series, or chunks; several are possible",
+     "[VARIABLE=]SHAPE"},
+    {"one-shape", '1', 0, G_OPTION_ARG_NONE, &one_shape, "Remove the second shape", NULL},
     {"speed", 0, 0, G_OPTION_ARG_STRING, &speed_text,
      "Bytes of values per second at most (100M, 64MiB)", "BYTES"},
     {"step", 0, 0, G_OPTION_ARG_STRING, &step_text,
@@ -193,10 +207,115 @@ state_chunks(esdm_session *session, const char *name, json_t *wishes)
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* ---- second shapes ------------------------------------------------------------------------- */
+
+static bool
+parse_shape(const char *text, esdm_shape_wish *wish)
+{
+    g_auto(GStrv) numbers = g_strsplit(text, ",", -1);
+    if (g_str_equal(text, "maps") || g_str_equal(text, "series")) {
+        wish->shape = text[0] == 'm' ? ESDM_SHAPE_MAPS : ESDM_SHAPE_SERIES;
+        return true;
+    }
+    wish->shape = ESDM_SHAPE_CHUNK;
+    for (guint i = 0; numbers[i] != NULL; i++) {
+        guint64 number;
+        if (i == ESDM_MAX_RANK ||
+            !g_ascii_string_to_unsigned(numbers[i], 10, 1, G_MAXUINT64, &number, NULL))
+            return false;
+        wish->chunk[i] = number;
+        wish->rank = i + 1;
+    }
+    return wish->rank > 0 && wish->variable != NULL;
+}
+
+static tool_exit
+parse_seconds(void)
+{
+    guint count = seconds != NULL ? g_strv_length(seconds) : 0;
+    wishes_of_seconds = g_new0(esdm_shape_wish, count + 1);
+    for (guint i = 0; i < count; i++) {
+        char *equals = strrchr(seconds[i], '=');
+        if (equals != NULL) {
+            *equals = '\0';
+            wishes_of_seconds[i].variable = seconds[i];
+        }
+        const char *shape = equals != NULL ? equals + 1 : seconds[i];
+        if (!parse_shape(shape, &wishes_of_seconds[i]))
+            return tool_usage("--second-shape: expected maps, series, VARIABLE=maps, "
+                              "VARIABLE=series or VARIABLE=N,N…, not '%s%s%s'",
+                              equals != NULL ? seconds[i] : "", equals != NULL ? "=" : "", shape);
+    }
+    return TOOL_OK;
+}
+
+static void
+report_left(const esdm_finding *finding, void *user)
+{
+    (void) user;
+    g_autofree char *printable = tool_printable(finding->dataset);
+    if (!quiet && !tool.json)
+        (void) printf("%s: no second shape: %s\n", printable, finding->what);
+}
+
+static tool_exit
+remove_second(esdm_session *session, const char *name, json_t *object)
+{
+    uint64_t bytes = 0;
+    esdm_error err = {0};
+    esdm_status status = esdm_shapes_remove(session, name, &bytes, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autofree char *text = tool_bytes(bytes);
+    g_autofree char *printable = tool_printable(name);
+    tool_json_set(object, "removed_bytes", tool_json_u64(bytes));
+    if (!quiet && !tool.json)
+        (void) printf("%s: second shape removed (%s)\n", printable, text);
+    return TOOL_OK;
+}
+
+static tool_exit
+update_second(esdm_session *session, const char *name, json_t *object)
+{
+    esdm_error err = {0};
+    esdm_shapes_result result = {0};
+    const esdm_shapes_options options = {.wishes = wishes_of_seconds,
+                                         .nwishes = seconds != NULL ? g_strv_length(seconds) : 0,
+                                         .dry_run = dry_run,
+                                         .bytes_per_s = speed,
+                                         .step_bytes = step,
+                                         .report = report_left};
+    esdm_status status = esdm_shapes_update(session, name, &options, &result, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_json_set(object, "variables", tool_json_u64(result.variables));
+    tool_json_set(object, "bytes", tool_json_u64(result.bytes));
+    tool_json_set(object, "commits", tool_json_u64(result.commits));
+    tool_json_set(object, "left", tool_json_u64(result.left));
+    if (quiet || tool.json || (result.variables == 0 && seconds == NULL))
+        return TOOL_OK;
+    g_autofree char *bytes = tool_bytes(result.bytes);
+    g_autofree char *printable = tool_printable(name);
+    (void) printf("%s: %" G_GUINT64_FORMAT " variable%s in a second shape, %s %s\n", printable,
+                  (guint64) result.variables, result.variables == 1 ? "" : "s", bytes,
+                  dry_run ? "would be stored for it" : "stored for it");
+    return TOOL_OK;
+}
+
+/* @param ret_object what is told of it; a new reference. */
+static tool_exit
+care_for_second(esdm_session *session, const char *name, json_t **ret_object)
+{
+    *ret_object = json_object();
+    return one_shape ? remove_second(session, name, *ret_object)
+                     : update_second(session, name, *ret_object);
+}
+
 /* ---- compacting ---------------------------------------------------------------------------- */
 
 static void
-tell(const char *name, const esdm_compact_result *result, json_t *wishes, json_t *list)
+tell(const char *name, const esdm_compact_result *result, json_t *wishes, json_t *second,
+     json_t *list)
 {
     if (tool.json) {
         json_t *object = json_object();
@@ -209,6 +328,7 @@ tell(const char *name, const esdm_compact_result *result, json_t *wishes, json_t
         tool_json_set(object, "moved_bytes", tool_json_u64(result->moved_bytes));
         if (for_readers)
             tool_json_set(object, "for_readers", json_incref(wishes));
+        tool_json_set(object, "second_shape", json_incref(second));
         tool_json_append(list, object);
         return;
     }
@@ -254,8 +374,12 @@ compact(esdm_session *session, const char *name, json_t *list)
         done == TOOL_OK ? esdm_compact(session, name, &options, &result, &err) : ESDM_OK;
     if (status != ESDM_OK)
         done = tool_fail(status, &err);
+    json_t *second = NULL;
     if (done == TOOL_OK)
-        tell(name, &result, wishes, list);
+        done = care_for_second(session, name, &second);
+    if (done == TOOL_OK)
+        tell(name, &result, wishes, second, list);
+    json_decref(second);
     json_decref(wishes);
     return done;
 }
@@ -272,8 +396,12 @@ main(int argc, char **argv)
         return tool_usage("--step: expected a number such as 4G, not '%s'", step_text);
     if (chunks != NULL && dry_run)
         return tool_usage("--chunk changes the container: not with --dry-run");
+    if (one_shape && (seconds != NULL || dry_run))
+        return tool_usage("--one-shape: not with --%s", dry_run ? "dry-run" : "second-shape");
     esdm_session *session = NULL;
-    tool_exit result = tool_session_made(dry_run, &session);
+    tool_exit result = parse_seconds();
+    if (result == TOOL_OK)
+        result = tool_session_made(dry_run, &session);
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();
@@ -286,5 +414,6 @@ main(int argc, char **argv)
     }
     tool_json_print_list("containers", list);
     esdm_session_close(session);
+    g_free(wishes_of_seconds);
     return tool_finish(result);
 }

@@ -85,6 +85,12 @@ describe(const esdm_gc_result *result)
         found.stubs->len == 0 ? g_strdup("")
                               : g_strdup_printf("%u stub%s without container, ", found.stubs->len,
                                                 found.stubs->len == 1 ? "" : "s");
+    g_autofree char *shapes_bytes = tool_bytes(result->shapes_bytes);
+    g_autofree char *shapes = result->shapes == 0
+                                  ? g_strdup("")
+                                  : g_strdup_printf("%" G_GUINT64_FORMAT " second shape%s (%s), ",
+                                                    (guint64) result->shapes,
+                                                    result->shapes == 1 ? "" : "s", shapes_bytes);
     g_autofree char *former_bytes = tool_bytes(result->former_bytes);
     g_autofree char *former =
         result->former == 0 ? g_strdup("")
@@ -92,9 +98,9 @@ describe(const esdm_gc_result *result)
                                               (guint64) result->former,
                                               result->former == 1 ? "" : "s", former_bytes);
     return g_strdup_printf(
-        "%s%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT " removed container%s",
-        without, stubs, former, (guint64) result->packs, result->packs == 1 ? "" : "s", bytes,
-        (guint64) result->containers, result->containers == 1 ? "" : "s");
+        "%s%s%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT " removed container%s",
+        without, stubs, shapes, former, (guint64) result->packs, result->packs == 1 ? "" : "s",
+        bytes, (guint64) result->containers, result->containers == 1 ? "" : "s");
 }
 
 /* TOOL_OK: go on. */
@@ -151,6 +157,8 @@ print_result(const esdm_gc_result *result, bool removed)
         tool_json_set(root, "containers", tool_json_u64(result->containers));
         tool_json_set(root, "former", tool_json_u64(result->former));
         tool_json_set(root, "former_bytes", tool_json_u64(result->former_bytes));
+        tool_json_set(root, "shapes", tool_json_u64(result->shapes));
+        tool_json_set(root, "shapes_bytes", tool_json_u64(result->shapes_bytes));
         tool_json_set(root, "young", tool_json_u64(result->young));
         tool_json_set(root, "living", tool_json_u64(result->living));
         tool_json_set(root, "failed", tool_json_u64(result->failed));

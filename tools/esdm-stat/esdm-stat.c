@@ -414,7 +414,13 @@ print_facts(esdm_container *container, const stat_facts *facts)
 static esdm_status
 show_text(esdm_container *container, const stat_facts *facts, esdm_error *err)
 {
+    char *shapes = NULL;
     print_facts(container, facts);
+    esdm_status status = stat_shapes_text(container, &shapes, err);
+    if (status != ESDM_OK)
+        return status;
+    print("%s", shapes);
+    g_free(shapes);
     return print_group(esdm_container_root(container), "", err);
 }
 

@@ -121,6 +121,11 @@ esdm_status stat_accuracy_report(esdm_dataset *dataset, const char *indent, char
 /** The same as JSON. */
 esdm_status stat_accuracy_json(esdm_dataset *dataset, json_t *object, esdm_error *err);
 
+/** What it has in a second shape: lines, owned; "" when it has none. */
+esdm_status stat_shapes_text(const esdm_container *container, char **ret_text, esdm_error *err);
+/** The same as member "second_shape" of an object, if it has one. */
+esdm_status stat_shapes_json(const esdm_container *container, json_t *object, esdm_error *err);
+
 /** What the values are, one line, owned; NULL: no numbers, or none at all. */
 esdm_status stat_statistics_text(esdm_dataset *dataset, char **ret_text, esdm_error *err);
 /** The same as JSON. */

@@ -281,6 +281,10 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
     json_t *recipe = stat_recipe(container);
     if (recipe != NULL)
         tool_json_set(object, "recipe", recipe);
+    if (stat_shapes_json(container, object, err) != ESDM_OK) {
+        json_decref(object);
+        return NULL;
+    }
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {
         json_decref(object);

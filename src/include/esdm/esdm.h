@@ -19,6 +19,7 @@
 #include "esdm/reference.h"
 #include "esdm/seal.h"
 #include "esdm/session.h"
+#include "esdm/shapes.h"
 #include "esdm/site.h"
 #include "esdm/statistics.h"
 #include "esdm/status.h"

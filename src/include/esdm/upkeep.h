@@ -90,6 +90,8 @@ typedef struct esdm_gc_result {
     uint64_t young;  /**< packs that nothing refers to, too young to be removed */
     uint64_t living; /**< packs that nothing refers to yet, of living writers */
     uint64_t failed; /**< packs that could not be removed */
+    uint64_t shapes; /**< second shapes (esdm/shapes.h) of containers that are gone */
+    uint64_t shapes_bytes;
 } esdm_gc_result;
 
 /**

@@ -32,6 +32,8 @@ has_text(const esdm_dataset *dataset, const char *name, const char *text)
 static bool
 rule_matches(const esdm__site_rule *rule, const esdm_dataset *dataset)
 {
+    if (esdm__name_is_shapes(dataset->group->container->name, NULL))
+        return false; /* it has what others have, bit for bit */
     if (rule->container != NULL &&
         fnmatch(rule->container, dataset->group->container->name, 0) != 0)
         return false;

@@ -23,6 +23,7 @@ esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_er
     (void) pthread_mutex_init(&io->commit_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
     (void) pthread_mutex_init(&io->equals_lock, NULL);
+    (void) pthread_mutex_init(&io->shapes_lock, NULL);
     esdm__dedup dedup = esdm__site_dedup(session->site, container->name);
     io->dedups = session->meta->commit_shares && !session->read_only && dedup != ESDM__DEDUP_OFF;
     io->by_content = dedup == ESDM__DEDUP_CONTENT;
@@ -57,12 +58,17 @@ esdm__container_io_free(esdm_container *container)
     esdm_comm_unref(io->comm);
     esdm__tree_clear(&io->tree);
     end_pin(io);
+    if (io->shapes != NULL) {
+        esdm__container_io_free(io->shapes);
+        esdm__container_free(io->shapes);
+    }
     esdm__equals_free(io->equals);
     free(io->dirty);
     free(io->published);
     free(io->over);
     esdm__cf_clear(&io->cf);
     esdm__opened_clear(&io->opened);
+    (void) pthread_mutex_destroy(&io->shapes_lock);
     (void) pthread_mutex_destroy(&io->equals_lock);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->commit_lock);

@@ -85,6 +85,10 @@ typedef struct esdm__container_io {
     bool equals_sought;          /* under equals_lock, as the next one */
     struct esdm__equals *equals; /* owned; NULL: none are there */
     pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */
+    bool shapes_sought;          /* under shapes_lock, as the next one */
+    esdm_container *shapes;      /* its variables in a second shape (io/read/second_shape.h); owned;
+                                    NULL: none that can be used */
+    pthread_mutex_t shapes_lock; /* held while it is looked for */
     esdm__cf cf;                 /* which datasets are coordinates; under commit_lock */
     uint64_t cf_at;              /* `changes` of the container when that was found; 0: not yet */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
@@ -127,6 +131,7 @@ typedef struct esdm__dataset_io {
     uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
                               container's commit_lock */
     uint32_t copies;       /* of new fragments, by the site's policies */
+    atomic_bool second;    /* the last read that cost much took a second shape */
     struct esdm__steps *steps; /* how it is read: io/read/ahead.c; one piece of memory, or NULL */
     const esdm__chain *chain;  /* owned, unless it is the session's default */
     struct esdm__rounded *rounded;   /* guarded by write_lock; owned; NULL: no numbers were */

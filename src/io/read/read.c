@@ -9,6 +9,7 @@
 #include "io/read/ahead.h"
 #include "io/read/fetch.h"
 #include "io/read/read.h"
+#include "io/read/second_shape.h"
 #include "io/session/models.h"
 #include "io/session/readers.h"
 #include "layout/strided.h"
@@ -340,38 +341,88 @@ may_misfit(const esdm__transfer *t, const esdm__plan *plan)
            misfits > 0;
 }
 
-/* One plan at a time: the request meets a bounded number of fragments. Nothing is read, and
- * *ret_too_large set, when the selection must be cut to keep memory bounded. */
+/* Where a selection is to be cut in two, before anything of it is read. */
+typedef struct cutting {
+    bool wanted;
+    uint32_t axis;
+    uint64_t low; /* elements of the first part along the axis */
+} cutting;
+
+/* In halves along the slowest axis. */
+static void
+want_halves(const esdm_dataspace *space, cutting *ret_cut)
+{
+    uint32_t axis = 0;
+    while (axis < space->rank && space->size[axis] == 1)
+        axis++;
+    *ret_cut = (cutting){true, axis, space->size[axis] / 2};
+}
+
 static esdm_status
-read_once(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large, esdm_error *err)
+read_by(const esdm__transfer *t, const esdm__plan *plan, cutting *ret_cut, esdm_error *err)
+{
+    esdm_type form = t->memory.form;
+    bool convert = form != t->elements->type && esdm_type_size(form) > 0 &&
+                   (plan->npieces > plan->ndense || may_misfit(t, plan));
+    if (convert && esdm_dataspace_elements(t->space) > CONVERT_ELEMENTS) {
+        want_halves(t->space, ret_cut);
+        return ESDM_OK;
+    }
+    if (convert)
+        return read_converted(t, plan, err);
+    esdm_status status = plan->covered ? ESDM_OK : fill_holes(t, err);
+    return status == ESDM_OK ? read_layers(t, plan, err) : status;
+}
+
+static esdm_status read_committed(const esdm__transfer *t, esdm_error *err);
+
+/* What cannot be read there is read as ever: that tells why, if it is in both. */
+static bool
+read_second(const esdm__transfer *t, esdm_dataset *second)
+{
+    esdm_error ignored;
+    uint64_t misfits = 0;
+    esdm__transfer other = *t;
+    if (esdm__dataset_io_get(second, &other.io, &ignored) != ESDM_OK)
+        return false;
+    other.dataset = second;
+    other.out_of_range = &misfits;
+    esdm_status status = read_committed(&other, &ignored);
+    esdm__dataset_io_put(second);
+    if (status == ESDM_OK)
+        esdm__transfer_count(t, misfits);
+    return status == ESDM_OK;
+}
+
+/* One plan at a time: the request meets a bounded number of fragments. */
+static esdm_status
+read_once(const esdm__transfer *t, const esdm__box *hull, cutting *ret_cut, esdm_error *err)
 {
     esdm__plan plan = {0};
-    esdm_type form = t->memory.form;
-    uint64_t elements = esdm_dataspace_elements(t->space);
-    bool *too_many = elements > 1 ? ret_too_large : NULL;
+    esdm__second_shape second;
+    bool too_many = false;
+    bool divisible = esdm_dataspace_elements(t->space) > 1;
     bool moved = true;
-    *ret_too_large = false;
+    *ret_cut = (cutting){.wanted = false};
     esdm_status status = ESDM_OK;
     for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
         moved = false;
         esdm__plan_clear(&plan);
-        status = esdm__read_plan(t->dataset, t->io, hull, &plan, too_many, err);
-        if (status == ESDM_OK && !*ret_too_large)
+        status = esdm__read_plan(t->dataset, t->io, hull, &plan, divisible ? &too_many : NULL, err);
+        if (status == ESDM_OK && !too_many)
             status = open_pending(t->dataset, &plan, &moved, err);
     }
-    if (status != ESDM_OK || *ret_too_large) {
+    if (status != ESDM_OK || too_many) {
         esdm__plan_clear(&plan);
+        if (too_many)
+            want_halves(t->space, ret_cut);
         return status;
     }
-    bool convert = form != t->elements->type && esdm_type_size(form) > 0 &&
-                   (plan.npieces > plan.ndense || may_misfit(t, &plan));
-    *ret_too_large = convert && elements > CONVERT_ELEMENTS;
-    if (convert && !*ret_too_large)
-        status = read_converted(t, &plan, err);
-    else if (!convert && !plan.covered)
-        status = fill_holes(t, err);
-    if (status == ESDM_OK && !convert)
-        status = read_layers(t, &plan, err);
+    esdm__second_shape_choose(t, hull, &plan, &second);
+    if (second.low > 0)
+        *ret_cut = (cutting){true, second.axis, second.low};
+    else if (second.dataset == NULL || !read_second(t, second.dataset))
+        status = read_by(t, &plan, ret_cut, err);
     esdm__plan_clear(&plan);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(t->dataset, status, err);
 }
@@ -379,13 +430,13 @@ read_once(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large, e
 /* Fragments may be stored elsewhere while they are read, and be gone from where the plan says: then
  * once more. */
 static esdm_status
-read_planned(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large, esdm_error *err)
+read_planned(const esdm__transfer *t, const esdm__box *hull, cutting *ret_cut, esdm_error *err)
 {
     for (;;) {
         uint64_t misfits = 0;
         esdm__transfer once = *t;
         once.out_of_range = &misfits;
-        esdm_status status = read_once(&once, hull, ret_too_large, err);
+        esdm_status status = read_once(&once, hull, ret_cut, err);
         if (status == ESDM_OK)
             esdm__transfer_count(t, misfits);
         if (status == ESDM_OK || !esdm__dataset_was_moved(t->dataset, t->io, status))
@@ -393,43 +444,41 @@ read_planned(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large
     }
 }
 
-/* The selection in two halves along its slowest axis. */
+/* The selection in two parts. */
 static void
-halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_dataspace *ret_high)
+divide(const esdm_dataspace *space, const cutting *at, esdm_dataspace *ret_low,
+       esdm_dataspace *ret_high)
 {
+    uint32_t axis = at->axis;
     *ret_low = *space;
     *ret_high = *space;
-    ret_low->size[axis] = space->size[axis] / 2;
-    ret_high->size[axis] = space->size[axis] - ret_low->size[axis];
-    ret_high->offset[axis] += ret_low->size[axis] * (space->has_stride ? space->stride[axis] : 1);
+    ret_low->size[axis] = at->low;
+    ret_high->size[axis] = space->size[axis] - at->low;
+    ret_high->offset[axis] += at->low * (space->has_stride ? space->stride[axis] : 1);
 }
 
 static esdm_status
 read_committed(const esdm__transfer *t, esdm_error *err)
 {
-    const esdm_dataspace *space = t->space;
     esdm__box hull;
-    esdm__box_of_space(&hull, space);
-    uint32_t axis = 0;
-    while (axis < space->rank && space->size[axis] == 1)
-        axis++;
-    bool too_large = false;
-    esdm_status done = read_planned(t, &hull, &too_large, err);
-    if (!too_large || done != ESDM_OK)
+    cutting at = {.wanted = false};
+    esdm__box_of_space(&hull, t->space);
+    esdm_status done = read_planned(t, &hull, &at, err);
+    if (!at.wanted || done != ESDM_OK)
         return done;
 
     esdm_dataspace low;
     esdm_dataspace high;
     esdm__transfer part = *t;
-    halve(space, axis, &low, &high);
+    divide(t->space, &at, &low, &high);
     part.space = &low;
     esdm_status status = read_committed(&part, err);
     if (status != ESDM_OK)
         return status;
-    int64_t at = (int64_t) low.size[axis] * t->memory.stride[axis];
+    int64_t skip = (int64_t) at.low * t->memory.stride[at.axis];
     part.space = &high;
     part.memory.data = (uint8_t *) t->memory.data +
-                       at * (int64_t) esdm__elements_bytes(t->elements, t->memory.form);
+                       skip * (int64_t) esdm__elements_bytes(t->elements, t->memory.form);
     return read_committed(&part, err);
 }
 
@@ -459,7 +508,7 @@ read_elements(const esdm__transfer *t, esdm_error *err)
         status = esdm__dataset_load_directory(t->dataset, t->io, err);
     if (status != ESDM_OK || done)
         return status;
-    if (esdm__can_ask_ahead(t->dataset))
+    if (esdm__can_ask_ahead(t->dataset) && !atomic_load(&t->io->second))
         esdm__read_note_step(t->dataset, t->io, t->space);
     return esdm__elements_vary(t->elements) ? read_varying(t, err) : read_committed(t, err);
 }

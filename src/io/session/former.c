@@ -97,6 +97,8 @@ const char *
 esdm__former_name(const esdm_session *session, const char *name, bool removed, char *stored)
 {
     char id[ESDM__UUID_BYTES];
+    if (esdm__name_is_shapes(name, NULL)) /* it can be made again */
+        return NULL;
     if (session->site->replaced.keep_s == 0 && !name_has_tags(session, name))
         return NULL;
     esdm__uuid_new(id);
