@@ -47,6 +47,10 @@ FAULTS = [
     ("failures-that-gather-forgets", "d9b02a22", [
         ("netcdf-plugin/dispatch/watch.py", "            if exc is not None:\n                self.failed(exc, task)\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_tasks_of_trio_and_several_that_fail",), 1),
+    ("tasks-of-other-loops", "7500fec8", [
+        ("netcdf-plugin/dispatch/watch.py", "            if once(kind):\n                self.watch_other(kind)\n",
+         "            once(kind)\n")],
+     PLUGIN, "netcdf.clients.python_failures", ("test_tasks_of_uvloop",), 1),
     ("threads-that-begin-at-once", "d9b02a22", [
         ("netcdf-plugin/dispatch/python.c", "    await_start();\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_threads_that_write_their_first_files_at_once",), 1),
@@ -288,6 +292,7 @@ PROMISES = [
     ("a failing Python program replaces nothing",
      ["netcdf.clients.python_failures", "netcdf.clients.unclosed", "netcdf.clients.workers"], ["half-of-a-container", "a-thread-that-failed",
                                                                       "tasks-that-nobody-asks",
+                                                                      "tasks-of-other-loops",
                                                                       "workers-that-hand-on",
                                                                       "futures-that-nobody-asks"]),
     ("what replaces or removes a container keeps the former one",

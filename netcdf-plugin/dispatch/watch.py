@@ -222,31 +222,70 @@ class Tasks:
     whether the loop is closed by an exception tells."""
 
     def __init__(self, loops, weakref):
-        self.opened, self.told, self.close = weakref.WeakSet(), loops.call_exception_handler, loops.close
-        loops.call_exception_handler = lambda loop, context: self.on_loop(loop, context)
-        loops.close = lambda loop: self.on_close(loop)
-        self.watch_callbacks(sys.modules["asyncio.events"].Handle)
-
-    def watch_callbacks(self, handles):
+        self.opened, self.loops = weakref.WeakSet(), loops
+        self.watch_loops(loops)
+        handles = sys.modules["asyncio.events"].Handle
         run = handles._run
 
         def _run(handle):
-            exc, task = swallowed(handle)
-            if exc is not None:
-                self.failed(exc, task)
+            self.before(handle._callback, handle._args)
             return run(handle)
 
         handles._run = _run
 
-    def on_close(self, loop):
-        settle_cancelled(sys.exc_info()[1], loop)
-        self.close(loop)
+    def watch_loops(self, kind):
+        told, close = kind.call_exception_handler, kind.close
+
+        def call_exception_handler(loop, context):
+            self.failed(context.get("exception"), context.get("task") or context.get("future"))
+            told(loop, context)
+
+        def close_(loop):
+            settle_cancelled(sys.exc_info()[1], loop)
+            close(loop)
+
+        kind.call_exception_handler, kind.close = call_exception_handler, close_
+
+    def watch_other_loops(self, kind):
+        """Those with handles of their own, as uvloop's."""
+        if kind is None or kind in watched or issubclass(kind, self.loops):
+            return
+        with changing:
+            if once(kind):
+                self.watch_other(kind)
+
+    def watch_other(self, kind):
+        soon = kind.call_soon
+
+        def call_soon(loop, callback, *arguments, **named):
+            if getattr(callback, "__qualname__", None) not in SWALLOW:
+                return soon(loop, callback, *arguments, **named)
+
+            def run(*arguments):
+                self.before(callback, arguments)
+                return callback(*arguments)
+
+            return soon(loop, run, *arguments, **named)
+
+        try:
+            kind.call_soon = call_soon
+        except TypeError:  # a class of C
+            return
+        self.watch_loops(kind)
+
+    def before(self, callback, arguments):
+        exc, task = swallowed(callback, arguments)
+        if exc is not None:
+            self.failed(exc, task)
 
     def current(self, asyncio):
         loop = asyncio._get_running_loop()
+        if loop is not None:
+            self.watch_other_loops(type(loop))
         return asyncio.current_task(loop) if loop is not None else None
 
     def note(self, number):
+        self.watch_other_loops(getattr(sys.modules.get("uvloop"), "Loop", None))  # of whichever thread
         task = self.current(sys.modules["asyncio"])
         if task is not None:
             self.opened.add(task)
@@ -260,10 +299,6 @@ class Tasks:
         for number in (*getattr(task, "_esdm_opened", ()), *(n for guard in guards(exc) for n in guard.files)):
             abandon(number, describe(exc))
 
-    def on_loop(self, loop, context):
-        self.failed(context.get("exception"), context.get("task") or context.get("future"))
-        self.told(loop, context)
-
     def at_end(self):
         for task in list(self.opened):
             if getattr(task, "_log_traceback", False):  # asked for by nobody
@@ -275,15 +310,14 @@ class Tasks:
 SWALLOW = {"gather.<locals>._done_callback": "done", "shield.<locals>._inner_done_callback": "cancelled"}
 
 
-def swallowed(handle):
+def swallowed(callback, arguments):
     """The exception that a callback is about to forget, and its task. Of several tasks that fail gather() raises
     the first one's."""
-    callback = handle._callback
     must_be = SWALLOW.get(getattr(callback, "__qualname__", None))
-    if must_be is None or callback.__module__ != "asyncio.tasks" or not handle._args:
+    if must_be is None or callback.__module__ != "asyncio.tasks" or not arguments:
         return None, None
     outer = dict(zip(callback.__code__.co_freevars, callback.__closure__ or ())).get("outer")
-    task = handle._args[0]
+    task = arguments[0]
     if outer is None or not getattr(outer.cell_contents, must_be)() or not task.done() or task.cancelled():
         return None, None
     exc = task._exception

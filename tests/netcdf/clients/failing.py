@@ -570,6 +570,9 @@ ways = {
     "copied-tolerance": copied_tolerance,
 }
 if __name__ == "__main__":
+    if sys.argv[3:] == ["uvloop"]:
+        import uvloop
+        uvloop.install()
     if how == "top":
         top = begin()
         1 / 0

@@ -31,9 +31,9 @@ SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thre
         "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "task-second", "task-second-executor", "task-shielded", "dask-second", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
 
 
-def fail(python, path, how):
+def fail(python, path, how, *loop):
     """Like client(), but a death by signal is told as the others."""
-    command = [tool("esdm-run"), python, str(SCRIPT), path, how]
+    command = [tool("esdm-run"), python, str(SCRIPT), path, how, *loop]
     return subprocess.run(command, env=client_environment(), stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, check=False)
 
@@ -42,7 +42,7 @@ def values(path):
     return client(["ncdump", "-v", "v", path]).stdout.partition("data:")[2].strip(" \n}")
 
 
-def check(kind, chosen):
+def check(kind, chosen, *loop):
     python = clients.python_of(kind)
     absent = [name for name, modules in (("dask", "dask.array, xarray"), ("trio", "trio"))
               if subprocess.run([python, "-c", f"import {modules}"], stderr=subprocess.DEVNULL, check=False).returncode]
@@ -55,7 +55,7 @@ def check(kind, chosen):
                 path = f"esdm://{how}.nc"
                 if ways is not COMPLETE:
                     client([tool("esdm-cp"), "esdm://whole.nc", path])
-                done = fail(python, path, how)
+                done = fail(python, path, how, *loop)
                 expect(done.returncode == status, f"{how}: {done.returncode}\n{done.stderr}")
                 expect(values(path).startswith(expected), f"{how}: {values(path)}\n{done.stderr}")
                 told = f"'{how}.nc' is not committed" in done.stderr and "stays" in done.stderr
@@ -74,6 +74,17 @@ def test_pypi():
 def test_tasks_of_trio_and_several_that_fail():
     check("workers", ("trio-cancelled", "trio-stopped", "task-second-caught", "task-second-thread", "task-shared",
                       "task-returned", "dask-task-caught"))
+
+
+def test_tasks_of_uvloop():
+    """Its loops are no classes of asyncio's, and call back in their own way."""
+    python = clients.python_of("workers")
+    if subprocess.run([python, "-c", "import uvloop"], stderr=subprocess.DEVNULL, check=False).returncode:
+        skip("there is no uvloop for this Python")
+    tasks = [way for ways in (FAILS, HALF_DONE) for way in ways if way.partition("-")[0] == "task"]
+    few = ("task", "task-unasked", "task-frame", "task-cancelled", "task-stopped", "task-other-loop", "task-second",
+           "task-second-caught", "task-second-executor", "task-shielded", "task-shared")
+    check("workers", by_size(few, some(tasks, 8), tasks), "uvloop")
 
 
 def test_threads_that_write_their_first_files_at_once():
@@ -150,7 +161,7 @@ def test_tolerances_that_came_with_a_file():
         expect(stated_of == {"small": None, "later": "absolute_tolerance=100"}, f"{stated_of}")
 
 
-main(test_debian, test_pypi, test_tasks_of_trio_and_several_that_fail,
+main(test_debian, test_pypi, test_tasks_of_trio_and_several_that_fail, test_tasks_of_uvloop,
      test_threads_that_write_their_first_files_at_once, test_nothing_is_left_of_a_new_container,
      test_what_was_replaced_before_the_failure_is_told,
      test_committed_all_the_same_on_request, test_tolerances_that_came_with_a_file)
