@@ -207,7 +207,7 @@ def build(folder):
                    for i, (name, what, _, statement) in enumerate(listed))
     source.write_text(PROGRAM.replace("@CASES@", text + f"    case {len(listed)}:;"))
     flags = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-    done = subprocess.run(["cc", *flags, "-g", "-w", f"-I{SOURCE}/src/include", str(source), "-o",
+    done = subprocess.run(["cc", *flags, "-g", "-w", "-Werror=implicit-function-declaration", f"-I{SOURCE}/src/include", str(source), "-o",
                            str(program), f"-L{BUILD}", "-lesdm", f"-Wl,-rpath,{BUILD}"],
                           stderr=subprocess.PIPE, text=True, check=False)
     expect(done.returncode == 0, done.stderr[-3000:])

@@ -31,3 +31,22 @@ grep -q "demo/input.nc:/tas" found.txt && grep -q "2002-12-2" found.txt || fail 
 expect 0 "$ESDM_SOURCE/tools/install-deps.sh" --list mpi
 says libopenmpi-dev
 says libmpich-dev
+# A build of minutes tells how far it is.
+folder=$PWD
+eval "$(sed -n '/^progress()/,/^}/p' "$ESDM_SOURCE/tools/quickstart.sh")"
+for step in $(seq 1 40); do echo "[$step/40] Building C object $step"; done | progress >steps.txt
+[ "$(head -n 2 steps.txt | tr '\n' ';')" = "1 of 40 steps;4 of 40 steps;" ] || fail "progress: $(cat steps.txt)"
+[ "$(tail -n 1 steps.txt)" = "40 of 40 steps" ] && [ "$(wc -l <steps.txt)" -le 11 ] || fail "progress: $(cat steps.txt)"
+[ "$(wc -l <build.log)" = 40 ] || fail "the log of the build has $(wc -l <build.log) lines"
+# What is left out, as its package is missing, is told where it is configured, with the package.
+cat >pkg-config <<'END'
+#!/bin/sh
+case "$*" in *libpq*|*fuse3*) exit 1 ;; esac
+exec /usr/bin/pkg-config "$@"
+END
+chmod +x pkg-config
+expect 0 cmake -S "$ESDM_SOURCE" -B configured -DESDM_TESTS=OFF -DPKG_CONFIG_EXECUTABLE="$PWD/pkg-config"
+for text in "is built with: " "Left out, since packages are missing" "install-deps.sh" \
+    "metadata in PostgreSQL: libpq-dev" "mounted folders: libfuse3-dev"; do
+    says "$text"
+done
