@@ -4,6 +4,8 @@
  * each an empty file in $FAKE_CORE_STORE (slashes become '%'), and every call is appended as a line
  * to $FAKE_CORE_LOG.
  */
+#include "fake_core.h"
+
 #include "router/boundary.h"
 
 #include <dirent.h>
@@ -30,8 +32,8 @@ typedef struct slot {
 static slot slots[ESDMNC_INSTANCES_MAX][SLOTS];
 static NC_Dispatch tables[ESDMNC_INSTANCES_MAX];
 
-__attribute__((format(printf, 1, 2))) static void
-record(const char *format, ...)
+void
+fake_record(const char *format, ...)
 {
     const char *log = getenv("FAKE_CORE_LOG");
     FILE *file = log ? fopen(log, "a") : NULL;
@@ -71,7 +73,7 @@ fake_create(int instance, const char *path, int mode, const void *ranks, int nci
 {
     slot *s = slot_of(instance, ncid);
     struct stat st;
-    record("create %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
+    fake_record("create %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
     file_of(path, s->path);
     if ((mode & NC_NOCLOBBER) && stat(s->path, &st) == 0) {
         return NC_EEXIST;
@@ -92,7 +94,7 @@ fake_open(int instance, const char *path, int mode, const void *ranks, int ncid)
 {
     slot *s = slot_of(instance, ncid);
     struct stat st;
-    record("open %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
+    fake_record("open %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
     file_of(path, s->path);
     if (stat(s->path, &st) != 0) {
         return errno;
@@ -107,7 +109,7 @@ static int
 fake_close(int instance, int ncid, bool aborting)
 {
     slot *s = slot_of(instance, ncid);
-    record("%s %d", aborting ? "abort" : "close", instance);
+    fake_record("%s %d", aborting ? "abort" : "close", instance);
     s->open = false;
     if (aborting && s->created) {
         (void) unlink(s->path);
@@ -143,223 +145,6 @@ THUNKS(1)
 THUNKS(2)
 THUNKS(3)
 
-/* ---- an empty dataset --------------------------------------------------------------------------
- */
-
-static int
-accept(int ncid)
-{
-    (void) ncid;
-    return NC_NOERR;
-}
-
-static int
-enddef(int ncid, size_t a, size_t b, size_t c, size_t d)
-{
-    (void) ncid, (void) a, (void) b, (void) c, (void) d;
-    return NC_NOERR;
-}
-
-static int
-inq(int ncid, int *ndims, int *nvars, int *natts, int *unlimdim)
-{
-    (void) ncid;
-    int *counts[] = {ndims, nvars, natts};
-    for (int i = 0; i < 3; i++) {
-        if (counts[i]) {
-            *counts[i] = 0;
-        }
-    }
-    if (unlimdim) {
-        *unlimdim = -1;
-    }
-    return NC_NOERR;
-}
-
-static int
-inq_format(int ncid, int *format)
-{
-    (void) ncid;
-    if (format) {
-        *format = NC_FORMAT_NETCDF4;
-    }
-    return NC_NOERR;
-}
-
-static int
-inq_format_extended(int ncid, int *format, int *mode)
-{
-    (void) ncid;
-    if (format) {
-        *format = NC_FORMATX_UDF0;
-    }
-    if (mode) {
-        *mode = NC_NETCDF4;
-    }
-    return NC_NOERR;
-}
-
-static int
-none(int ncid, int *count, int *ids)
-{
-    (void) ncid, (void) ids;
-    if (count) {
-        *count = 0;
-    }
-    return NC_NOERR;
-}
-
-static int
-inq_dimids(int ncid, int *count, int *ids, int parents)
-{
-    (void) parents;
-    return none(ncid, count, ids);
-}
-
-static int
-inq_unlimdim(int ncid, int *id)
-{
-    (void) ncid;
-    *id = -1;
-    return NC_NOERR;
-}
-
-static int
-inq_grpname(int ncid, char *name)
-{
-    (void) ncid;
-    memcpy(name, "/", 2);
-    return NC_NOERR;
-}
-
-static int
-inq_grpname_full(int ncid, size_t *length, char *name)
-{
-    (void) ncid;
-    if (length) {
-        *length = 1;
-    }
-    if (name) {
-        memcpy(name, "/", 2);
-    }
-    return NC_NOERR;
-}
-
-static int
-set_fill(int ncid, int mode, int *old)
-{
-    (void) ncid, (void) mode;
-    if (old) {
-        *old = NC_FILL;
-    }
-    return NC_NOERR;
-}
-
-/* One pretended variable: 2-d, float for varid 0, NC_STRING for varid 1. */
-static int
-inq_var_all(int ncid, int varid, char *name, nc_type *type, int *ndims, int *dimids, int *natts,
-            int *shuffle, int *deflate, int *level, int *fletcher, int *contiguous, size_t *chunks,
-            int *no_fill, void *fill, int *endianness, unsigned int *id, size_t *nparams,
-            unsigned int *params)
-{
-    (void) ncid, (void) name, (void) dimids, (void) natts, (void) shuffle, (void) deflate;
-    (void) level, (void) fletcher, (void) no_fill, (void) fill, (void) endianness, (void) id;
-    (void) nparams, (void) params;
-    if (type) {
-        *type = varid == 0 ? NC_FLOAT : NC_STRING;
-    }
-    if (ndims) {
-        *ndims = 2;
-    }
-    if (contiguous) {
-        *contiguous = NC_CHUNKED;
-    }
-    if (chunks) {
-        chunks[0] = 7;
-        chunks[1] = 9;
-    }
-    return NC_NOERR;
-}
-
-static int
-def_var_chunking(int ncid, int varid, int storage, const size_t *chunks)
-{
-    (void) ncid;
-    record("chunking %d %d %zu %zu", varid, storage, chunks ? chunks[0] : 0,
-           chunks ? chunks[1] : 0);
-    return NC_NOERR;
-}
-
-static size_t cache_bytes = 4 << 20;
-static size_t cache_slots = 100;
-static float cache_part = 0.5F;
-
-static int
-set_cache(int ncid, int varid, size_t bytes, size_t count, float preemption)
-{
-    (void) ncid, (void) varid;
-    cache_bytes = bytes;
-    cache_slots = count;
-    cache_part = preemption;
-    return NC_NOERR;
-}
-
-static int
-get_cache(int ncid, int varid, size_t *bytes, size_t *count, float *preemption)
-{
-    (void) ncid, (void) varid;
-    *bytes = cache_bytes;
-    *count = cache_slots;
-    *preemption = cache_part;
-    return NC_NOERR;
-}
-
-static int
-def_var_filter(int ncid, int varid, unsigned int id, size_t nparams, const unsigned int *params)
-{
-    (void) ncid, (void) varid, (void) nparams, (void) params;
-    record("filter %u", id);
-    return NC_NOERR;
-}
-
-static int
-refuse(void)
-{
-    return NC_EPERM;
-}
-
-static void
-table_fill(NC_Dispatch *table)
-{
-    int (*const refuse_pointer)(void) = refuse;
-    char *first = (char *) &table->create;
-    for (char *at = first; at < (char *) (table + 1); at += sizeof(void *)) {
-        memcpy(at, &refuse_pointer, sizeof(void *));
-    }
-    table->model = ESDMNC_FORMATX;
-    table->dispatch_version = NC_DISPATCH_VERSION;
-    table->redef = accept;
-    table->_enddef = enddef;
-    table->sync = accept;
-    table->set_fill = set_fill;
-    table->inq = inq;
-    table->inq_format = inq_format;
-    table->inq_format_extended = inq_format_extended;
-    table->inq_unlimdim = inq_unlimdim;
-    table->inq_unlimdims = none;
-    table->inq_grps = none;
-    table->inq_typeids = none;
-    table->inq_varids = none;
-    table->inq_dimids = inq_dimids;
-    table->inq_grpname = inq_grpname;
-    table->inq_grpname_full = inq_grpname_full;
-    table->inq_var_all = inq_var_all;
-    table->def_var_chunking = def_var_chunking;
-    table->set_var_chunk_cache = set_cache;
-    table->get_var_chunk_cache = get_cache;
-    table->def_var_filter = def_var_filter;
-}
-
 const NC_Dispatch *
 esdmnc_dispatch_table(int instance)
 {
@@ -376,9 +161,9 @@ esdmnc_dispatch_table(int instance)
         return NULL;
     }
     const esdmnc_library *library = esdmnc_library_get(instance);
-    record("table %d %s", instance, library ? library->path : "(none)");
+    fake_record("table %d %s", instance, library ? library->path : "(none)");
     NC_Dispatch *table = &tables[instance];
-    table_fill(table);
+    fake_table_fill(table);
     table->create = entries[instance].create;
     table->open = entries[instance].open;
     table->close = entries[instance].close;
@@ -401,7 +186,7 @@ esdmnc_delete(const char *container)
 {
     char path[PATH_MAX];
     file_of(container, path);
-    record("delete '%s'", container);
+    fake_record("delete '%s'", container);
     return unlink(path) == 0 ? NC_NOERR : errno;
 }
 
@@ -459,7 +244,7 @@ esdmnc_rename(const char *from, const char *to)
     char target[PATH_MAX];
     file_of(from, source);
     file_of(to, target);
-    record("rename '%s' '%s'", from, to);
+    fake_record("rename '%s' '%s'", from, to);
     return rename(source, target) == 0 ? NC_NOERR : errno;
 }
 
@@ -480,7 +265,7 @@ esdmnc_ranks_open(const esdmnc_library *library, const esdmnc_parallel *parallel
     (void) library;
     if (getenv("FAKE_CORE_NO_MPI") != NULL)
         return NC_ENOPAR;
-    record("ranks %d %d", (int) parallel->kind, (int) parallel->comm);
+    fake_record("ranks %d %d", (int) parallel->kind, (int) parallel->comm);
     *ret_ranks = (esdmnc_ranks *) &only_rank;
     return NC_NOERR;
 }
