@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/checksum.h"
 #include "base/error.h"
 #include "codec/blob.h"
 #include "io/container/container_io.h"
@@ -24,199 +22,21 @@
 #include "io/session/sharers.h"
 #include "layout/packs.h"
 #include "layout/places.h"
-#include "upkeep/asked.h"
-#include "upkeep/dedup_wish.h"
+#include "upkeep/dedup_list.h"
 #include "upkeep/move.h"
 #include "upkeep/upkeep.h"
 
-#define NONE UINT32_MAX
 /* Packs are emptied of which at least one in so many bytes is not needed any more. */
 #define EMPTY_SHARE 5u
 /* Of equal ones so many may stay, where policies want them at several places. */
 #define KEPT_MOST 8u
 
-typedef struct holder {
-    uint64_t container;
-    char *name; /* owned */
-    char uuid[ESDM__UUID_BYTES];
-    bool keeps; /* it is the first that refers to one that may be named in the place of others */
-} holder;
+#define NONE ESDM__DEDUP_NONE
 
-/* One stored fragment. */
-typedef struct blob {
-    const esdm__pack_name *pack; /* interned */
-    uint64_t position;
-    uint64_t stored_bytes;
-    uint64_t raw_bytes;
-    uint64_t hash[2];
-    esdm__dedup_wish wish; /* of all that refer to it */
-    uint32_t head_bytes;
-    uint32_t places; /* how many */
-    uint32_t holder; /* the first that refers to it */
-    uint32_t same;   /* blob that is named in its place; NONE: it stays */
-    bool hashed;
-    bool kept;  /* named in the place of others */
-    bool named; /* seen since nobody removes it */
-} blob;
-
-/* What of a pack is known, and how much of that is stored elsewhere, too. */
-typedef struct pack_load {
-    const esdm__pack_name *pack;
-    uint64_t bytes;
-    uint64_t equal_bytes;
-} pack_load;
-
-typedef struct dedup {
-    esdm_session *session;
-    const esdm_dedup_options *options;
-    esdm_dedup_result *result;
-    holder *holders; /* owned */
-    size_t nholders;
-    blob *blobs; /* owned */
-    size_t nblobs;
-    uint32_t *table; /* owned; by pack and position: number of a blob plus 1; a power of two */
-    size_t slots;
-    uint32_t *order;  /* owned; blobs by what may make them equal */
-    pack_load *loads; /* owned; by the address of the name */
-    size_t nloads;
-    esdm__packs *packs;
-} dedup;
-
-/* ---- what there is --------------------------------------------------------------------------- */
-
-static bool
-note_holder(const char *name, const esdm_meta_container *record, void *user)
-{
-    dedup *d = user;
-    for (size_t i = 0; i < d->nholders; i++) {
-        if (d->holders[i].container == record->container)
-            return true;
-    }
-    char *copy = strdup(name);
-    if (copy == NULL || !esdm__array_grow(&d->holders, d->nholders, sizeof *d->holders)) {
-        free(copy);
-        return false;
-    }
-    holder *one = &d->holders[d->nholders++];
-    *one = (holder){.container = record->container, .name = copy};
-    memcpy(one->uuid, record->uuid, sizeof one->uuid - 1);
-    one->uuid[sizeof one->uuid - 1] = '\0';
-    return true;
-}
-
-static uint32_t *
-slot_of(const dedup *d, const esdm__pack_name *pack, uint64_t position)
-{
-    uint64_t key[2] = {(uint64_t) (uintptr_t) pack, position};
-    size_t at = (size_t) esdm__checksum(key, sizeof key) & (d->slots - 1);
-    while (d->table[at] != 0) {
-        const blob *one = &d->blobs[d->table[at] - 1];
-        if (one->pack == pack && one->position == position)
-            break;
-        at = (at + 1) & (d->slots - 1);
-    }
-    return &d->table[at];
-}
-
-static bool
-grow_table(dedup *d)
-{
-    if (2 * (d->nblobs + 1) <= d->slots)
-        return true;
-    size_t slots = d->slots > 0 ? 2 * d->slots : 1024;
-    uint32_t *table = calloc(slots, sizeof *table);
-    if (table == NULL)
-        return false;
-    free(d->table);
-    d->table = table;
-    d->slots = slots;
-    for (size_t i = 0; i < d->nblobs; i++)
-        *slot_of(d, d->blobs[i].pack, d->blobs[i].position) = (uint32_t) i + 1;
-    return true;
-}
-
-static bool
-note_fragment(dedup *d, const esdm__record *record, const esdm__dedup_wish *wish,
-              uint32_t holder_number)
-{
-    if (record->pack == NULL || record->kind != ESDM__KIND_STORED)
-        return true;
-    const esdm__pack_name *pack =
-        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
-    if (pack == NULL || !grow_table(d) || d->nblobs >= NONE - 1)
-        return false;
-    uint32_t *slot = slot_of(d, pack, record->position);
-    if (*slot != 0) {
-        esdm__dedup_wish_add(&d->blobs[*slot - 1].wish, wish);
-        return true;
-    }
-    if (!esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
-        return false;
-    d->blobs[d->nblobs++] = (blob){.pack = pack,
-                                   .position = record->position,
-                                   .stored_bytes = record->stored_bytes,
-                                   .raw_bytes = record->raw_bytes,
-                                   .wish = *wish,
-                                   .head_bytes = record->head_bytes,
-                                   .places = (uint32_t) esdm__places_count(pack->target),
-                                   .holder = holder_number,
-                                   .same = NONE};
-    *slot = (uint32_t) d->nblobs;
-    d->result->fragments++;
-    d->result->bytes += record->stored_bytes;
-    return true;
-}
-
-static void
-note_named(const dedup *d, const esdm__record *record)
-{
-    if (record->pack == NULL)
-        return;
-    const esdm__pack_name *pack =
-        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
-    uint32_t number = pack != NULL ? *slot_of(d, pack, record->position) : 0;
-    if (number != 0)
-        d->blobs[number - 1].named = true;
-}
-
-/* Pages that go away meanwhile are passed by: what is in others is not looked at this time.
- * @param again whether what is known already is looked for. */
-static esdm_status
-list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
-{
-    esdm__page_list pages = {0};
-    const holder *one = &d->holders[number];
-    esdm_container *model = NULL;
-    esdm__dedup_wish wish = {0};
-    uint32_t dataset = 0;
-    esdm_status status =
-        again ? ESDM_OK : esdm__dedup_model(d->session, one->name, one->container, &model, err);
-    if (status == ESDM_OK)
-        status = esdm__page_list_load_all(d->session, one->container, &pages, err);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        esdm_error why = {0};
-        if (!again && (i == 0 || entry.dataset != dataset))
-            esdm__dedup_wish_of(d->session, one->name, model, entry.dataset, &wish);
-        dataset = entry.dataset;
-        status = esdm__page_fetch(d->session, &entry, &page, &why);
-        for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
-            if (again)
-                note_named(d, &page->records.items[k]);
-            else if (!note_fragment(d, &page->records.items[k], &wish, number))
-                status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
-        }
-        esdm__page_unref(page);
-        if (status == ESDM_ENOENT)
-            status = ESDM_OK;
-        else if (status != ESDM_OK && err != NULL)
-            *err = why;
-    }
-    esdm__page_list_clear(&pages);
-    esdm__container_drop(model);
-    return status;
-}
+typedef esdm__dedup_holder holder;
+typedef esdm__dedup_blob blob;
+typedef esdm__dedup_load pack_load;
+typedef esdm__dedup_run dedup;
 
 /* ---- what may be equal ------------------------------------------------------------------------
  */
@@ -432,7 +252,7 @@ guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
     }
     for (uint32_t i = 0; i < d->nholders && status == ESDM_OK; i++) {
         if (d->holders[i].keeps)
-            status = list_fragments(d, i, true, err);
+            status = esdm__dedup_list_again(d, i, err);
     }
     for (size_t i = 0; i < d->nblobs && status == ESDM_OK; i++) {
         if (d->blobs[i].same != NONE && !d->blobs[d->blobs[i].same].named)
@@ -443,21 +263,12 @@ guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
 
 /* ---- naming others --------------------------------------------------------------------------- */
 
-static blob *
-blob_of(const dedup *d, const esdm__fragment *fragment)
-{
-    const esdm__pack_name *pack =
-        esdm__packs_intern(d->packs, fragment->pack->target, fragment->pack->pack);
-    uint32_t number = pack != NULL && d->slots > 0 ? *slot_of(d, pack, fragment->position) : 0;
-    return number != 0 ? &d->blobs[number - 1] : NULL;
-}
-
 static bool
 stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **ret_pack,
           uint64_t *ret_position)
 {
     const dedup *d = user;
-    const blob *one = blob_of(d, fragment);
+    const blob *one = esdm__dedup_blob_of(d, fragment);
     if (one == NULL || one->same == NONE)
         return false;
     *ret_pack = d->blobs[one->same].pack;
@@ -470,7 +281,7 @@ static bool
 wants_left(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
 {
     const dedup *d = user;
-    const blob *one = blob_of(d, fragment);
+    const blob *one = esdm__dedup_blob_of(d, fragment);
     const char *places = fragment->pack->target;
     esdm__pack_place place;
     (void) dataset;
@@ -500,7 +311,7 @@ share_all(dedup *d, uint32_t number, esdm_error *err)
         for (uint32_t k = 0; k < page->records.count && status == ESDM_OK; k++) {
             esdm__fragment fragment;
             esdm__records_fragment(&page->records, k, &fragment);
-            const blob *at = fragment.pack != NULL ? blob_of(d, &fragment) : NULL;
+            const blob *at = fragment.pack != NULL ? esdm__dedup_blob_of(d, &fragment) : NULL;
             if (at == NULL || at->same == NONE || asked[d->blobs[at->same].holder])
                 continue;
             uint32_t other = d->blobs[at->same].holder;
@@ -581,26 +392,14 @@ esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
     dedup d = {.session = session, .options = options, .result = result};
     *result = (esdm_dedup_result){0};
     d.packs = esdm__packs_new();
-    esdm_status status = d.packs != NULL
-                             ? esdm__asked_visit(session, options->containers, options->ncontainers,
-                                                 esdm__name_is_own, note_holder, &d, err)
-                             : esdm__error_nomem(err, sizeof d, "fragments");
-    result->containers = d.nholders;
-    for (uint32_t i = 0; i < d.nholders && status == ESDM_OK; i++)
-        status = list_fragments(&d, i, false, err);
+    esdm_status status =
+        d.packs != NULL ? esdm__dedup_list(&d, err) : esdm__error_nomem(err, sizeof d, "fragments");
     if (status == ESDM_OK)
         status = find_equal(&d, err);
     if (status == ESDM_OK)
         status = foresee(&d, err);
     if (status == ESDM_OK && !options->dry_run && result->duplicates > 0)
         status = apply(&d, err);
-    for (size_t i = 0; i < d.nholders; i++)
-        free(d.holders[i].name);
-    free(d.holders);
-    free(d.blobs);
-    free(d.table);
-    free(d.order);
-    free(d.loads);
-    esdm__packs_unref(d.packs);
+    esdm__dedup_clear(&d);
     return status;
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "upkeep/dedup_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/hidden_names.h"
+#include "io/container/container_io.h"
+#include "layout/places.h"
+#include "upkeep/asked.h"
+
+#define NONE ESDM__DEDUP_NONE
+
+typedef esdm__dedup_holder holder;
+typedef esdm__dedup_blob blob;
+typedef esdm__dedup_run dedup;
+
+static bool
+note_holder(const char *name, const esdm_meta_container *record, void *user)
+{
+    dedup *d = user;
+    for (size_t i = 0; i < d->nholders; i++) {
+        if (d->holders[i].container == record->container)
+            return true;
+    }
+    char *copy = strdup(name);
+    if (copy == NULL || !esdm__array_grow(&d->holders, d->nholders, sizeof *d->holders)) {
+        free(copy);
+        return false;
+    }
+    holder *one = &d->holders[d->nholders++];
+    *one = (holder){.container = record->container, .name = copy};
+    memcpy(one->uuid, record->uuid, sizeof one->uuid - 1);
+    one->uuid[sizeof one->uuid - 1] = '\0';
+    return true;
+}
+
+static uint32_t *
+slot_of(const dedup *d, const esdm__pack_name *pack, uint64_t position)
+{
+    uint64_t key[2] = {(uint64_t) (uintptr_t) pack, position};
+    size_t at = (size_t) esdm__checksum(key, sizeof key) & (d->slots - 1);
+    while (d->table[at] != 0) {
+        const blob *one = &d->blobs[d->table[at] - 1];
+        if (one->pack == pack && one->position == position)
+            break;
+        at = (at + 1) & (d->slots - 1);
+    }
+    return &d->table[at];
+}
+
+static bool
+grow_table(dedup *d)
+{
+    if (2 * (d->nblobs + 1) <= d->slots)
+        return true;
+    size_t slots = d->slots > 0 ? 2 * d->slots : 1024;
+    uint32_t *table = calloc(slots, sizeof *table);
+    if (table == NULL)
+        return false;
+    free(d->table);
+    d->table = table;
+    d->slots = slots;
+    for (size_t i = 0; i < d->nblobs; i++)
+        *slot_of(d, d->blobs[i].pack, d->blobs[i].position) = (uint32_t) i + 1;
+    return true;
+}
+
+static bool
+note_fragment(dedup *d, const esdm__record *record, const esdm__dedup_wish *wish,
+              uint32_t holder_number)
+{
+    if (record->pack == NULL || record->kind != ESDM__KIND_STORED)
+        return true;
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
+    if (pack == NULL || !grow_table(d) || d->nblobs >= NONE - 1)
+        return false;
+    uint32_t *slot = slot_of(d, pack, record->position);
+    if (*slot != 0) {
+        esdm__dedup_wish_add(&d->blobs[*slot - 1].wish, wish);
+        return true;
+    }
+    if (!esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
+        return false;
+    d->blobs[d->nblobs++] = (blob){.pack = pack,
+                                   .position = record->position,
+                                   .stored_bytes = record->stored_bytes,
+                                   .raw_bytes = record->raw_bytes,
+                                   .wish = *wish,
+                                   .head_bytes = record->head_bytes,
+                                   .places = (uint32_t) esdm__places_count(pack->target),
+                                   .holder = holder_number,
+                                   .same = NONE};
+    *slot = (uint32_t) d->nblobs;
+    d->result->fragments++;
+    d->result->bytes += record->stored_bytes;
+    return true;
+}
+
+static void
+note_named(const dedup *d, const esdm__record *record)
+{
+    if (record->pack == NULL)
+        return;
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
+    uint32_t number = pack != NULL ? *slot_of(d, pack, record->position) : 0;
+    if (number != 0)
+        d->blobs[number - 1].named = true;
+}
+
+/* Pages that go away meanwhile are passed by: what is in others is not looked at this time.
+ * @param again whether what is known already is looked for. */
+static esdm_status
+list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    const holder *one = &d->holders[number];
+    esdm_container *model = NULL;
+    esdm__dedup_wish wish = {0};
+    uint32_t dataset = 0;
+    esdm_status status =
+        again ? ESDM_OK : esdm__dedup_model(d->session, one->name, one->container, &model, err);
+    if (status == ESDM_OK)
+        status = esdm__page_list_load_all(d->session, one->container, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        esdm_error why = {0};
+        if (!again && (i == 0 || entry.dataset != dataset))
+            esdm__dedup_wish_of(d->session, one->name, model, entry.dataset, &wish);
+        dataset = entry.dataset;
+        status = esdm__page_fetch(d->session, &entry, &page, &why);
+        for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
+            if (again)
+                note_named(d, &page->records.items[k]);
+            else if (!note_fragment(d, &page->records.items[k], &wish, number))
+                status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
+        }
+        esdm__page_unref(page);
+        if (status == ESDM_ENOENT)
+            status = ESDM_OK;
+        else if (status != ESDM_OK && err != NULL)
+            *err = why;
+    }
+    esdm__page_list_clear(&pages);
+    esdm__container_drop(model);
+    return status;
+}
+
+esdm_status
+esdm__dedup_list(dedup *d, esdm_error *err)
+{
+    esdm_status status =
+        esdm__asked_visit(d->session, d->options->containers, d->options->ncontainers,
+                          esdm__name_is_own, note_holder, d, err);
+    d->result->containers = d->nholders;
+    for (uint32_t i = 0; i < d->nholders && status == ESDM_OK; i++)
+        status = list_fragments(d, i, false, err);
+    return status;
+}
+
+esdm_status
+esdm__dedup_list_again(dedup *d, uint32_t number, esdm_error *err)
+{
+    return list_fragments(d, number, true, err);
+}
+
+esdm__dedup_blob *
+esdm__dedup_blob_of(const dedup *d, const esdm__fragment *fragment)
+{
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, fragment->pack->target, fragment->pack->pack);
+    uint32_t number = pack != NULL && d->slots > 0 ? *slot_of(d, pack, fragment->position) : 0;
+    return number != 0 ? &d->blobs[number - 1] : NULL;
+}
+
+void
+esdm__dedup_clear(dedup *d)
+{
+    for (size_t i = 0; i < d->nholders; i++)
+        free(d->holders[i].name);
+    free(d->holders);
+    free(d->blobs);
+    free(d->table);
+    free(d->order);
+    free(d->loads);
+    esdm__packs_unref(d->packs);
+}
