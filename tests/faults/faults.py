@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Running fault_program, also under strace with injected faults."""
 
+import importlib.util
 import json
 import os
 import random
@@ -123,8 +124,7 @@ def check_last_commit(name, at_least, at_most):
 
 
 def need_netcdf4_python():
-    if subprocess.run(["/usr/bin/python3", "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
-                      check=False).returncode:
+    if importlib.util.find_spec("netCDF4") is None:
         skip("python3-netcdf4 is not installed")
 
 

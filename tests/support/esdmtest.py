@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+import prestarted
+
 BUILD = pathlib.Path(os.environ.get("ESDM_BUILD", "build")).resolve()
 SOURCE = pathlib.Path(os.environ.get("ESDM_SOURCE", pathlib.Path(__file__).parents[2])).resolve()
 DATA = pathlib.Path(os.environ.get("ESDM_TEST_DATA", SOURCE / "../shared/data")).resolve()
@@ -146,9 +148,16 @@ def run(command, check=True, env=None, **options):
     """Runs a program, captures its output as text; a death by signal is always a failure."""
     command = [str(c) for c in command]
     options.setdefault("timeout", 600)
-    done = subprocess.run(command, env=env or environment(), stdin=subprocess.DEVNULL, text=True,
-                          errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          **options)
+    if not SANITIZE and prestarted.takes(command, options):
+        return checked(prestarted.run((), command, env or environment(), **options), check)
+    return checked(subprocess.run(command, env=env or environment(), stdin=subprocess.DEVNULL, text=True,
+                                  errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  **options), check)
+
+
+def checked(done, check):
+    """What a program came to, if it came to an end, and to a good one if that is wanted."""
+    command = done.args
     if done.returncode < 0 or done.returncode >= 128 or (check and done.returncode != 0):
         raise Failed(f"{' '.join(command)}\nexit status {done.returncode}\n"
                      f"{done.stdout[-4000:]}{done.stderr[-4000:]}")
@@ -156,7 +165,11 @@ def run(command, check=True, env=None, **options):
 
 
 def client(command, check=True, env=None, prefix=(), **options):
-    """Runs an unmodified program under esdm-run, which runs under `prefix`."""
+    """Runs an unmodified program under esdm-run, which runs under `prefix`. Programs in Python are forks of one
+    that waits, where they cannot notice (prestarted.py)."""
+    command = [str(c) for c in command]
+    if not SANITIZE and not prefix and prestarted.takes(command, options):
+        return checked(prestarted.run((tool("esdm-run"),), command, client_environment(env), **options), check)
     return run([*prefix, tool("esdm-run"), *command], check=check, env=client_environment(env),
                **options)
 
@@ -260,6 +273,7 @@ def main(*tests):
         except (Failed, subprocess.TimeoutExpired) as problem:
             failed += 1
             print(f"FAILED  {test.__name__} (ESDM_TEST_SEED={SEED}): {problem}", flush=True)
+    prestarted.end()
     if failed:
         sys.exit(1)
     sys.exit(SKIP if skipped == len(tests) else 0)

@@ -7,7 +7,7 @@ gets another one, and readers who change their mind are followed."""
 import json
 import subprocess
 
-from esdmtest import Site, client_environment, expect, main, need_program, run, skip, tool
+from esdmtest import Site, client, client_environment, expect, main, need_program, run, skip, tool
 
 STEPS, LAT, LON = 192, 90, 180
 FRAGMENT = 256 << 10
@@ -51,8 +51,7 @@ with netCDF4.Dataset(sys.argv[1]) as f:
 
 
 def python(code, *arguments, env=None):
-    run(["/usr/bin/python3", "-c", "import netCDF4, numpy"])
-    run([tool("esdm-run"), "/usr/bin/python3", "-c", code, *arguments], env=client_environment(env))
+    client(["/usr/bin/python3", "-c", code, *arguments], env=env)
 
 
 def counted(site, code, *arguments, kind):
