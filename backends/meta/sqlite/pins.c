@@ -158,7 +158,7 @@ lock_byte(sqlite__pins *pins, uint64_t key, esdm_error *err)
 }
 
 esdm_status
-sqlite__pins_add(sqlite__pins *pins, uint64_t key, esdm_error *err)
+sqlite__pins_add(sqlite__pins *pins, uint64_t key, bool *ret_there, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     (void) pthread_mutex_lock(&pins->mutex);
@@ -172,10 +172,21 @@ sqlite__pins_add(sqlite__pins *pins, uint64_t key, esdm_error *err)
             pins->used += pin->key == 0;
             pin->key = key;
             pin->count++;
+            if (ret_there != NULL)
+                *ret_there = pin->there;
         }
     }
     (void) pthread_mutex_unlock(&pins->mutex);
     return status;
+}
+
+void
+sqlite__pins_seen(sqlite__pins *pins, uint64_t key)
+{
+    (void) pthread_mutex_lock(&pins->mutex);
+    sqlite__pin_entry *pin = &pins->table[slot_of(pins, key)];
+    pin->there = pin->key == key;
+    (void) pthread_mutex_unlock(&pins->mutex);
 }
 
 void

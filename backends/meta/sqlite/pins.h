@@ -23,6 +23,7 @@
 typedef struct sqlite__pin_entry {
     uint64_t key; /* 0: free */
     uint32_t count;
+    bool there; /* somebody who counts has seen it since it was pinned: it cannot go meanwhile */
 } sqlite__pin_entry;
 
 typedef struct sqlite__pins {
@@ -42,8 +43,11 @@ void sqlite__pins_clear(sqlite__pins *pins);
 /** Makes the file in an open directory. */
 esdm_status sqlite__pins_make(int directory_fd, const char *directory, esdm_error *err);
 
-/** Counts. Waits while a deleter has the byte. */
-esdm_status sqlite__pins_add(sqlite__pins *pins, uint64_t key, esdm_error *err);
+/** Counts. Waits while a deleter has the byte. @param ret_there whether somebody has seen the
+ *  snapshot while it was pinned, so that one need not look again; NULL: nobody asks. */
+esdm_status sqlite__pins_add(sqlite__pins *pins, uint64_t key, bool *ret_there, esdm_error *err);
+/** Notes that a snapshot that the caller has pinned was seen. */
+void sqlite__pins_seen(sqlite__pins *pins, uint64_t key);
 void sqlite__pins_drop(sqlite__pins *pins, uint64_t key);
 
 /** Takes the write lock on `count` bytes if nobody has one of them pinned, this process included.

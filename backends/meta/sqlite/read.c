@@ -43,19 +43,27 @@ sqlite__container_find(void *self, const char *name, esdm_meta_container *ret_re
 {
     sqlite__store *store = self;
     sqlite3_stmt *statement = NULL;
-    bool row = false;
+    sqlite__link *link = &store->reader;
+    esdm_meta_snapshot found = {0};
+    bool row = false, again = false;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__prepare(&store->reader, SQLITE__CONTAINER_FIND, &statement, err, "t", name);
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
+    status = sqlite__newest_is(link, name, &again, err);
+    if (again)
+        *ret_record = link->newest.loaded.record;
+    if (status == ESDM_OK && !again)
+        status = sqlite__prepare(link, SQLITE__CONTAINER_FIND, &statement, err, "t", name);
+    if (status == ESDM_OK && !again)
+        status = sqlite__step(link, statement, &row, err);
     if (row) {
-        sqlite__read_record(statement, ret_record);
+        sqlite__read_record(statement, &found.record);
+        sqlite__newest_keep(link, name, &found, false);
         (void) sqlite3_reset(statement);
+        *ret_record = found.record;
     }
     sqlite__end_read(store);
-    return status == ESDM_OK && !row ? no_container(name, err) : status;
+    return status == ESDM_OK && !row && !again ? no_container(name, err) : status;
 }
 
 static esdm_status
@@ -206,9 +214,17 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     sqlite3_stmt *statement = NULL;
     bool row = false;
     bool has_tags = false; /* the table */
+    bool again = false;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
+    if (snapshot == 0)
+        status = sqlite__newest_load(&store->reader, name, known_container, known_structure,
+                                     ret_snapshot, &again, err);
+    if (status != ESDM_OK || again) {
+        sqlite__end_read(store);
+        return status;
+    }
     status = sqlite__schema_has_tables_of_5(&store->reader, &has_tags, err);
     if (status == ESDM_OK)
         status = sqlite__prepare(
@@ -220,6 +236,8 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
         status = read_snapshot(store, statement, name, snapshot, known_container, known_structure,
                                &loaded, err);
         loaded.untagged = !has_tags || sqlite3_column_int(statement, 16) == 0;
+        if (status == ESDM_OK && snapshot == 0)
+            sqlite__newest_keep(&store->reader, name, &loaded, true);
         (void) sqlite3_reset(statement);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);
@@ -265,16 +283,24 @@ snapshot_exists(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error
     return status;
 }
 
-/* Pins, then looks again: who deletes holds the byte until the deletion can be seen. */
+/* Pins, then looks again: who deletes holds the byte until the deletion can be seen. What somebody
+ * has looked at so while it was pinned has stayed. */
 static esdm_status
 pin_existing(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error *err)
 {
+    bool there = false;
     *ret_exists = false;
-    esdm_status status = sqlite__pins_add(&store->pins, key, err);
+    esdm_status status = sqlite__pins_add(&store->pins, key, &there, err);
     if (status != ESDM_OK)
         return status;
+    if (there) {
+        *ret_exists = true;
+        return ESDM_OK;
+    }
     status = snapshot_exists(store, key, ret_exists, err);
-    if (!*ret_exists)
+    if (*ret_exists)
+        sqlite__pins_seen(&store->pins, key);
+    else
         sqlite__pins_drop(&store->pins, key);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "esdm/status.h"
+#include "esdm/sys/meta_types.h"
 
 /* So many containers may wait to be entered; each costs queries a look at it. */
 #define SQLITE__CHANGED_MOST 32
@@ -189,6 +190,19 @@ typedef struct sqlite__kept {
     uint64_t indexed; /* the last that is in the index */
 } sqlite__kept;
 
+/** The record, or the newest snapshot, that was read last: who asks again while nobody has
+ *  committed, as programs do that look at a file before they open it, is answered from here
+ * (read.c).
+ */
+typedef struct sqlite__newest {
+    bool is_there;
+    bool has_snapshot;         /* else only the record was read */
+    unsigned version;          /* SQLITE_FCNTL_DATA_VERSION of the state it was read from */
+    char name[200];            /* longer ones are read again, as are more lengths */
+    esdm_meta_snapshot loaded; /* without document and lengths */
+    esdm_meta_length lengths[4];
+} sqlite__newest;
+
 typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
     const char *label; /* path of the database for messages; borrowed */
@@ -202,6 +216,7 @@ typedef struct sqlite__link {
     enum { SQLITE__TREES_NONE, SQLITE__TREES_FOREIGN, SQLITE__TREES_THERE } trees;
     bool has_tables_of_5; /* it was seen; formats only rise */
     sqlite__kept kept;
+    sqlite__newest newest;
 } sqlite__link;
 
 /** Longest wait for locks of others in one transaction or read, in seconds. */

@@ -173,6 +173,19 @@ esdm_status sqlite__box_decode(const void *data, size_t bytes, uint32_t *ret_ran
 esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, size_t count,
                                       void **ret_data, size_t *ret_bytes, esdm_error *err);
 
+/* ---- newest.c: of the reader, under read_mutex ---------------------------------------------- */
+
+/** Keeps what was loaded, within the reading that has loaded it. @param snapshot false: only the
+ *  record is known. */
+void sqlite__newest_keep(sqlite__link *link, const char *name, const esdm_meta_snapshot *loaded,
+                         bool snapshot);
+/** Whether what is kept is of that name, and nobody has committed anything since. */
+esdm_status sqlite__newest_is(sqlite__link *link, const char *name, bool *ret_is, esdm_error *err);
+/** The newest snapshot, without its document. @param ret_found false: it has to be loaded. */
+esdm_status sqlite__newest_load(sqlite__link *link, const char *name, uint64_t known_container,
+                                uint64_t known_structure, esdm_meta_snapshot *ret_snapshot,
+                                bool *ret_found, esdm_error *err);
+
 /* ---- attributes.c --------------------------------------------------------------------------- */
 
 /** Containers beyond which the index of attributes is brought up to date (see attributes.c). */

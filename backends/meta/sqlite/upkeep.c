@@ -67,7 +67,7 @@ esdm_status
 sqlite__writer_begin(void *self, const char *writer, esdm_error *err)
 {
     sqlite__store *store = self;
-    return sqlite__pins_add(&store->pins, writer_key(writer), err);
+    return sqlite__pins_add(&store->pins, writer_key(writer), NULL, err);
 }
 
 void
