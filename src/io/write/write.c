@@ -343,7 +343,10 @@ write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type me
     if (status != ESDM_OK)
         return status;
 
-    esdm_error failure = {0};
+    esdm_error failure; /* the whole message, set to 0, would be a tenth of a small write */
+    failure.status = ESDM_OK;
+    failure.os_errno = 0;
+    failure.message[0] = '\0';
     uint64_t out_of_range = 0;
     (void) pthread_mutex_lock(&io->write_lock);
     /* Under the lock: a commit takes datasets off its list while it holds it. */
