@@ -3,12 +3,16 @@
  * cp(1). Scripts and NCO (ncks -A, ncatted, ncap2 …) copy a data set by starting cp. Copying bytes
  * would copy a stub, so a cp that is given an `esdm:` path becomes esdm-cp before it starts: that
  * one copies containers and NetCDF files in every direction.
+ *
+ * The copy of a stub that NCO is going to write to (`a.nc.pid1.ncks.tmp`) in a routed folder
+ * becomes a container with a stub of its own. Other copies of stubs stay what they are.
  */
 #include "shim/shim.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /** Options of cp that ask for nothing that a copied container could miss. */
@@ -37,9 +41,9 @@ operand_path(const char *operand)
     return esdmnc__path_prefixed(operand);
 }
 
-/** Finds the two operands of `cp SOURCE TARGET`, one of them an `esdm:` path at least. */
+/** Finds the two operands of `cp SOURCE TARGET`. */
 static bool
-wanted(int argc, char **argv, const char *operands[2])
+find_operands(int argc, char **argv, const char *operands[2])
 {
     int count = 0;
     bool options = true;
@@ -56,7 +60,7 @@ wanted(int argc, char **argv, const char *operands[2])
             operands[count++] = argv[i];
         }
     }
-    return count == 2 && (operand_path(operands[0]) || operand_path(operands[1]));
+    return count == 2;
 }
 
 /** A target that is a folder gets the name of the source. */
@@ -70,6 +74,34 @@ target_file(const char *source, const char *target, char *buffer, size_t size)
     }
     int n = snprintf(buffer, size, "%s/%s", target, slash ? slash + 1 : source);
     return n > 0 && (size_t) n < size ? buffer : target;
+}
+
+/** Whether NCO has started this cp, which is going to write to the copy (habits.c). */
+static bool
+is_of_nco(char **environment)
+{
+    bool found = false;
+    for (char **one = environment; one && *one && !found; one++) {
+        found = strcmp(*one, SHIM_COPIES "=1") == 0;
+    }
+    return found;
+}
+
+/** The container that the copy of a stub becomes: that of the stub which it replaces, or what the
+ *  route of its path says. NC_NOERR; ENOENT: it becomes a plain file. */
+static int
+container_of_copy(const char *target, char *container)
+{
+    char folder[PATH_MAX];
+    esdmnc__stub there;
+    if (esdmnc__stub_read(target, &there) == NC_NOERR && there.is_original) {
+        (void) snprintf(container, ESDMNC_NAME_MAX + 1, "%s", there.container);
+        return NC_NOERR;
+    }
+    int status = esdmnc__route(target, container, ESDMNC_NAME_MAX + 1, folder);
+    return status == NC_NOERR
+               ? esdmnc__path_free_name(target, folder, container, ESDMNC_NAME_MAX + 1)
+               : status;
 }
 
 /* `environ` need not be set up yet when a sanitizer is loaded first; so it is handed down. */
@@ -140,6 +172,38 @@ tell_recipe(const char **source, const char **target, char **environment)
     }
 }
 
+/** Runs esdm-cp, and puts a stub at the target when it went well. A clone has the number of its
+ *  original, and what was copied otherwise has none. @return the exit status of cp. */
+static int
+copy_to_container(const char *source, const esdmnc__stub *stub, const char *target,
+                  const char *container, char **environment)
+{
+    char named[2][ESDMNC_NAME_MAX + 16];
+    const char *from = named[0];
+    const char *to = named[1];
+    int status = 0;
+    (void) snprintf(named[0], sizeof(named[0]), "esdm://%s", stub->container);
+    (void) snprintf(named[1], sizeof(named[1]), "esdm://%s", container);
+    tell_recipe(&from, &to, environment);
+    pid_t child = fork();
+    if (child == 0) {
+        /* By its path a stub may mean a former container. */
+        become_esdm_cp(from != named[0] ? from : source, to, environment);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        return 1;
+    }
+    int failed =
+        esdmnc__stub_write(target, container, stub->number, stub->version, ESDMNC_SITE_NONE);
+    if (failed != 0) {
+        esdmnc__tell("cannot write '%s': %s", target, strerror(failed));
+    }
+    return failed != 0;
+}
+
 /** glibc hands constructors the arguments and the environment of the program. */
 __attribute__((constructor)) static void
 copy_start(int argc, char **argv, char **environment)
@@ -148,7 +212,23 @@ copy_start(int argc, char **argv, char **environment)
     char buffer[PATH_MAX];
     const char *slash = argc > 0 && argv && argv[0] ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc > 0 && argv && argv[0] ? argv[0] : "";
-    if (strcmp(name, "cp") == 0 && wanted(argc, argv, operands)) {
+    char container[ESDMNC_NAME_MAX + 1];
+    esdmnc__stub stub;
+    if (strcmp(name, "cp") != 0 || !find_operands(argc, argv, operands)) {
+        return;
+    }
+    if (!operand_path(operands[0]) && !operand_path(operands[1]) && is_of_nco(environment) &&
+        esdmnc__stub_read(operands[0], &stub) == NC_NOERR) {
+        int status = container_of_copy(operands[1], container);
+        if (status == NC_NOERR) {
+            _exit(copy_to_container(operands[0], &stub, operands[1], container, environment));
+        }
+        if (status == ENOENT) {
+            become_esdm_cp(operands[0], operands[1], environment);
+        }
+        return; /* what is copied is the stub, which nobody can write to */
+    }
+    if (operand_path(operands[0]) || operand_path(operands[1])) {
         const char *source = operand_path(operands[0]);
         source = source ? source : operands[0];
         const char *target = target_file(operands[0], operands[1], buffer, sizeof(buffer));

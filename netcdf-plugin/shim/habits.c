@@ -8,11 +8,14 @@
  *
  * cdo takes every path with `://` for a classic file without looking; `esdm:NAME` means the same
  * container, and cdo looks. So its arguments lose the slashes.
+ *
+ * NCO has cp copy the files that it is going to write to: copy.c is told so.
  */
 #include "shim/shim.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,6 +41,9 @@ __attribute__((constructor)) static void
 habits_start(int argc, char **argv)
 {
     links_netcdf = dlsym(RTLD_DEFAULT, "nc_inq_libvers") != NULL;
+    if (dlsym(RTLD_DEFAULT, "nco_fl_cp") != NULL) {
+        (void) setenv(SHIM_COPIES, "1", 1);
+    }
     if (argc < 1 || !argv || !argv[0]) {
         return;
     }

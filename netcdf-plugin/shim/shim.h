@@ -20,6 +20,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/** In the environment of programs that NCO starts (habits.c): its cp makes files to be written to.
+ */
+#define SHIM_COPIES "ESDM_NC_COPIES"
+
 /** The next definition of `name` after ours, looked up once. */
 #define SHIM_REAL(name)                                                                            \
     ({                                                                                             \

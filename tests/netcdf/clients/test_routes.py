@@ -483,6 +483,39 @@ def test_wrong_configurations_break_no_plain_program():
         expect(not site.file("metadata").exists(), "asking made a store")
 
 
+def test_nco_writes_to_what_it_copies():
+    """cp makes the file to which ncatted, ncrename, `ncks -A` and `ncap2 -A` write then. In a routed folder, and of
+    stubs to a plain file, all is as with files; another cp copies the stub, as ever."""
+    need_program("ncatted", "ncrename", "ncap2", "ncks")
+    text = ["-a", "text,global,c,c,new"]
+    commands = ([["ncatted", "-h", "-O", *text], "a", "new"], [["ncatted", "-h", "-O", *text], "a", "there"],
+                [["ncrename", "-h", "-O", "-a", ".text,name", "-a", ".title,name"], "a", "renamed"], [["ncks", "-h", "-A"], "a", "more"],
+                [["ncap2", "-h", "-A", "-s", "added=1"], "a", "added"], [["ncatted", "-h", *text], "a", "a"])
+    with RoutedSite() as site:
+        plain = site.folder / "plain"
+        plain.mkdir()
+        shown = {}
+        for folder in (plain, site.out):
+            for name in ("a", "there", "more", "added"):
+                client(["ncks", "-h", "-O", site.source, folder / f"{name}.nc"])
+            for words, source, target in commands:
+                paths = [folder / f"{source}.nc"] + [folder / f"{target}.nc"] * (target != source)
+                client([*words, *paths])
+            names = sorted(p.name for p in folder.iterdir())
+            shown[folder] = names, [client(["ncdump", folder / n]).stdout for n in names]
+        expect(shown[plain][0] == shown[site.out][0], f"{shown[site.out][0]}")
+        for name, file, routed in zip(shown[plain][0], shown[plain][1], shown[site.out][1]):
+            lines = set(file.splitlines()) ^ set(routed.splitlines())
+            expect(not lines, f"{name}: {sorted(lines)}")  # ncap2 has netCDF-4 write attributes in another order
+        expect(all(p.read_bytes().startswith(STUB) for p in site.out.iterdir()), "some are no stubs")
+        expect(containers() == [site.container(n) for n in shown[plain][0]], f"{containers()}")
+        client(["ncatted", "-h", "-O", *text, site.out / "more.nc", site.folder / "outside.nc"])
+        outside = run(["ncdump", site.folder / "outside.nc"]).stdout
+        expect("new" in outside and "float" in outside, outside)
+        client(["cp", site.out / "more.nc", site.out / "copy.nc"])
+        expect((site.out / "copy.nc").read_bytes() == (site.out / "more.nc").read_bytes(), "cp by itself")
+
+
 def test_asking_makes_no_default_site():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -517,4 +550,4 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_a_second_run_by_programs_that_rename__replaces_the_first_one, test_copied_bytes_tell_what_they_are,
      test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
-     test_asking_makes_no_default_site)
+     test_nco_writes_to_what_it_copies, test_asking_makes_no_default_site)
