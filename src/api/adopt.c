@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "api/adopt.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +12,8 @@
 
 #include "api/branches.h"
 #include "base/error.h"
+#include "base/ids.h"
+#include "base/process_place.h"
 #include "io/io.h"
 #include "io/read/read.h"
 #include "io/session/former.h"
@@ -202,6 +207,31 @@ esdm__branch_adopt(esdm_session *session, const char *from, const char *to,
 /* ---- what is created over a branch ------------------------------------------------------------
  */
 
+bool
+esdm_container_name_is_left(const char *name, bool *ret_elsewhere)
+{
+    static const char *const hex = "0123456789abcdef";
+    const char *at =
+        name != NULL && esdm__name_branch(name, NULL) != NULL ? strstr(name, ".pid") : NULL;
+    if (at == NULL)
+        return false;
+    char *end = NULL;
+    const char *place = at + 4 + strspn(at + 4, "0123456789");
+    long pid = strtol(at + 4, &end, 10);
+    if (end != place || place[0] != '.' || strspn(place + 1, hex) != 8 || place[9] != '-')
+        return false;
+    uint32_t where = (uint32_t) strtoul(place + 1, NULL, 16);
+    const char *count = place + 10 + strspn(place + 10, hex);
+    if (count == place + 10 || count[0] != '-' ||
+        strcmp(count + 1 + strspn(count + 1, hex), ".esdm.tmp") != 0)
+        return false;
+    bool elsewhere = where != esdm__process_place();
+    if (ret_elsewhere != NULL)
+        *ret_elsewhere = elsewhere;
+    return pid > 0 && pid <= INT32_MAX &&
+           (elsewhere || (kill((pid_t) pid, 0) != 0 && errno == ESRCH));
+}
+
 void
 esdm__branch_over_name(esdm_session *session, const char *name,
                        char ret_name[ESDM_CONTAINER_NAME_MAX + 1])
@@ -209,13 +239,14 @@ esdm__branch_over_name(esdm_session *session, const char *name,
     static atomic_uint count;
     esdm_meta_container there;
     esdm_error ignored;
-    char made[ESDM_CONTAINER_NAME_MAX + 64];
+    char made[ESDM_CONTAINER_NAME_MAX + 96];
     (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s", name);
     if (esdm__name_branch(name, NULL) == NULL || session->meta->share == NULL ||
         esdm_container_name_is_intermediate(name) ||
         session->meta->container_find(session->store, name, &there, &ignored) != ESDM_OK)
         return;
-    (void) snprintf(made, sizeof made, "%s.pid%ld.%u.esdm.tmp", name, (long) getpid(),
+    (void) snprintf(made, sizeof made, "%s.pid%ld.%08" PRIx32 "-%" PRIx64 "-%x.esdm.tmp", name,
+                    (long) getpid(), esdm__process_place(), esdm__now_ns(),
                     atomic_fetch_add(&count, 1));
     if (esdm__name_normalise(made, ret_name, &ignored) != ESDM_OK) /* too long: it is replaced */
         (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s", name);

@@ -19,7 +19,7 @@ OPTIONAL_IN = {
     "esdm_container_set_stub": {"folder"},
     "esdm_container_stub": {"container", "ret_version"},
     "esdm_container_stub_folder": {"container"},
-    "esdm_container_check_seen": {"uuid"},
+    "esdm_container_check_seen": {"uuid"}, "esdm_container_name_is_left": {"ret_elsewhere"},
     "esdm_accuracy_set": {"units"}, "esdm_accuracy_parse": {"units"},
     "esdm_container_list": {"prefix"}, "esdm_session_open": {"options"},
     "esdm_site_validate": {"options"}, "esdm_site_create": {"options"},

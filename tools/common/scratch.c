@@ -88,6 +88,13 @@ typedef struct unfinished {
     GPtrArray *names;
 } unfinished;
 
+static uint64_t
+until_of(uint64_t age_s)
+{
+    uint64_t now_us = (uint64_t) g_get_real_time();
+    return now_us - (age_s < now_us / G_USEC_PER_SEC ? age_s * G_USEC_PER_SEC : now_us);
+}
+
 static bool
 note_unfinished(const esdm_container_info *info, void *user)
 {
@@ -131,15 +138,42 @@ tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool remove, guint 
                       esdm_error *err)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    uint64_t now_us = (uint64_t) g_get_real_time();
-    uint64_t age_us = age_s < now_us / G_USEC_PER_SEC ? age_s * G_USEC_PER_SEC : now_us;
-    unfinished u = {.until_us = now_us - age_us, .names = names};
+    unfinished u = {.until_us = until_of(age_s), .names = names};
     esdm_status status =
         esdm_container_list(session, ESDM_UNFINISHED_COPY, note_unfinished, &u, err);
     for (guint i = names->len; i-- > 0 && status == ESDM_OK;) {
         if (!is_ended(session, g_ptr_array_index(names, i)))
             g_ptr_array_remove_index_fast(names, i);
     }
+    if (remove && status == ESDM_OK)
+        remove_all(session, names);
+    *ret_count = names->len;
+    return status;
+}
+
+/* What was to take the place of a branch. */
+static bool
+note_left(const esdm_container_info *info, void *user)
+{
+    const unfinished *u = user;
+    bool elsewhere = false;
+    uint64_t until_us = u->until_us;
+    if (!esdm_container_name_is_left(info->name, &elsewhere))
+        return true;
+    if (elsewhere)
+        until_us = MIN(until_us, (uint64_t) (g_get_real_time() - WEEK_US));
+    if (info->modified_ns / 1000 <= until_us)
+        g_ptr_array_add(u->names, g_strdup(info->name));
+    return true;
+}
+
+esdm_status
+tool_left_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
+                esdm_error *err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    unfinished u = {.until_us = until_of(age_s), .names = names};
+    esdm_status status = esdm_container_list(session, NULL, note_left, &u, err);
     if (remove && status == ESDM_OK)
         remove_all(session, names);
     *ret_count = names->len;

@@ -21,5 +21,9 @@ esdm_status tool_scratch_sweep(esdm_session *session, bool remove, guint *ret_co
  */
 esdm_status tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool remove,
                                   guint *ret_count, esdm_error *err);
+/** The same of what programs had made that were ended while they wrote a branch anew as a whole.
+ *  Looks at the names of all containers. */
+esdm_status tool_left_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
+                            esdm_error *err);
 
 #endif

@@ -187,6 +187,10 @@ remove_scratch(esdm_session *session, uint64_t age_s)
     esdm_status status = tool_scratch_sweep(session, !dry_run, &scratch, &err);
     if (status == ESDM_OK)
         status = tool_unfinished_sweep(session, age_s, !dry_run, &unfinished, &err);
+    guint left = 0;
+    if (status == ESDM_OK)
+        status = tool_left_sweep(session, age_s, !dry_run, &left, &err);
+    unfinished += left;
     if (status != ESDM_OK) {
         esdm_error why = err;
         (void) snprintf(err.message, sizeof err.message, "nothing is removed: %.400s", why.message);

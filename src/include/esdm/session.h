@@ -137,6 +137,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_check_seen(esdm_session *ses
 /** Whether programs give what has this name another one when it is whole, so that nobody wants it
  * back: "NAME.pidNUMBER.PROGRAM.tmp" of NCO. NULL: false. Threads: any. */
 ESDM_API bool esdm_container_name_is_intermediate(const char *name);
+/**
+ * Whether a container has this name since its program was ended while it wrote a branch anew: then
+ * nobody wants it. NULL: false. Threads: any.
+ * @param ret_elsewhere set where it is: the program ran on another node, or before this one was
+ *        started, so whether it has ended is not known there. May be NULL.
+ */
+ESDM_API bool esdm_container_name_is_left(const char *name, bool *ret_elsewhere);
 /** Notes for the process that will rename `name` to `of` that it was made of that snapshot of `of`.
  *  The note goes with the rename. ESDM_ENOENT: there is no container `name`. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_note_seen(esdm_session *session,
