@@ -114,6 +114,37 @@ find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
                : status;
 }
 
+/* What a line had when it began is what it began with: its number says nothing of the line itself,
+ * and would stand beside what that one has since. */
+static esdm_status
+raise_where_it_is_from(const esdm__merge_attempt *all, const char *name, const esdm__line *line,
+                       uint64_t snapshot, esdm__vector *to, esdm_error *err)
+{
+    char here[ESDM_CONTAINER_NAME_MAX + 1], above[ESDM_CONTAINER_NAME_MAX + 1];
+    char id[ESDM__LINE_ID_BYTES];
+    esdm__line l = *line;
+    esdm_status status = ESDM_OK;
+    bool own = false;
+    (void) snprintf(here, sizeof here, "%s", name);
+    while (!own && status == ESDM_OK && esdm__name_branch(here, NULL) != NULL) {
+        uint64_t from = 0;
+        status = esdm__line_parent(all->session, here, above, &from, NULL, err);
+        own = status != ESDM_OK || snapshot > from;
+        if (!own)
+            status = esdm__line_find(all->session, above, &l, err);
+        if (!own)
+            (void) snprintf(here, sizeof here, "%s", above);
+        if (status == ESDM_OK && l.record == 0)
+            return ESDM_OK;
+    }
+    if (status == ESDM_OK)
+        status = esdm__line_id(all->session, &l, id, err);
+    const char *branch = esdm__name_branch(here, NULL);
+    return status == ESDM_OK
+               ? esdm__vector_raise(to, branch != NULL ? branch : "", id, snapshot, err)
+               : status;
+}
+
 /* The same of a third line: older versions note what one line has of another one for these two
  * alone. */
 static esdm_status
@@ -132,7 +163,9 @@ raise_by_older(const esdm__merge_attempt *all, size_t i, const esdm__vector *of,
         strcmp(name, all->name) == 0 || strcmp(name, all->full) == 0)
         return status;
     status = esdm__line_noted_in(all->session, name, &l, side, &snapshot, err);
-    return status == ESDM_OK ? esdm__vector_raise(to, one->branch, one->id, snapshot, err) : status;
+    return status == ESDM_OK && snapshot != 0
+               ? raise_where_it_is_from(all, name, &l, snapshot, to, err)
+               : status;
 }
 
 esdm_status
