@@ -260,6 +260,9 @@ def test_long_texts_are_shown_where_they_differ():
         expect(told[1] == 'attribute /:t1 = …' + "ä" * 10 + 'one"] in A, …' + "ä" * 10 + 'two"] in B', told[1])
         expect(told[2] == 'attribute /:t2 = "one' + "x" * 53 + '… in A, "two' + "x" * 53 + "… in B", told[2])
         expect(told[3] == 'attribute /:t3 = "one" in A, "two" in B' and len(told) == 4, f"{told}")
+        done = run([tool("esdm-diff"), site.file("none.nc"), "esdm://none.nc"], check=False)
+        expect(done.returncode == 3, f"{done}")
+        expect_error(done, f"there is no file '{site.file('none.nc')}'")
 
 
 main(test_long_texts_are_shown_where_they_differ,

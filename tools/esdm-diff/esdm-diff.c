@@ -372,6 +372,14 @@ open_end(esdm_session *session, const char *argument, cp_end *end, cp_model **re
     esdm_status status = tool_stub_container(session, argument, &stub, err);
     if (status != ESDM_OK)
         return status;
+    if (stub == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS) &&
+        (g_path_is_absolute(argument) || g_str_has_prefix(argument, "./") ||
+         g_str_has_prefix(argument, "../"))) {
+        *err = (esdm_error){.status = ESDM_ENOENT};
+        (void) g_snprintf(err->message, sizeof err->message,
+                          "there is no file '%s'; a container is written esdm://NAME", argument);
+        return ESDM_ENOENT;
+    }
     *end = (cp_end){.ncid = -1, .session = session};
     end->is_container = stub != NULL || g_str_has_prefix(argument, "esdm:") ||
                         !g_file_test(argument, G_FILE_TEST_EXISTS);
