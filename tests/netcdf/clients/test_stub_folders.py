@@ -9,6 +9,7 @@ import pathlib
 import shutil
 
 import clients
+import lostsite
 from esdmtest import (SOURCE, Site, client, client_environment, environment, expect, expect_error, main, run, skip,
                       tool)
 
@@ -304,6 +305,22 @@ def test_stubs_that_may_not_be_removed():
         expect(done.returncode != 0, f"{done.stdout}{done.stderr}")
         expect_error(done, "cannot remove the stub", "gone.nc", "Permission denied")
         expect((site.run / "gone.nc").exists(), "it is gone")
+
+
+def test_a_catalogue_that_was_brought_back():
+    """It may lack containers that are found yet: until somebody says that nothing is missing all stubs stay. Where
+    stubs were made is brought back, too."""
+    with Named() as site:
+        site.write("a.nc", "gone.nc", "b.nc")
+        remove_for_good("exp/gone.nc")
+        lostsite.lose(site)
+        lostsite.expect_restored(lostsite.restore())
+        expect(site.names() == ["exp/a.nc", "exp/b.nc"], f"{site.names()}")
+        expect(site.gc("--yes")["stubs"] == [] and "may lack containers" in site.told, site.told)
+        (site.run / "b.nc").unlink()
+        expect(site.stubless() == ["exp/b.nc"], site.told)
+        run([tool("esdm-gc"), "--restoration-complete", "--yes"])
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "gone.nc")], site.told)
 
 
 def test_folders_whose_names_are_no_utf8():
