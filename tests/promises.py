@@ -45,7 +45,7 @@ FAULTS = [
         ("netcdf-plugin/dispatch/watch.py", "    if watch_tasks():\n        tasks.note(number)\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_debian",), 4),
     ("failures-that-gather-forgets", "d9b02a22", [
-        ("netcdf-plugin/dispatch/watch.py", "            if exc is not None:\n                self.failed(exc, task)\n", "")],
+        ("netcdf-plugin/dispatch/watch.py", "        if exc is not None:\n            self.failed(exc, task)\n", "")],
      PLUGIN, "netcdf.clients.python_failures", ("test_tasks_of_trio_and_several_that_fail",), 1),
     ("tasks-of-other-loops", "7500fec8", [
         ("netcdf-plugin/dispatch/watch.py", "            if once(kind):\n                self.watch_other(kind)\n",
