@@ -37,12 +37,13 @@ static const struct {
     const char *name;
     long number;
 } calls[] = {
-    CALL(close),     CALL(fallocate), CALL(fcntl),           CALL(fdatasync), CALL(fsync),
-    CALL(ftruncate), CALL(linkat),    CALL(mkdirat),         CALL(mmap),      CALL(openat),
-    CALL(pwrite64),  CALL(pwritev),   CALL(pwritev2),        CALL(recvfrom),  CALL(renameat2),
-    CALL(sendto),    CALL(unlinkat),  CALL(sync_file_range), CALL(write),     CALL(writev),
+    CALL(close),     CALL(fallocate), CALL(fcntl),    CALL(fdatasync),       CALL(fsync),
+    CALL(ftruncate), CALL(ioctl),     CALL(linkat),   CALL(mkdirat),         CALL(mmap),
+    CALL(openat),    CALL(pwrite64),  CALL(pwritev),  CALL(pwritev2),        CALL(recvfrom),
+    CALL(renameat2), CALL(sendto),    CALL(unlinkat), CALL(sync_file_range), CALL(write),
+    CALL(writev),
 #ifdef SYS_link /* the older calls that newer architectures do without */
-    CALL(link),      CALL(mkdir),     CALL(rename),          CALL(unlink),
+    CALL(link),      CALL(mkdir),     CALL(rename),   CALL(unlink),
 #endif
 };
 
