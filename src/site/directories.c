@@ -159,10 +159,11 @@ esdm_site_directories(const esdm_site_options *options, esdm_directory_visitor v
     bool more = true;
     for (size_t i = 0; status == ESDM_OK && more && i <= site->ntargets; i++) {
         char *directory = directory_of(target_at(site, i));
-        if (directory != NULL)
-            more = visit(directory, user);
+        more = visit(directory, user);
         free(directory);
     }
+    if (status == ESDM_OK && more && site->references.s3 != NULL)
+        (void) visit(NULL, user);
     esdm__site_free(site);
     return status;
 }

@@ -12,12 +12,13 @@ from esdmtest import expect, skip, tool
 
 
 @contextlib.contextmanager
-def serving(site, *options):
+def serving(site, *options, under=()):
+    """@param under a command that starts it."""
     if not pathlib.Path(tool("esdm-serve")).exists():
         skip("esdm-serve was not built: libmicrohttpd-dev is missing")
     env = {**os.environ, "XDG_CACHE_HOME": str(site.file("cache"))}
     with open(site.file("serve.log"), "w", encoding="utf-8") as log:
-        server = subprocess.Popen([tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
+        server = subprocess.Popen([*under, tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=log, text=True, env=env)
     line = server.stdout.readline().strip()
     expect(line.startswith(("http://", "https://")), f"not started: {line} {site.file('serve.log').read_text()}")

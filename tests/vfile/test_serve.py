@@ -8,10 +8,12 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import socket
 import ssl
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -319,9 +321,9 @@ def test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others(
             expect(len(body) > 32 << 20 and server.poll() is None, f"{len(body)} bytes")
 
 
-AS_NOBODY = """
+AS_ANOTHER = """
 import http.client, os, sys
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.setgroups([]); os.setgid(64000); os.setuid(int(sys.argv[2]))
 c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
 c.request("GET", "/api/list")
 r = c.getresponse()
@@ -329,13 +331,16 @@ print(r.status, r.read().decode())
 """
 
 
+ANOTHER, UNMAPPED = 64000, int(pathlib.Path("/proc/sys/kernel/overflowuid").read_text())
+
+
+def asked(port, user=ANOTHER):
+    return run(["/usr/bin/python3", "-c", AS_ANOTHER, port, user]).stdout
+
+
 def test_other_users_of_the_machine__read_what_the_directories_let_them():
     if os.geteuid() != 0:
         skip("only root can ask as another user")
-
-    def asked(port):
-        return run(["/usr/bin/python3", "-c", AS_NOBODY, port]).stdout
-
     with Site() as site:
         fill(site)
         with serving(site) as (port, _):
@@ -350,6 +355,111 @@ def test_other_users_of_the_machine__read_what_the_directories_let_them():
             site.folder.chmod(0o700)
         with serving(site, "--all-users") as (port, _):
             expect(asked(port).startswith("200"), "--all-users")
+
+
+def test_other_users__must_come_by_the_way_that_links_lead():
+    if os.geteuid() != 0:
+        skip("only root can ask as another user")
+    with Site() as site, tempfile.TemporaryDirectory() as hidden:
+        site.folder.chmod(0o755)
+        site.packs.rename(pathlib.Path(hidden) / "packs")
+        site.packs.symlink_to(pathlib.Path(hidden) / "packs")
+        with serving(site) as (port, _):
+            expect(asked(port).startswith("403"), "a link into a folder of the user's own")
+            os.chmod(hidden, 0o755)
+            expect(asked(port).startswith("200"), "a link into a folder that is open")
+
+
+def test_other_users__that_the_server_cannot_tell_apart_read_nothing():
+    """Those of other user namespaces have the number of the kernel's nobody."""
+    if os.geteuid() != 0:
+        skip("only root can ask as another user")
+    with Site() as site:
+        site.folder.chmod(0o755)
+        with serving(site) as (port, _):
+            expect(asked(port).startswith("200"), "who can read the site")
+            expect(asked(port, UNMAPPED).startswith("403"), "nobody")
+        if run(["unshare", "-U", "true"], check=False).returncode != 0:
+            return
+        with serving(site, under=["unshare", "-Ur"]) as (port, _):
+            expect(ask(port, "/api/list")[0].status == 200, "root is the own user there")
+            expect(asked(port).startswith("403"), "a stranger to the namespace")
+        with serving(site, under=["unshare", "-U"]) as (port, _):   # which has that number itself
+            expect(ask(port, "/api/list")[0].status == 403, "root is a stranger there")
+            expect(asked(port).startswith("403"), "a stranger as the server's user is")
+
+
+def test_other_users__do_not_read_with_the_rights_of_the_server():
+    """What lies in no directory has no modes: the server would use its own keys."""
+    if os.geteuid() != 0:
+        skip("only root can ask as another user")
+    with Site() as site:
+        site.folder.chmod(0o755)
+        was = site.config.read_text()
+        more_targets, keys = json.loads(was), json.loads(was)
+        more_targets["targets"].append({"name": "other", "plugin": "mem"})
+        place = "https://127.0.0.1:9/bucket"
+        keys["references"] = {"roots": [place], "s3": [{"url": place}]}
+        with serving(site) as (port, _):
+            for config, status in ((was, "200"), (json.dumps(more_targets), "403"), (json.dumps(keys), "403"), (was, "200")):
+                site.config.write_text(config)
+                told = asked(port)
+                expect(told.startswith(status), f"{config}: {told}")
+                expect(ask(port, "/api/list")[0].status == 200, "the own user")
+
+
+def test_other_users__access_lists_are_no_right():
+    if os.geteuid() != 0:
+        skip("only root can ask as another user")
+    with Site() as site:
+        site.folder.chmod(0o755)
+        # user::rwx, user:ANOTHER:---, group::r-x, mask::r-x, other::r-x: the mode stays 0755
+        entries = ((1, 7, -1), (2, 0, ANOTHER), (4, 5, -1), (16, 5, -1), (32, 5, -1))
+        listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *e) for e in entries)
+        with serving(site) as (port, _):
+            for folder in (site.packs, site.folder):
+                try:
+                    os.setxattr(folder, "system.posix_acl_access", listed)
+                except OSError as e:
+                    skip(f"no access lists here: {e}")
+                expect(asked(port).startswith("403"), f"who is excluded from {folder}")
+                os.removexattr(folder, "system.posix_acl_access")
+                expect(asked(port).startswith("200"), f"{folder} without a list")
+
+
+MISSED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+/* The first two tables that are opened have no line. */
+static FILE *opened(const char *name, const char *path, const char *mode)
+{
+    static int count;
+    FILE *(*next)(const char *, const char *) = (FILE *(*)(const char *, const char *)) dlsym(RTLD_NEXT, name);
+    if (strncmp(path, "/proc/net/tcp", 13) == 0 && count < 2) {
+        count++;
+        (void) !write(2, "missed\\n", 7);
+        path = "/dev/null";
+    }
+    return next(path, mode);
+}
+FILE *fopen(const char *path, const char *mode) { return opened("fopen", path, mode); }
+FILE *fopen64(const char *path, const char *mode) { return opened("fopen64", path, mode); }
+"""
+
+
+def test_own_user__a_table_that_misses_the_connection_is_read_again():
+    if shutil.which("cc") is None or SANITIZE:
+        skip("needs a C compiler, without a sanitizer")
+    with Site() as site:
+        site.file("missed.c").write_text(MISSED)
+        run(["cc", "-shared", "-fPIC", "-o", site.file("missed.so"), site.file("missed.c"), "-ldl"])
+        with serving(site, under=["env", f"LD_PRELOAD={site.file('missed.so')}"]) as (port, _):
+            reply, body = ask(port, "/api/list")
+            expect(reply.status == 200, f"{reply.status} {body}")
+        expect("missed" in site.file("serve.log").read_text(), "no table was asked for")
 
 
 def test_references__others_get_what_everybody_may_read():
@@ -465,6 +575,8 @@ main(test_listing_search_and_structure, test_facets, test_views_are_browsed, tes
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
      test_floods__clients_that_ask_for_nothing_give_their_place_to_others,
      test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others,
-     test_other_users_of_the_machine__read_what_the_directories_let_them,
+     test_other_users_of_the_machine__read_what_the_directories_let_them, test_other_users__must_come_by_the_way_that_links_lead,
+     test_other_users__that_the_server_cannot_tell_apart_read_nothing, test_other_users__do_not_read_with_the_rights_of_the_server,
+     test_other_users__access_lists_are_no_right, test_own_user__a_table_that_misses_the_connection_is_read_again,
      test_others__need_the_token, test_others__get_what_is_encrypted, test_end__comes_in_time_beside_slow_clients,
      test_references__others_get_what_everybody_may_read)

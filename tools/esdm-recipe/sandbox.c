@@ -31,7 +31,8 @@ static const char *const always[] = {"/dev/null", "/dev/zero", "/dev/full", "/de
 static bool
 take_directory(const char *directory, void *user)
 {
-    g_ptr_array_add(user, g_strdup(directory));
+    if (directory != NULL)
+        g_ptr_array_add(user, g_strdup(directory));
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "esdm-serve/esdm-serve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -13,9 +14,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define MOST_GROUPS 1024
+/* As which Linux shows users that it cannot show, if nothing else is set. */
+#define UNMAPPED_ID 65534
 
 /* ---- who it is ---------------------------------------------------------------------------- */
 
@@ -73,7 +77,7 @@ same_place(const place *a, const place *b)
 
 /* Looks for the socket of the other end; its state must be one in which somebody has it. */
 static bool
-find_owner(const char *table, const place *theirs, const place *ours, uid_t *ret_user)
+find_in_table(const char *table, const place *theirs, const place *ours, uid_t *ret_user)
 {
     char line[512];
     bool found = false;
@@ -96,12 +100,40 @@ find_owner(const char *table, const place *theirs, const place *ours, uid_t *ret
     return found;
 }
 
+/* The tables are read in pieces, while sockets come and go, and a read may pass over one: what was
+ * not found is looked for once more. */
+static bool
+find_owner(const place *theirs, const place *ours, uid_t *ret_user)
+{
+    for (int round = 0; round < 2; round++) {
+        if (find_in_table("/proc/net/tcp", theirs, ours, ret_user) ||
+            find_in_table("/proc/net/tcp6", theirs, ours, ret_user))
+            return true;
+    }
+    return false;
+}
+
+/* Number as which the kernel shows users, or groups, that the namespace of this process does not
+ * know: all of them alike. */
+static unsigned
+unmapped_id(const char *setting)
+{
+    unsigned id = UNMAPPED_ID;
+    FILE *file = fopen(setting, "re");
+    if (file == NULL || fscanf(file, "%u", &id) != 1)
+        id = UNMAPPED_ID;
+    if (file != NULL)
+        (void) fclose(file);
+    return id;
+}
+
 /* ---- what that user may read ---------------------------------------------------------------- */
 
 typedef struct reader {
     uid_t user;
     gid_t groups[MOST_GROUPS];
     int ngroups;
+    gid_t unmapped;       /* group that stands for all that are not known here */
     unsigned directories; /* that were looked at */
     bool all;             /* of them can be read */
 } reader;
@@ -116,38 +148,65 @@ in_group(const reader *r, gid_t group)
     return false;
 }
 
-/* By the modes, as the kernel does; access lists give no right here. */
+/* Also if that cannot be told. */
+static bool
+has_access_list(const char *path)
+{
+    return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0 ||
+           (errno != ENODATA && errno != ENOTSUP);
+}
+
+/* By the modes, as the kernel does. Where there is an access list they tell of the owner alone: the
+ * bits of the group are its mask, and it may exclude users. */
 static bool
 has_rights(const reader *r, const char *path, unsigned wanted)
 {
     struct stat info;
     if (stat(path, &info) != 0)
         return false;
-    unsigned shift = info.st_uid == r->user ? 6 : in_group(r, info.st_gid) ? 3 : 0;
-    return ((unsigned) info.st_mode >> shift & wanted) == wanted;
+    unsigned mode = (unsigned) info.st_mode;
+    if (info.st_uid == r->user)
+        return (mode >> 6 & wanted) == wanted;
+    if (has_access_list(path))
+        return false;
+    if (info.st_gid == r->unmapped) /* the user may be in it, or not */
+        return (mode & mode >> 3 & wanted) == wanted;
+    return (mode >> (in_group(r, info.st_gid) ? 3 : 0) & wanted) == wanted;
 }
 
+static bool
+may_pass_parents(const reader *r, const char *directory)
+{
+    bool may = has_rights(r, "/", 1);
+    g_autofree char *path = g_strdup(directory);
+    for (char *slash = strrchr(path, '/'); may && slash != NULL && slash != path;
+         slash = strrchr(path, '/')) {
+        *slash = '\0';
+        may = has_rights(r, path, 1);
+    }
+    return may;
+}
+
+/* The way to a directory is the one that is stated, and the one that links in it lead. */
 static bool
 look_at_directory(const char *directory, void *user)
 {
     reader *r = user;
+    char *real = directory != NULL ? realpath(directory, NULL) : NULL; /* NULL: not to be judged */
     r->directories++;
-    r->all = r->all && has_rights(r, directory, 5);
-    g_autofree char *path = g_strdup(directory);
-    for (char *slash = strrchr(path, '/'); r->all && slash != NULL && slash != path;
-         slash = strrchr(path, '/')) {
-        *slash = '\0';
-        r->all = has_rights(r, path, 1);
-    }
+    r->all = r->all && real != NULL && has_rights(r, real, 5) && may_pass_parents(r, real) &&
+             may_pass_parents(r, directory);
+    free(real);
     return r->all;
 }
 
-/* Whether the directories of the site let that user read. Of what lies on a network it is not
- * known. */
+/* Whether the directories of the site let that user read. What lies on a network, or elsewhere, is
+ * read with the rights of the server's user: then nobody else may. */
 static bool
 may_read_site(uid_t user)
 {
     reader r = {.user = user, .ngroups = MOST_GROUPS, .all = true};
+    r.unmapped = (gid_t) unmapped_id("/proc/sys/kernel/overflowgid");
     struct passwd entry, *found = NULL;
     char text[4096];
     if (getpwuid_r(user, &entry, text, sizeof text, &found) != 0 || found == NULL)
@@ -172,9 +231,10 @@ serve_is_stranger(int socket)
         getsockname(socket, (struct sockaddr *) &ours, &ours_bytes) != 0)
         return true;
     const place from = place_of(&theirs), to = place_of(&ours);
-    if (!from.known || !to.known ||
-        (!find_owner("/proc/net/tcp", &from, &to, &user) &&
-         !find_owner("/proc/net/tcp6", &from, &to, &user)))
+    if (!from.known || !to.known || !find_owner(&from, &to, &user))
+        return true;
+    /* Anybody of another namespace, also where the server's own user has no other number. */
+    if (user == (uid_t) unmapped_id("/proc/sys/kernel/overflowuid"))
         return true;
     return user != geteuid() && user != 0 && !may_read_site(user);
 }

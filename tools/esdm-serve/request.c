@@ -261,9 +261,10 @@ serve_handle(void *state, struct MHD_Connection *connection, const char *url, co
     }
     *upload_bytes = 0;
     if (stranger)
-        return serve_error(&request, MHD_HTTP_FORBIDDEN,
-                           "this server is for the user who started it, and for users who can read "
-                           "the directories of the site; esdm-serve --all-users lets all of this "
-                           "machine read");
+        return serve_error(
+            &request, MHD_HTTP_FORBIDDEN,
+            "this server is for the user who started it, and for users who can read "
+            "the directories of the site, where it has nothing elsewhere (as on S3); "
+            "esdm-serve --all-users lets all of this machine read");
     return answer(&request, url);
 }

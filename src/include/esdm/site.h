@@ -84,11 +84,14 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_check(const esdm_site_options *op
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_remove(const esdm_site_options *options,
                                                       esdm_error *err);
 
-/** @param directory absolute; borrowed. Return false to stop. */
+/** @param directory absolute; borrowed; NULL: something lies in no directory of this machine.
+ *  Return false to stop. */
 typedef bool (*esdm_directory_visitor)(const char *directory, void *user);
 
 /** Visits the directories of this machine in which the metadata store and the targets keep their
  *  files: all that programs write to through ESDM, but for what goes over a network. Touches none.
+ *  Each of them that states no directory (S3, a database server, memory) is visited as NULL, and so
+ *  are objects on S3 that are read with keys of the site ("references.s3").
  *  @param visit, user instead of what the options have. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_directories(const esdm_site_options *options,
                                                            esdm_directory_visitor visit, void *user,
