@@ -219,12 +219,13 @@ copy_start(int argc, char **argv, char **environment)
     }
     if (!operand_path(operands[0]) && !operand_path(operands[1]) && is_of_nco(environment) &&
         esdmnc__stub_read(operands[0], &stub) == NC_NOERR) {
-        int status = container_of_copy(operands[1], container);
+        const char *target = target_file(operands[0], operands[1], buffer, sizeof(buffer));
+        int status = container_of_copy(target, container);
         if (status == NC_NOERR) {
-            _exit(copy_to_container(operands[0], &stub, operands[1], container, environment));
+            _exit(copy_to_container(operands[0], &stub, target, container, environment));
         }
         if (status == ENOENT) {
-            become_esdm_cp(operands[0], operands[1], environment);
+            become_esdm_cp(operands[0], target, environment);
         }
         return; /* what is copied is the stub, which nobody can write to */
     }

@@ -118,7 +118,8 @@ find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
  * and would stand beside what that one has since. */
 static esdm_status
 raise_where_it_is_from(const esdm__merge_attempt *all, const char *name, const esdm__line *line,
-                       uint64_t snapshot, esdm__vector *to, esdm_error *err)
+                       const esdm__vector_item *itself, uint64_t snapshot, esdm__vector *to,
+                       esdm_error *err)
 {
     char here[ESDM_CONTAINER_NAME_MAX + 1], above[ESDM_CONTAINER_NAME_MAX + 1];
     char id[ESDM__LINE_ID_BYTES];
@@ -134,8 +135,8 @@ raise_where_it_is_from(const esdm__merge_attempt *all, const char *name, const e
             status = esdm__line_find(all->session, above, &l, err);
         if (!own)
             (void) snprintf(here, sizeof here, "%s", above);
-        if (status == ESDM_OK && l.record == 0)
-            return ESDM_OK;
+        if (status == ESDM_OK && l.record == 0) /* that line is gone */
+            return esdm__vector_raise(to, itself->branch, itself->id, snapshot, err);
     }
     if (status == ESDM_OK)
         status = esdm__line_id(all->session, &l, id, err);
@@ -164,7 +165,7 @@ raise_by_older(const esdm__merge_attempt *all, size_t i, const esdm__vector *of,
         return status;
     status = esdm__line_noted_in(all->session, name, &l, side, &snapshot, err);
     return status == ESDM_OK && snapshot != 0
-               ? raise_where_it_is_from(all, name, &l, snapshot, to, err)
+               ? raise_where_it_is_from(all, name, &l, one, snapshot, to, err)
                : status;
 }
 

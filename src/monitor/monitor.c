@@ -290,9 +290,8 @@ free_all(esdm__monitor *m)
     free(m);
 }
 
-/* Where the site keeps runs, a trace that nobody has named lies beside them. */
-static bool
-is_beside_runs(const esdm__monitor *m)
+bool
+esdm__monitor_is_beside_runs(const esdm__monitor *m)
 {
     return m->options.trace_file == NULL && (m->options.modules & ESDM__MONITOR_TRACE) == 0 &&
            (m->options.modules & ESDM__MONITOR_RUNS) != 0;
@@ -314,7 +313,7 @@ open_sink(esdm__monitor *m, esdm__sink *sink, esdm_error *err)
 {
     const char *pattern =
         m->options.trace_file != NULL ? m->options.trace_file : ESDM__MONITOR_TRACE_FILE;
-    if (is_beside_runs(m))
+    if (esdm__monitor_is_beside_runs(m))
         return open_beside_runs(m, sink, err);
     char *path = esdm__monitor_file(pattern, &m->who);
     if (path == NULL)
@@ -345,7 +344,9 @@ esdm__monitor_open_trace(esdm__monitor *m, esdm_error *err)
                              : esdm__error_nomem(err, m->options.buffer_bytes, "the monitor");
     if (status == ESDM_OK)
         m->sink = sink;
-    else
+    else if (sink != NULL)
+        free(sink->path);
+    if (status != ESDM_OK)
         free(sink);
     return status;
 }

@@ -194,6 +194,8 @@ void esdm__stats_write(esdm__monitor *monitor);
 /** Whether the program has done nothing with ESDM. */
 bool esdm__stats_are_empty(const esdm__monitor *monitor);
 uint64_t esdm__monitor_now_ns(void);
+/** Where the site keeps runs, a trace that nobody has named lies beside them. */
+bool esdm__monitor_is_beside_runs(const esdm__monitor *monitor);
 /** Opens the trace: ring, and file or database. What there is stays. */
 esdm_status esdm__monitor_open_trace(esdm__monitor *monitor, esdm_error *err);
 /** Writes what is in the ring, or a part of it that takes no long time. The thread alone. */

@@ -147,6 +147,12 @@ begin(esdm__monitor *m, size_t number, json_t *what)
     const esdm__monitor_rule *rule = &m->options.rules[number];
     bool traced = (m->options.modules & ESDM__MONITOR_TRACE) != 0;
     esdm_error err = {0};
+    /* Few traces of a user are kept beside the runs: of a job that of the first rank, as its runs.
+     */
+    if (m->who.rank > 0 && esdm__monitor_is_beside_runs(m)) {
+        json_decref(what);
+        return;
+    }
     r->used[number]++;
     if (esdm__monitor_open_trace(m, &err) != ESDM_OK) {
         (void) json_object_set_new(what, "trace", json_null());

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/process_place.h"
 #include "base/program.h"
 #include "monitor/runs.h"
 
@@ -372,7 +373,8 @@ make_trace(int user, char *ret_name, size_t room)
     program[strcspn(program, ".")] = '\0';
     if (gmtime_r(&now, &tm) != NULL)
         (void) strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &tm);
-    (void) snprintf(ret_name, room, "%s-%s-%d" SUFFIX, program, when, (int) getpid());
+    (void) snprintf(ret_name, room, "%s-%s-%08x-%d" SUFFIX, program, when,
+                    (unsigned) esdm__process_place(), (int) getpid());
     int folder = open_user(user, TRACES, geteuid());
     if (folder < 0)
         return -1;

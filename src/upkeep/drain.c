@@ -491,8 +491,8 @@ count_files(drain *d, esdm_error *err)
     esdm__inventory files = {0};
     uint64_t count = 0;
     char what[96];
-    if (d->choice.kind != ESDM__DRAIN_FROM)
-        return ESDM_OK;
+    if (d->choice.kind != ESDM__DRAIN_FROM || d->options->ncontainers > 0)
+        return ESDM_OK; /* whose they are is not asked */
     esdm_status status = esdm__inventory_add_files(&files, d->session, err);
     for (size_t i = 0; i < files.count && status == ESDM_OK; i++)
         count += d->choice.source[files.entries[i].target];

@@ -174,7 +174,7 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
         status = esdm__former_sweep(session, options->replaced, options->dry_run, &former, err);
     if (status == ESDM_OK)
         status = esdm__shapes_sweep(session, options->dry_run, &c.result.shapes,
-                                    &c.result.shapes_bytes, err);
+                                    &c.result.shapes_bytes, &c.result.failed, err);
     c.result.former = former.containers;
     c.result.former_bytes = former.bytes;
     if (status == ESDM_OK && !options->dry_run)

@@ -326,18 +326,26 @@ box_equals(const esdm__box *a, const esdm__box *b)
            memcmp(a->n, b->n, a->rank * sizeof *a->n) == 0;
 }
 
-/* Whether all of it is seen: nothing newer lies over a part of it. */
+static bool
+is_same(const esdm__source *a, const esdm__buffer *b)
+{
+    return a != NULL && a->bytes == b->bytes && memcmp(a->data, b->data, b->bytes) == 0;
+}
+
+/* Whether all of it is seen: nothing newer lies over a part of it, not the same place of another
+ * file either. */
 static esdm_status
-is_seen(const esdm__boxes *boxes, const candidate *one, const esdm__box *box, bool *ret_seen,
-        esdm_error *err)
+is_seen(const held *h, const gathering *g, const esdm__boxes *boxes, const candidate *one,
+        const esdm__box *box, bool *ret_seen, esdm_error *err)
 {
     esdm__plan plan = {0};
     esdm_status status = esdm__boxes_plan(boxes, box, &plan, err);
-    *ret_seen = status == ESDM_OK && plan.npieces == 1 &&
-                plan.pieces[0].fragment->kind == ESDM__KIND_FOREIGN &&
-                plan.pieces[0].fragment->position == one->position &&
-                box_equals(&plan.pieces[0].part, box) &&
-                box_equals(&plan.pieces[0].fragment->box, box);
+    const esdm__fragment *shown = plan.npieces == 1 ? plan.pieces[0].fragment : NULL;
+    *ret_seen = status == ESDM_OK && shown != NULL && shown->kind == ESDM__KIND_FOREIGN &&
+                shown->position == one->position &&
+                is_same(shown->elsewhere.source, &h->description) &&
+                is_same(shown->elsewhere.decoding, &g->decodings[one->decoding]) &&
+                box_equals(&plan.pieces[0].part, box) && box_equals(&shown->box, box);
     esdm__plan_clear(&plan);
     return status;
 }
@@ -373,7 +381,7 @@ refer(esdm__pin_share *share, const gathering *g, const candidate *one, const es
         reference.box.lo[d] = g->boxes[one->at + d];
         reference.box.n[d] = g->boxes[one->at + g->rank + d];
     }
-    esdm_status status = is_seen(boxes, one, &reference.box, &seen, err);
+    esdm_status status = is_seen(h, g, boxes, one, &reference.box, &seen, err);
     if (status == ESDM_OK && seen)
         status = need_clone(share, h, err);
     if (status != ESDM_OK || !seen || h->source.bytes == 0)

@@ -39,6 +39,8 @@ typedef struct target {
     esdm_dataset *to; /* NULL: there is none yet */
     uint64_t chunk[ESDM_MAX_RANK];
     uint64_t until;
+    const char *purpose; /* NULL: as it is noted */
+    bool named;
 } target;
 
 esdm_status
@@ -182,6 +184,9 @@ chunk_of(const esdm_shape_wish *wish, const esdm_dataset *dataset, uint64_t *ret
     return ESDM_OK;
 }
 
+static const char *const purposes[] = {
+    [ESDM_SHAPE_MAPS] = "maps", [ESDM_SHAPE_SERIES] = "series", [ESDM_SHAPE_CHUNK] = "chunk"};
+
 /* @param ret_wanted false: it has no second shape, and gets none. */
 static esdm_status
 find_target(const shaping *s, esdm_dataset *from, target *ret, bool *ret_wanted, esdm_error *err)
@@ -190,7 +195,7 @@ find_target(const shaping *s, esdm_dataset *from, target *ret, bool *ret_wanted,
     *ret_wanted = false;
     *ret = (target){.from = from};
     ret->to = s->second != NULL ? esdm__shapes_find(s->second, from->id) : NULL;
-    bool named = wish != NULL && wish->variable != NULL;
+    bool named = ret->named = wish != NULL && wish->variable != NULL;
     if (ret->to == NULL && wish == NULL)
         return ESDM_OK;
     const char *why = hindrance(from);
@@ -220,9 +225,11 @@ find_target(const shaping *s, esdm_dataset *from, target *ret, bool *ret_wanted,
     uint64_t chunk[ESDM_MAX_RANK];
     esdm_status status = chunk_of(wish, from, chunk, err);
     bool same = ret->to != NULL && memcmp(chunk, ret->chunk, from->rank * sizeof *chunk) == 0;
-    /* what it is for does not change with the length */
+    const char *is_for = ret->to != NULL ? esdm_dataset_hint(ret->to, ESDM__HINT_SHAPE_FOR) : NULL;
+    ret->purpose = purposes[wish->shape];
+    /* what is long enough for its purpose stays so when it grows */
     if (status != ESDM_OK || same ||
-        (ret->to != NULL && wish->shape != ESDM_SHAPE_CHUNK && wish->variable == NULL))
+        (wish->shape != ESDM_SHAPE_CHUNK && is_for != NULL && strcmp(is_for, ret->purpose) == 0))
         return status;
     memcpy(ret->chunk, chunk, from->rank * sizeof *chunk);
     ret->until = 0;
@@ -309,6 +316,15 @@ make_target(shaping *s, target *t, esdm_error *err)
     return status;
 }
 
+static esdm_status
+somebody_else(const shaping *s, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "container '%s': somebody else brings its second shape up to date: call "
+                           "again when that is done",
+                           s->base->name);
+}
+
 /* The container in which nothing is yet, or what is there; not what somebody has called so. */
 static esdm_status
 open_second(shaping *s, esdm_error *err)
@@ -329,6 +345,13 @@ open_second(shaping *s, esdm_error *err)
                                s->name);
     }
     bool stale = status == ESDM_OK && strcmp(of, uuid) != 0;
+    uint64_t since =
+        status == ESDM_OK && !stale
+            ? esdm__shapes_number(esdm_container_hint(s->second, ESDM__HINT_SHAPES_SINCE))
+            : 0;
+    if (since >
+        s->base->snapshot) /* it has values of a snapshot that was not there when we looked */
+        return somebody_else(s, err);
     if (status == ESDM_OK && !stale)
         return ESDM_OK;
     if (stale)
@@ -380,10 +403,7 @@ commit(shaping *s, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__io_commit(s->second, "esdm-compact: second shape", err);
     if (status == ESDM_ECONFLICT)
-        return esdm__error_set(err, ESDM_ECONFLICT,
-                               "container '%s': somebody else brings its second shape up to date: "
-                               "call again when that is done",
-                               s->base->name);
+        return somebody_else(s, err);
     if (status != ESDM_OK)
         return status;
     s->changed = false;
@@ -406,6 +426,8 @@ wait_for_speed(const shaping *s)
     }
 }
 
+#define REFERS "it refers to files: bring their values in before (esdm-ref --pin --reflink=never)"
+
 /* Whether the base shows anything of the box that is younger than `until`. */
 static esdm_status
 look_at(const esdm__boxes *boxes, const esdm__box *box, uint64_t until, bool *ret_news,
@@ -417,9 +439,7 @@ look_at(const esdm__boxes *boxes, const esdm__box *box, uint64_t until, bool *re
     for (size_t i = 0; i < plan.npieces && status == ESDM_OK; i++) {
         const esdm__fragment *fragment = plan.pieces[i].fragment;
         if (esdm__kind_is_elsewhere(fragment->kind))
-            status = esdm__error_set(err, ESDM_ENOTSUP,
-                                     "it refers to files, which may change: bring their values in "
-                                     "before (esdm-ref --pin)");
+            status = esdm__error_set(err, ESDM_ENOTSUP, REFERS);
         *ret_news = *ret_news || fragment->sequence >> 32 > until;
     }
     esdm__plan_clear(&plan);
@@ -481,6 +501,8 @@ update(shaping *s, target *t, esdm_error *err)
         status = esdm_dataset_set_chunk(t->to, t->chunk, err);
         if (status == ESDM_OK)
             status = put_number(t->to, ESDM__HINT_SHAPE_UNTIL, t->until, err);
+        if (status == ESDM_OK && t->purpose != NULL)
+            status = esdm_dataset_set_hint(t->to, ESDM__HINT_SHAPE_FOR, t->purpose, err);
         if (status == ESDM_OK)
             status = extend(s, t, err);
     }
@@ -488,6 +510,10 @@ update(shaping *s, target *t, esdm_error *err)
         status = esdm__boxes_begin_as(t->from, t->chunk, &boxes, &any, err);
     if (status == ESDM_OK && any)
         status = update_boxes(s, t, &boxes, err);
+    if (status == ESDM_ENOTSUP && !t->named) { /* what was copied of it is newer than `until` */
+        leave_out(s, t->from, REFERS);
+        return ESDM_OK;
+    }
     if (status != ESDM_OK)
         return esdm__dataset_prefix(t->from, status, err);
     if (dry)
@@ -509,7 +535,7 @@ check_base(const esdm_container *base, esdm_error *err)
                                "shape",
                                base->name);
     if (io->historic || base->coarse || esdm__name_is_own(base->name) ||
-        esdm__name_is_shapes(base->name, NULL))
+        esdm__name_branch(base->name, NULL) != NULL || esdm__name_is_shapes(base->name, NULL))
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "'%s': only the newest snapshot of a container can have a second "
                                "shape",

@@ -19,10 +19,11 @@ esdm_status esdm__upkeep_shapes(esdm_container *container, const esdm_shapes_opt
 
 /**
  * Removes second shapes whose container is gone, or was replaced.
- * @param dry_run only counts. @param ret_count, ret_bytes what was removed.
+ * @param dry_run only counts. @param ret_count, ret_bytes what was removed. @param ret_failed is
+ *        raised by those that could not be removed.
  */
 esdm_status esdm__shapes_sweep(esdm_session *session, bool dry_run, uint64_t *ret_count,
-                               uint64_t *ret_bytes, esdm_error *err);
+                               uint64_t *ret_bytes, uint64_t *ret_failed, esdm_error *err);
 /** A container has lost its name: so does its second shape. Best effort: esdm__shapes_sweep() finds
  *  what is left. @param to its new name; NULL: it was removed. */
 void esdm__shapes_follow(esdm_session *session, const char *from, const char *to);

@@ -60,7 +60,7 @@ is_left(esdm_session *session, const char *name)
 
 esdm_status
 esdm__shapes_sweep(esdm_session *session, bool dry_run, uint64_t *ret_count, uint64_t *ret_bytes,
-                   esdm_error *err)
+                   uint64_t *ret_failed, esdm_error *err)
 {
     esdm__buffer names;
     esdm__cursor cursor;
@@ -78,7 +78,8 @@ esdm__shapes_sweep(esdm_session *session, bool dry_run, uint64_t *ret_count, uin
             continue;
         if (!dry_run)
             status = esdm__named_remove(session, name, &removed, err);
-        if (status == ESDM_ENOENT) { /* somebody was faster */
+        if (status != ESDM_OK) { /* somebody was faster, or it cannot be done now */
+            *ret_failed += status != ESDM_ENOENT;
             status = ESDM_OK;
             continue;
         }
@@ -102,7 +103,10 @@ esdm__shapes_follow(esdm_session *session, const char *from, const char *to)
         session->meta->container_find(session->store, shapes, &record, &ignored) != ESDM_OK ||
         !uuid_of(session, shapes, uuid))
         return;
-    if (to != NULL && esdm__shapes_name(to, renamed, NULL) == ESDM_OK)
+    /* What somebody has called so stays. */
+    if (to != NULL && esdm__shapes_name(to, renamed, NULL) == ESDM_OK &&
+        (session->meta->container_find(session->store, renamed, &record, &ignored) == ESDM_ENOENT ||
+         uuid_of(session, renamed, uuid)))
         (void) !esdm__named_move(session, shapes, renamed, true, NULL, NULL, &gone, &ignored);
     else
         (void) !esdm__named_remove(session, shapes, &gone, &ignored);

@@ -50,6 +50,13 @@ with netCDF4.Dataset("esdm://" + sys.argv[1]) as d:
     out["all"] = v[:]
 numpy.savez(sys.argv[2], **out)
 """
+# Another variable, in which no file is.
+APPENDED = """
+import netCDF4, sys
+with netCDF4.Dataset("esdm://" + sys.argv[1], "a") as d:
+    own = d.createVariable("own", "f4", ("t", "y", "x"), fill_value=-9)
+    own[:] = d["v"][:]
+"""
 TWO = {"shapes": 2}
 ENGINE = {"fragment": "64 KiB"}
 
@@ -166,6 +173,29 @@ def test_appended_series_are_read_in_two_parts():
         got = read(site)
         same(got, wanted)
         expect(got["series_bytes"] < one["series_bytes"] / 2, f"{one['series_bytes']} {got['series_bytes']}")
+        # It is long enough, though series of 122 steps would be cut otherwise; what it is for may change.
+        chunk = stat()["second_shape"]["variables"][0]["chunk"]
+        compact("--second-shape", "v=series")
+        expect(stat()["second_shape"]["variables"][0]["chunk"] == chunk, "all is copied again when it has grown")
+        compact("--second-shape", "maps")
+        expect(stat()["second_shape"]["variables"][0]["chunk"][1:] == [Y, X], "it is for series still")
+        same(read(site), wanted)
+
+
+def test_variables_that_refer_to_files_are_left_out():
+    with Site(engine=ENGINE, **TWO) as site:
+        write()
+        plain = site.file("plain.nc")
+        run([tool("esdm-cp"), "esdm://a.nc", plain])
+        run([tool("esdm-ref"), "-q", plain, "esdm://r.nc"])
+        client(["/usr/bin/python3", "-c", APPENDED, "r.nc"])
+        expect_error(compact("--second-shape", "v=series", name="r.nc", check=False), "--reflink=never")
+        done = compact("--second-shape", "series", name="r.nc")
+        expect(done["variables"] == 3 and done["left"] == 2 and done["bytes"] > 0, f"{done}")
+        got = read(site, "r.nc", "own")
+        same(got, values())
+        done = compact(name="r.nc")
+        expect(done["bytes"] == 0 and done["commits"] == 0, f"{done}")
 
 
 def test_what_takes_the_place_is_another():
@@ -346,5 +376,6 @@ def test_two_at_once():
 
 if __name__ == "__main__":
     main(test_each_read_takes_what_costs_less, test_newer_values_come_from_the_first_shape,
-         test_appended_series_are_read_in_two_parts, test_what_takes_the_place_is_another, test_moved_and_verified,
+         test_appended_series_are_read_in_two_parts, test_variables_that_refer_to_files_are_left_out,
+         test_what_takes_the_place_is_another, test_moved_and_verified,
          test_it_goes_with_the_catalogue, test_what_the_configuration_does_not_allow_is_not_looked_for, test_errors, test_readers_never_see_old_values, test_two_at_once)

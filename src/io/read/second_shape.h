@@ -24,6 +24,7 @@
 /* and of its datasets. */
 #define ESDM__HINT_SHAPE_OF    "esdm.shape.of"    /* number of the dataset in the first one */
 #define ESDM__HINT_SHAPE_UNTIL "esdm.shape.until" /* snapshot of that; 0: nothing yet */
+#define ESDM__HINT_SHAPE_FOR   "esdm.shape.for"   /* "maps", "series" or "chunk" */
 
 /** What is best done with a read. */
 typedef struct esdm__second_shape {
