@@ -207,6 +207,18 @@ esdmnc_warn_unkept(esdm_session *session, const char *name)
                name);
 }
 
+/* What tells the stub's folder from those of the same path on other nodes: all ranks note the same.
+ * @return NC_NOERR, or what ranks fail to tell each other with. */
+static int
+place_of(const esdm_session *session, const char *folder, esdmnc_ranks *ranks,
+         char place[ESDM_STUB_PLACE_BYTES])
+{
+    memset(place, 0, ESDM_STUB_PLACE_BYTES);
+    if (ranks == NULL || ranks->rank == 0)
+        esdm_stub_place(session, folder, place);
+    return ranks != NULL ? esdmnc_ranks_share(ranks, place, ESDM_STUB_PLACE_BYTES) : NC_NOERR;
+}
+
 int
 esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
               const esdmnc_new_stub *stub, esdmnc_ranks *ranks)
@@ -239,10 +251,12 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     }
     st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
                                  &err);
-    if (st == ESDM_OK && stub_number != 0)
+    char place[ESDM_STUB_PLACE_BYTES];
+    int shared = stub_number != 0 ? place_of(session, stub->folder, ranks, place) : NC_NOERR;
+    if (st == ESDM_OK && stub_number != 0 && shared == NC_NOERR)
         st = esdm_container_set_stub(file->container, stub_number, stub->version, stub->folder,
-                                     &err);
-    rc = esdmnc_agree(file, st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "create", file->name));
+                                     place, &err);
+    rc = esdmnc_agree(file, st == ESDM_OK ? shared : esdmnc_error(&err, "create", file->name));
     if (rc != NC_NOERR) {
         esdm_container_discard(file->container);
         esdmnc_file_free(file);

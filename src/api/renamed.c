@@ -123,6 +123,31 @@ esdm__renamed_find(esdm_session *session, const char *name,
 }
 
 esdm_status
+esdm_container_renamed_to(esdm_session *session, const char *name, char *ret_to, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    char *text = NULL;
+    renamed known;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_to);
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK && session->meta->fact_get != NULL) {
+        status = session->meta->fact_get(session->store, fact_of(normal).text, &text, err);
+        if (status != ESDM_OK && status != ESDM_ENOENT)
+            return status;
+    }
+    bool found = status == ESDM_OK && text != NULL && parse(text, &known);
+    free(text);
+    if (status == ESDM_OK && found)
+        (void) snprintf(ret_to, ESDM_CONTAINER_NAME_MAX + 1, "%s", known.to);
+    else if (status == ESDM_OK || status == ESDM_ENOENT)
+        status = esdm__error_set(err, ESDM_ENOENT, "no container '%.300s' is known to be renamed",
+                                 normal);
+    return status;
+}
+
+esdm_status
 esdm_container_renamed(esdm_session *session, const char *name, char *ret_now,
                        uint64_t *ret_time_ns, esdm_error *err)
 {

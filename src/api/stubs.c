@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Which container a stub file means: by the number and the version that both have. */
+/** @file Which container a stub file means: by the number and the version that both have. And where
+ * it was made. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 
+#include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/esdm.h"
+#include "io/io.h"
 #include "model/names.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -37,7 +42,7 @@ bytes_above(const char *name)
 
 esdm_status
 esdm_container_set_stub(esdm_container *container, uint64_t number, uint64_t version,
-                        const char *folder, esdm_error *err)
+                        const char *folder, const char *place, esdm_error *err)
 {
     char numbers[34];
     ESDM__NEED(err, container);
@@ -54,34 +59,144 @@ esdm_container_set_stub(esdm_container *container, uint64_t number, uint64_t ver
                    ? status
                    : esdm_container_set_hint(container, ESDM_HINT_STUB_FOLDER, NULL, err);
     const char *name = esdm_container_name(container);
-    size_t above = bytes_above(name);
-    size_t room = strlen(esdm_container_uuid(container)) + above + strlen(folder) + 32;
+    bool placed = place != NULL && place[0] != '\0' && strpbrk(place, " \t\n") == NULL &&
+                  esdm__utf8_is_valid(place, strlen(place));
+    const char *at = placed ? place : "-";
+    size_t room =
+        strlen(esdm_container_uuid(container)) + strlen(name) + strlen(at) + strlen(folder) + 32;
     char *text = malloc(room);
     if (text == NULL)
         return esdm__error_nomem(err, room, "the folder of a stub");
-    (void) snprintf(text, room, "%s %zu %.*s %s", esdm_container_uuid(container), above,
-                    (int) above, name, folder);
+    (void) snprintf(text, room, "%s %zu %s %s %s", esdm_container_uuid(container), strlen(name),
+                    name, at, folder);
     status = esdm_container_set_hint(container, ESDM_HINT_STUB_FOLDER, text, err);
     free(text);
     return status;
 }
 
-const char *
-esdm_container_stub_folder(const esdm_container *container)
+/* What the hint says; all borrowed. */
+typedef struct origin {
+    const char *name;
+    size_t name_bytes;
+    const char *place;
+    size_t place_bytes;
+    const char *folder;
+} origin;
+
+/* false: it says nothing of this container. */
+static bool
+origin_of(const esdm_container *container, origin *ret)
 {
     const char *text =
         container != NULL ? esdm_container_hint(container, ESDM_HINT_STUB_FOLDER) : NULL;
     const char *uuid = text != NULL ? esdm_container_uuid(container) : "";
     size_t digits = strlen(uuid);
     if (digits == 0 || strncmp(text, uuid, digits) != 0 || text[digits] != ' ')
+        return false;
+    char *at = NULL;
+    uintmax_t bytes = strtoumax(text + digits + 1, &at, 10);
+    if (*at != ' ' || bytes == 0 || bytes >= strlen(at + 1) || at[1 + bytes] != ' ')
+        return false;
+    ret->name = at + 1;
+    ret->name_bytes = (size_t) bytes;
+    ret->place = ret->name + bytes + 1;
+    ret->place_bytes = strcspn(ret->place, " ");
+    ret->folder = ret->place + ret->place_bytes + 1;
+    return ret->place_bytes > 0 && strncmp(ret->place + ret->place_bytes, " /", 2) == 0;
+}
+
+const char *
+esdm_container_stub_folder(const esdm_container *container)
+{
+    origin from;
+    if (!origin_of(container, &from))
         return NULL;
     const char *name = esdm_container_name(container);
-    char *at = NULL;
-    uintmax_t above = strtoumax(text + digits + 1, &at, 10);
-    if (*at != ' ' || above != bytes_above(name) || strncmp(at + 1, name, above) != 0 ||
-        strncmp(at + 1 + above, " /", 2) != 0)
-        return NULL;
-    return at + 2 + above;
+    size_t above = bytes_above(name);
+    bool same = above < from.name_bytes && strncmp(from.name, name, above) == 0 &&
+                (above == 0 || from.name[above] == '/') &&
+                memchr(from.name + above + 1, '/', from.name_bytes - above - 1) == NULL &&
+                (above > 0 || from.name[0] != '/');
+    return same ? from.folder : NULL;
+}
+
+bool
+esdm_container_stub_is_at(const esdm_container *container, const char *place)
+{
+    origin from;
+    return place != NULL && place[0] != '\0' && strcmp(place, "-") != 0 &&
+           origin_of(container, &from) && strlen(place) == from.place_bytes &&
+           strncmp(place, from.place, from.place_bytes) == 0;
+}
+
+bool
+esdm_container_stub_is_renamed(const esdm_container *container)
+{
+    char then[ESDM_CONTAINER_NAME_MAX + 1];
+    char to_be[ESDM_CONTAINER_NAME_MAX + 1];
+    origin from;
+    if (!origin_of(container, &from))
+        return false;
+    const char *name = esdm_container_name(container);
+    (void) snprintf(then, sizeof then, "%.*s", (int) from.name_bytes, from.name);
+    esdm__name_to_be(then, to_be);
+    return strcmp(name, then) != 0 && strcmp(name, to_be) != 0;
+}
+
+/* File systems that all nodes see which have mounted them, by statfs(). Of FUSE that is not known.
+ */
+static bool
+is_shared(uint32_t type)
+{
+    static const uint32_t known[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x73757245, /* Coda */
+        0x19830326, /* BeeGFS */
+        0xaad7aaea, /* PanFS */
+        0x20030528, /* OrangeFS */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i] == type)
+            return true;
+    }
+    return false;
+}
+
+void
+esdm_stub_place(const esdm_session *session, const char *folder, char *ret_place)
+{
+    struct statfs found;
+    unsigned id[2];
+    if (ret_place == NULL)
+        return;
+    ret_place[0] = '\0';
+    char *path = session != NULL && folder != NULL && folder[0] == '/' ? strdup(folder) : NULL;
+    int failed = path == NULL ? -1 : statfs(path, &found);
+    while (path != NULL && failed != 0 && (errno == ENOENT || errno == ENOTDIR) &&
+           path[1] != '\0') {
+        char *slash = strrchr(path, '/');
+        slash[slash == path] = '\0';
+        failed = statfs(path, &found);
+    }
+    free(path);
+    if (failed != 0)
+        return;
+    _Static_assert(sizeof id == sizeof found.f_fsid, "two numbers");
+    memcpy(id, &found.f_fsid, sizeof id);
+    bool shared = is_shared((uint32_t) found.f_type);
+    (void) snprintf(ret_place, ESDM_STUB_PLACE_BYTES, "%s@%x:%08x%08x", shared ? "" : session->node,
+                    (unsigned) found.f_type, id[0], id[1]);
+    for (char *c = ret_place; *c != '\0'; c++) /* a node may be called anything */
+        *c = (char) ((unsigned char) *c <= ' ' ? '_' : *c);
 }
 
 static bool

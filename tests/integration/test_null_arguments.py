@@ -16,9 +16,11 @@ OPTIONAL = {"err", "user", "ret_out_of_range", "message", "ret_index", "ret_is_d
 OPTIONAL_IN = {
     "esdm_container_move_seen": {"uuid"}, "esdm_dataset_chunk_for_readers": {"ret_why"},
     "esdm_container_renamed": {"ret_time_ns"},
-    "esdm_container_set_stub": {"folder"},
+    "esdm_container_set_stub": {"folder", "place"},
     "esdm_container_stub": {"container", "ret_version"},
     "esdm_container_stub_folder": {"container"},
+    "esdm_container_stub_is_at": {"container", "place"}, "esdm_container_stub_is_renamed": {"container"},
+    "esdm_stub_place": {"session", "folder", "ret_place"},
     "esdm_container_check_seen": {"uuid"}, "esdm_container_name_is_left": {"ret_elsewhere"},
     "esdm_accuracy_set": {"units"}, "esdm_accuracy_parse": {"units"},
     "esdm_container_list": {"prefix"}, "esdm_session_open": {"options"},

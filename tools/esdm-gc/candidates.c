@@ -15,8 +15,10 @@ typedef struct candidate {
     char *folder;       /* of its stub; NULL: not known */
     const char *walked; /* which of the folders that are asked for has that; NULL: none. Borrowed */
     guint64 number;
-    bool untold; /* it has a stub, and does not tell where */
-    bool kept;   /* where its stub was made cannot be looked at */
+    bool untold;  /* it has a stub, and does not tell where */
+    bool kept;    /* where its stub was made cannot be looked at */
+    bool afar;    /* that was on another node or file system, as far as is known */
+    bool renamed; /* since then */
 } candidate;
 
 static void
@@ -29,7 +31,7 @@ candidate_free(gpointer item)
 }
 
 typedef struct collection {
-    const gc_search *search;
+    gc_search *search;
     GPtrArray *candidates;
 } collection;
 
@@ -37,6 +39,7 @@ static bool
 note_unnamed(const esdm_container_info *info, void *user)
 {
     collection *all = user;
+    all->search->last_ns = MAX(all->search->last_ns, info->modified_ns);
     if (g_hash_table_contains(all->search->named, info->name)) {
         g_hash_table_add(all->search->living, g_strdup(info->name));
         return true;
@@ -79,6 +82,14 @@ ask(const gc_search *s, esdm_session *session, candidate *c)
         const char *walked = g_ptr_array_index(s->folders, i);
         c->walked = gc_below(c->folder, walked) != NULL ? walked : NULL;
     }
+    if (c->folder != NULL && (c->walked != NULL || c->called != NULL)) {
+        char place[ESDM_STUB_PLACE_BYTES];
+        esdm_stub_place(session, c->folder, place);
+        /* What cannot even be asked for is told by who looks there. */
+        c->afar =
+            !esdm_container_stub_is_at(container, place) && (c->walked != NULL || place[0] != '\0');
+    }
+    c->renamed = esdm_container_stub_is_renamed(container);
     esdm_container_discard(container);
     return true;
 }
@@ -127,7 +138,7 @@ look_where_made(gc_search *s, const GPtrArray *candidates)
     g_autoptr(GHashTable) closed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < candidates->len; i++) {
         candidate *c = g_ptr_array_index(candidates, i);
-        if (c->called == NULL || c->folder == NULL || c->walked != NULL)
+        if (c->called == NULL || c->folder == NULL || c->walked != NULL || c->afar)
             continue;
         if (g_hash_table_add(done, g_strdup(c->folder)) && !gc_look_at_folder(s, c->folder))
             g_hash_table_add(closed, g_strdup(c->folder));
@@ -177,6 +188,58 @@ tell_untold(const gc_search *s, const GPtrArray *candidates)
     }
 }
 
+/* Those that are kept for one reason. */
+typedef struct reason {
+    guint64 count;
+    const char *first; /* borrowed */
+} reason;
+
+static void
+keep(reason *why, const candidate *c)
+{
+    if (why->count++ == 0)
+        why->first = c->name;
+}
+
+static void
+tell_kept(const reason *kept, const char *why)
+{
+    if (kept->count == 0)
+        return;
+    g_autofree char *printable = tool_printable(kept->first);
+    tool_error("%" G_GUINT64_FORMAT " container%s without stub kept, such as '%s': %s", kept->count,
+               kept->count == 1 ? "" : "s", printable, why);
+}
+
+/* Those that belong to the folders, have no stub, and leave no doubt. */
+static void
+take_stubless(gc_search *s, const GPtrArray *candidates)
+{
+    reason afar = {.count = 0};
+    reason renamed = {.count = 0};
+    for (guint i = 0; i < candidates->len; i++) {
+        const candidate *c = g_ptr_array_index(candidates, i);
+        bool belongs = c->called != NULL || c->walked != NULL;
+        s->found += belongs;
+        if (!belongs || c->kept || has_stub(s, c))
+            continue;
+        if (c->afar || c->renamed) {
+            keep(c->afar ? &afar : &renamed, c);
+            continue;
+        }
+        if (c->modified_ns > s->newest_ns)
+            s->result->young++;
+        else
+            g_ptr_array_add(s->result->names, g_strdup(c->name));
+        if (s->prefix == NULL && c->modified_ns <= s->newest_ns)
+            s->prefix = c->walked != NULL ? prefix_of(c) : g_strdup(c->called);
+    }
+    tell_kept(&afar, "their stubs were made on another node or file system, where the folder has "
+                     "the same path; esdm-gc finds them there, esdm-rm removes them");
+    tell_kept(&renamed, "they got another name after their stubs were made, by esdm-mv, mv or "
+                        "esdm-restore; esdm-rm removes them");
+}
+
 /* What nobody can look at is told, and stays. */
 static void
 ask_all(gc_search *s, esdm_session *session, const GPtrArray *candidates)
@@ -203,20 +266,9 @@ gc_find_candidates(gc_search *s, esdm_session *session)
     tool_exit result = walk_other_routes(s, candidates);
     if (result == TOOL_OK)
         look_where_made(s, candidates);
-    for (guint i = 0; i < candidates->len && result == TOOL_OK; i++) {
-        const candidate *c = g_ptr_array_index(candidates, i);
-        bool belongs = c->called != NULL || c->walked != NULL;
-        s->found += belongs;
-        if (!belongs || c->kept || has_stub(s, c))
-            continue;
-        if (c->modified_ns > s->newest_ns)
-            s->result->young++;
-        else
-            g_ptr_array_add(s->result->names, g_strdup(c->name));
-        if (s->prefix == NULL && c->modified_ns <= s->newest_ns)
-            s->prefix = c->walked != NULL ? prefix_of(c) : g_strdup(c->called);
-    }
-    if (result == TOOL_OK)
+    if (result == TOOL_OK) {
+        take_stubless(s, candidates);
         tell_untold(s, candidates);
+    }
     return result;
 }

@@ -167,6 +167,27 @@ note_any(const esdm_former_info *info, void *user)
     return false;
 }
 
+/* Whether a former container has the name, or one that was renamed so got. What is not known may
+ * be. */
+static bool
+is_former(esdm_session *session, const char *name)
+{
+    g_autoptr(GHashTable) asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    char now[ESDM_CONTAINER_NAME_MAX + 1];
+    char next[ESDM_CONTAINER_NAME_MAX + 1];
+    bool kept = false;
+    esdm_status status = ESDM_OK;
+    (void) g_strlcpy(now, name, sizeof now);
+    while (status == ESDM_OK && !kept && g_hash_table_add(asked, g_strdup(now))) {
+        status = esdm_former_list(session, now, note_any, &kept, NULL);
+        if (status != ESDM_OK)
+            return true;
+        status = esdm_container_renamed_to(session, now, next, NULL);
+        (void) g_strlcpy(now, status == ESDM_OK ? next : "", sizeof now);
+    }
+    return kept || (status != ESDM_OK && status != ESDM_ENOENT);
+}
+
 /* Whether nothing of this site can ever be read by the stub again. Former containers may come back,
  * and who renamed one may do it again. */
 static bool
@@ -175,11 +196,10 @@ is_gone(const gc_search *s, esdm_session *session, const gc_stub *stub)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     char now[ESDM_CONTAINER_NAME_MAX + 1];
     char number[24];
-    bool kept = false;
     (void) g_snprintf(number, sizeof number, "%016" PRIx64, (uint64_t) stub->number);
     return !g_hash_table_contains(s->held, number) &&
            esdm_container_normalise(stub->container, name, NULL) == ESDM_OK &&
-           esdm_former_list(session, name, note_any, &kept, NULL) == ESDM_OK && !kept &&
+           !is_former(session, name) &&
            esdm_container_renamed(session, name, now, NULL, NULL) == ESDM_ENOENT;
 }
 
@@ -209,6 +229,52 @@ is_restored(esdm_session *session)
     return esdm_restoration_end(session, false, &restoration, NULL) != ESDM_ENOENT;
 }
 
+static bool
+note_last(const esdm_former_info *info, void *user)
+{
+    gc_search *s = user;
+    s->last_ns = MAX(s->last_ns, MAX(info->container.modified_ns, info->time_ns));
+    return true;
+}
+
+/* A stub has the time of the last commit. One that is younger than all that the catalogue knows may
+ * be of a container that an older catalogue, which somebody has copied back by hand, lacks. */
+static bool
+is_past(const gc_search *s, const gc_stub *stub)
+{
+    return stub->modified_ns <= s->last_ns;
+}
+
+/* Of those that are gone. */
+static void
+take_gone(gc_search *s, esdm_session *session, const GPtrArray *suspects)
+{
+    guint beyond = 0;
+    const char *first = NULL;
+    if (suspects->len > 0 && esdm_former_list(session, NULL, note_last, s, NULL) != ESDM_OK)
+        return;
+    for (guint i = 0; i < suspects->len; i++) {
+        gc_stub *stub = g_ptr_array_index(suspects, i);
+        if (!is_gone(s, session, stub))
+            continue;
+        if (stub->modified_ns > s->newest_ns) {
+            s->result->stubs_young++;
+        } else if (is_past(s, stub)) {
+            g_ptr_array_add(s->result->stubs, copy_of(stub));
+        } else if (beyond++ == 0) {
+            first = stub->path;
+        }
+    }
+    if (beyond == 0)
+        return;
+    g_autofree char *printable = tool_printable(first);
+    tool_error(
+        "%u stub%s without container left, such as '%s', younger than all that the catalogue "
+        "knows: if somebody has copied an older catalogue back, esdm-mkfs --restore finds what it "
+        "lacks",
+        beyond, beyond == 1 ? "" : "s", printable);
+}
+
 void
 gc_find_gone(gc_search *s, esdm_session *session)
 {
@@ -231,15 +297,8 @@ gc_find_gone(gc_search *s, esdm_session *session)
                    s->blind ? "not all containers could be looked at"
                             : "the catalogue was brought back, and may lack containers "
                               "(--restoration-complete)");
-    for (guint i = 0; i < suspects->len && !unsure; i++) {
-        gc_stub *stub = g_ptr_array_index(suspects, i);
-        if (!is_gone(s, session, stub))
-            continue;
-        if (stub->modified_ns > s->newest_ns)
-            s->result->stubs_young++;
-        else
-            g_ptr_array_add(s->result->stubs, copy_of(stub));
-    }
+    if (!unsure)
+        take_gone(s, session, suspects);
 }
 
 /* ---- removing ----------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ typedef struct gc_search {
     char *prefix;         /**< what the first containers that may go are called; owned */
     guint64 found;        /**< containers that belong to the folders, and that no stub names */
     guint64 newest_ns;    /**< what was changed later is left out */
+    guint64 last_ns;      /**< the last change of the site that its catalogue knows */
     gc_found *result;
 } gc_search;
 
@@ -57,8 +58,8 @@ void gc_find_gone(gc_search *s, esdm_session *session);
 /** Looks at the stubs of containers called `prefix` in folders of other routes, too; `walked` has
  *  been looked through. */
 tool_exit gc_walk_routes(gc_search *s, const char *walked, const char *prefix);
-/** Looks at the stubs in a folder, and not below it. One that is not there has none. @return
- *  false: it cannot be looked at. */
+/** Looks at the stubs in a folder, and not below it. @return false: it cannot be looked at, or is
+ *  not there, as what is not mounted on this node. */
 bool gc_look_at_folder(gc_search *s, const char *folder);
 
 /* ---- candidates.c ------------------------------------------------------------------------- */

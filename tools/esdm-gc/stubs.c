@@ -106,11 +106,9 @@ walk(gc_search *s, char *folder)
 bool
 gc_look_at_folder(gc_search *s, const char *folder)
 {
-    g_autoptr(GError) why = NULL;
-    GDir *all = g_dir_open(folder, 0, &why);
+    GDir *all = g_dir_open(folder, 0, NULL);
     const char *name;
-    bool readable = all != NULL || g_error_matches(why, G_FILE_ERROR, G_FILE_ERROR_NOENT) ||
-                    g_error_matches(why, G_FILE_ERROR, G_FILE_ERROR_NOTDIR);
+    bool readable = all != NULL;
     while (all != NULL && readable && (name = g_dir_read_name(all)) != NULL) {
         g_autofree char *path = g_build_filename(folder, name, NULL);
         struct stat is;

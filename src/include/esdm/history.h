@@ -65,6 +65,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_renamed(esdm_session *sessio
                                                             char *ret_now, uint64_t *ret_time_ns,
                                                             esdm_error *err);
 
+/** The name that the container which had `name` got when it was renamed, whatever has become of it
+ *  since. @param ret_to room for ESDM_CONTAINER_NAME_MAX + 1 bytes. @return ESDM_ENOENT: none was
+ *  renamed so, or that is not known any more. Any thread. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_renamed_to(esdm_session *session,
+                                                               const char *name, char *ret_to,
+                                                               esdm_error *err);
+
 /** Hint of a container: number and version of the stub file that stands for it in a folder, 16
  *  hexadecimal digits each. */
 #define ESDM_HINT_STUB "netcdf.stub"
@@ -73,24 +80,43 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_renamed(esdm_session *sessio
  *  each time that a program writes the file anew. */
 ESDM_API uint64_t esdm_container_stub(const esdm_container *container, uint64_t *ret_version);
 
-/** Hint of a container: where its stub was made. "UUID BYTES NAMES FOLDER": the container's own
- *  uuid, as clones have the hint of their original; what its name begins with, without the last
- *  slash, and the bytes of that; and the folder's real path. */
+/** Hint of a container: where its stub was made. "UUID BYTES NAME PLACE FOLDER": the container's
+ * own uuid, as clones have the hint of their original; its name at that time, and the bytes of
+ * that; which folder of this path it is (esdm_stub_place(), "-": not known); and its real path. */
 #define ESDM_HINT_STUB_FOLDER "netcdf.stub.folder"
+
+#define ESDM_STUB_PLACE_BYTES 320 /**< of an esdm_stub_place() at most, with its NUL */
+
+/**
+ * What tells folders of the same path on different nodes apart: the file system, and the node where
+ * other nodes do not see that. Of a folder that is not there it is where it would be.
+ * @param folder a whole path. @param ret_place without blanks, room for ESDM_STUB_PLACE_BYTES; "":
+ *        not known. Any thread.
+ */
+ESDM_API void esdm_stub_place(const esdm_session *session, const char *folder, char *ret_place);
 
 /**
  * Notes which stub file stands for the container: both hints, with the next commit.
  * @param number, version of the stub; not 0. @param folder real path of the one in which the stub
- *        lies; NULL or "": not known, and so is one that is no UTF-8.
+ *        lies; NULL or "": not known, and so is one that is no UTF-8. @param place of the folder:
+ *        esdm_stub_place(), on one rank for all; NULL or "": not known.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_set_stub(esdm_container *container,
                                                              uint64_t number, uint64_t version,
-                                                             const char *folder, esdm_error *err);
+                                                             const char *folder, const char *place,
+                                                             esdm_error *err);
 /** Real path of the folder in which the stub of the container was made; borrowed until the next
  *  set. NULL: it has none, or was given another name than those of the files in that folder get, or
  *  is a clone, whose original the stub stands for. The stub may have been removed or moved since.
  */
 ESDM_API const char *esdm_container_stub_folder(const esdm_container *container);
+/** Whether the stub's folder lay in that place: esdm_stub_place() of its path, on this node. false:
+ *  also where that is not known. */
+ESDM_API bool esdm_container_stub_is_at(const esdm_container *container, const char *place);
+/** Whether the container has another name than when its stub was made: it was renamed, or brought
+ *  back under another name. A program's own rename (esdm_container_name_is_intermediate()) does not
+ *  count. false: also of clones, and where it is not known. */
+ESDM_API bool esdm_container_stub_is_renamed(const esdm_container *container);
 /**
  * Which container a stub file means that tells a name, a number and a version: the one that has the
  * name, or a former one.

@@ -53,8 +53,15 @@ class Named(Site):
         return sorted(run([tool("esdm-ls")]).stdout.split())
 
 
+def commit_later(env=None):
+    """As time goes on: stubs that are younger than anything of the site stay."""
+    client([clients.python_of("debian"), "-c", WRITE, "0", "esdm://later.nc"], env=env)
+    run([tool("esdm-rm"), "esdm://later.nc"], env=environment(env))
+
+
 def remove_for_good(*names):
     run([tool("esdm-rm"), "--for-good", *[f"esdm://{n}" for n in names]])
+    commit_later()
 
 
 def test_containers_of_a_named_route_go_with_their_stubs():
@@ -161,10 +168,55 @@ def test_another_folder_of_the_same_name():
                      "esdm-rm -r 'exp'")
         hidden = site.folder / "hidden"
         other.rename(hidden)
-        other.symlink_to(other)  # as what is not mounted, or lies below another user's folder
         shutil.copy(hidden / "x.nc", site.run)
         left = site.stubless(folders=[f"{site.run}=exp"])
+        expect(left == ["exp/a.nc", "exp/gone.nc"] and "cannot be looked at" in site.told,
+               f"a folder that is not mounted here: {left} {site.told}")
+        other.write_text("no folder")
+        left = site.stubless(folders=[f"{site.run}=exp"])
         expect(left == ["exp/a.nc", "exp/gone.nc"] and "cannot be looked at" in site.told, f"{left} {site.told}")
+        other.unlink()
+        other.symlink_to(other)  # as what lies below another user's folder
+        left = site.stubless(folders=[f"{site.run}=exp"])
+        expect(left == ["exp/a.nc", "exp/gone.nc"] and "cannot be looked at" in site.told, f"{left} {site.told}")
+
+
+def test_a_folder_of_the_same_path_on_another_node():
+    """Each node has a /scratch of its own: what lies in that of another one is not seen, so its containers stay."""
+    with Named() as site:
+        site.write("b.nc", "keep.nc")
+        aside = site.folder / "scratch of the other node"
+        site.run.rename(aside)
+        site.run.mkdir()
+        env = {"ESDM_NODE": "node 2", "ESDM_NC_ROUTE": site.routes}
+        client([clients.python_of("debian"), "-c", WRITE, "2", site.run / "c.nc", site.run / "d.nc"], env=env)
+        (site.run / "d.nc").unlink()
+        for folder in (site.run, f"{site.run}=exp"):
+            found = site.stubless(folders=[folder], env={"ESDM_NODE": "node 2"})
+            expect(found == ["exp/d.nc"] and "2 containers without stub kept" in site.told and
+                   "another node" in site.told and "exp/b.nc" in site.told, f"{found} {site.told}")
+        done = site.gc("--yes", env={"ESDM_NODE": "node 2"})
+        expect(done["without_stub"] == ["exp/d.nc"], f"{done}")
+        expect(site.names() == ["exp/b.nc", "exp/c.nc", "exp/keep.nc"], f"{site.names()}")
+        shutil.rmtree(site.run)
+        aside.rename(site.run)
+        (site.run / "b.nc").unlink()
+        expect(site.stubless() == ["exp/b.nc"] and "exp/c.nc" in site.told, f"{site.told}")
+
+
+def test_what_was_brought_back_after_a_rerun_stays():
+    """A file was removed and made again; what it was before comes back under another name, long unchanged."""
+    with Named() as site:
+        site.write("a.nc", "keep.nc")
+        (site.run / "a.nc").unlink()
+        site.write("a.nc", value=2)
+        run([tool("esdm-restore"), "--as", "exp/a-old.nc", "exp/a.nc"])
+        for folder in (site.run, f"{site.run}=exp"):
+            expect(site.stubless(folders=[folder]) == [] and "esdm-restore" in site.told and
+                   "'exp/a-old.nc'" in site.told, f"{site.stubless()} {site.told}")
+        expect(site.gc("--yes")["without_stub"] == [], site.told)
+        text = client(["ncdump", "-v", "v", "esdm://exp/a-old.nc"]).stdout
+        expect("v = 1, 1" in text, text)
 
 
 def test_folders_that_cannot_be_read():
@@ -198,6 +250,7 @@ def test_stubs_of_containers_that_are_gone():
         expect("v = 1, 1" in client(["ncdump", site.run / "b.nc"]).stdout, "it came back, and its stub reads it")
         run([tool("esdm-rm"), "--for-good", "esdm://exp/b.nc", "esdm://exp/sub/c.nc"], check=False)
         run([tool("esdm-gc"), "--replaced-now", "--yes", "--age", "0"])
+        commit_later()
         gone = sorted(str(site.run / n) for n in ("b.nc", "copy.nc", "sub/c.nc"))
         expect(site.gc(age="1d")["stubs_young"] == 3, site.told)
         found = site.gc("--dry-run")
@@ -212,6 +265,43 @@ def test_stubs_of_containers_that_are_gone():
         expect(left == ["a.nc", "d.nc", "note.txt", "renamed.nc"], f"{left}")
         expect(site.names() == ["archive/renamed.nc", "exp/a.nc", "exp/d.nc"], f"{site.names()}")
         expect((site.run / "a.nc").read_bytes() == stubs["a.nc"], "another stub was changed")
+
+
+def test_stubs_of_what_was_renamed_and_removed():
+    """Renamed back after esdm-restore they read it again, so they stay as long as it is kept."""
+    with Named() as site:
+        site.write("a.nc", "keep.nc")
+        run([tool("esdm-mv"), "esdm://exp/a.nc", "esdm://exp/b.nc"])
+        run([tool("esdm-mv"), "esdm://exp/b.nc", "esdm://archive/c.nc"])
+        run([tool("esdm-rm"), "esdm://archive/c.nc"])
+        commit_later()
+        expect(site.gc("--yes")["stubs"] == [], site.told)
+        run([tool("esdm-restore"), "archive/c.nc"])
+        run([tool("esdm-mv"), "esdm://archive/c.nc", "esdm://exp/a.nc"])
+        expect("v = 1, 1" in client(["ncdump", site.run / "a.nc"]).stdout, "it is back")
+        run([tool("esdm-mv"), "esdm://exp/a.nc", "esdm://exp/b.nc"])
+        remove_for_good("exp/b.nc")
+        run([tool("esdm-gc"), "--replaced-now", "--yes", "--age", "0"])
+        commit_later()
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "a.nc")], f"in a ring of names: {site.told}")
+
+
+def test_stubs_that_an_old_catalogue_lacks():
+    """Somebody has copied an older one back by hand, so that nothing says that containers may be missing."""
+    with Named() as site:
+        site.write("a.nc", "gone.nc")
+        remove_for_good("exp/gone.nc")
+        site.write("keep.nc")
+        metadata = site.folder / "metadata"
+        if not metadata.is_dir():
+            skip("the catalogue is elsewhere")
+        shutil.copytree(metadata, site.folder / "kept")
+        site.write("new.nc", "newer.nc")
+        shutil.rmtree(metadata)
+        (site.folder / "kept").rename(metadata)
+        expect(site.names() == ["exp/a.nc", "exp/keep.nc"], f"{site.names()}")
+        expect(site.gc("--dry-run")["stubs"] == [str(site.run / "gone.nc")] and
+               "2 stubs without container left" in site.told and "esdm-mkfs --restore" in site.told, site.told)
 
 
 def test_stubs_of_which_nothing_is_known_stay():
@@ -242,6 +332,7 @@ def test_stubs_of_which_nothing_is_known_stay():
         expect("3 stubs left of containers that this site does not have" in text, text)
         # Theirs: the other site finds its own.
         run([tool("esdm-rm"), "--for-good", "esdm://exp/theirs.nc"], env=environment(env))
+        commit_later(env)
         expect(site.gc("--dry-run", env=env)["stubs"] == [str(site.run / "theirs.nc")], site.told)
 
 
@@ -286,6 +377,7 @@ def test_stubs_that_nco_renamed_and_of_another_container():
                env={"ESDM_NC_ROUTE": f"{other}=exp"})
         expect(site.gc("--dry-run")["stubs"] == [str(site.run / "nco.nc")], "the former a.nc is kept")
         run([tool("esdm-gc"), "--replaced-now", "--yes", "--age", "0"])
+        commit_later()
         both = sorted(str(site.run / n) for n in ("a.nc", "nco.nc"))
         expect(sorted(site.gc("--dry-run")["stubs"]) == both, site.told)
         expect(site.gc("--dry-run", folders=[other])["stubs"] == [], site.told)
