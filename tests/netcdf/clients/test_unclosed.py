@@ -3,8 +3,11 @@
 """Programs that end without nc_close(). An orderly end commits, as HDF5 flushes; a crash does not."""
 
 import pathlib
+import subprocess
+import threading
 
 import clients
+import prestarted
 from esdmtest import BUILD, Failed, Site, client, expect, main, run, skip, tool
 
 SCRIPT = pathlib.Path(__file__).parent / "unclosed.py"
@@ -122,4 +125,27 @@ def test_fortran():
         expect("v = 1, 2, 3, 4 ;" in text, text)
 
 
-main(test_failure_replaces_nothing, test_python_of_debian, test_python_of_pypi, test_fortran)
+def test_one_that_takes_too_long_is_ended_alone():
+    """Of the tests' own: clients that are forks of one program, which goes on then."""
+    with Site():
+        wait = "import netCDF4, time\ntime.sleep({})\nprint('slept')"
+        command = ["/usr/bin/python3", "-c", wait.format(4)]
+        expect(prestarted.takes(command, {}), "it is to be a fork")
+        for code in ("import netCDF4, os\nos.system('ncdump x')", "import netCDF4, os\nos.execv('x', [])"):
+            expect(not prestarted.takes(["/usr/bin/python3", "-c", code], {}), f"{code}: sees that it is a fork")
+        zones = [prestarted.surroundings({"TZ": zone}) for zone in ("UTC", "Europe/Berlin")]
+        expect(zones[0] != zones[1], "C libraries read TZ once")
+        told = []
+        other = threading.Thread(target=lambda: told.append(client(command).stdout))
+        other.start()
+        try:
+            client(["/usr/bin/python3", "-c", wait.format(60)], timeout=1)
+            raise Failed("it was waited for")
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            other.join()
+        expect(told == ["slept\n"], f"the other one: {told}")
+
+
+main(test_one_that_takes_too_long_is_ended_alone, test_failure_replaces_nothing, test_python_of_debian, test_python_of_pypi, test_fortran)
