@@ -201,7 +201,7 @@ def test_standby__alone_is_read_only():
             primary.crash()
             done = writer.finish()
         expect(done.returncode == 3, shown(done))
-        expect_error(done, "metadata store", "read-only", "standby", "no primary")
+        expect_error(done, "commit of container 'a'", "read-only", "standby", "no primary")
         told = committed(done)
         expect_error(run([tool("esdm-ls")], check=False), "metadata store", "read-only", "standby")
         expect_error(client(["ncdump", "-h", "esdm://a"], check=False), "read-only", "standby")
