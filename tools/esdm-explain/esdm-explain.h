@@ -248,6 +248,7 @@ void print_report(const run *r);
 bool action_is_detail(const action *a);
 /** An action, as statistics and traces tell it (load.c); owned. @param kind NULL: its own. */
 action *action_of(const json_t *value, const char *kind);
+void action_free(action *a);
 /** What made detailed monitoring begin (unusual.c), in this run, or lately in any of the site. */
 void print_unusual(const run *r);
 void print_site_unusual(const GPtrArray *runs);

@@ -255,6 +255,20 @@ action_of(const json_t *value, const char *kind)
     return a;
 }
 
+void
+action_free(action *a)
+{
+    g_free(a->kind);
+    g_free(a->container);
+    g_free(a->dataset);
+    g_free(a->stopped);
+    g_free(a->at);
+    g_free(a->because);
+    g_free(a->trace);
+    g_free(a->ended);
+    g_free(a);
+}
+
 static void
 add_action(run *r, const json_t *value)
 {

@@ -83,6 +83,7 @@ print_site_unusual(const GPtrArray *runs)
             g_autofree char *program = tool_printable(of->program);
             (void) printf("  %s, user %" G_GUINT64_FORMAT ":\n", program, of->user);
             print_detail(a);
+            action_free(a);
         }
     }
     if (list->len > TOLD_MOST)
