@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 import clients
-from esdmtest import (skip, BUILD, SOURCE, Site, client, client_environment, environment, expect,
+from esdmtest import (skip, BUILD, SANITIZE, SOURCE, Site, client, client_environment, environment, expect,
                       expect_error, main, need_program, run, tool)
 
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
@@ -542,6 +542,9 @@ def test_asking_makes_no_default_site():
         expect("first.nc" in run([tool("esdm-ls")], env=env, cwd=home).stdout, "the site is made")
 
 
+# Preloaded with a sanitizer's runtime NCO is not known when its program begins.
+NCO = () if SANITIZE else (test_nco_writes_to_what_it_copies,)
+
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_entries_that_route_nothing_are_told, test_everything_and_patterns,
@@ -551,4 +554,4 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_a_second_run_by_programs_that_rename__replaces_the_first_one, test_copied_bytes_tell_what_they_are,
      test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
-     test_nco_writes_to_what_it_copies, test_asking_makes_no_default_site)
+     *NCO, test_asking_makes_no_default_site)
