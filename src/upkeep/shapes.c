@@ -567,6 +567,8 @@ esdm__upkeep_shapes(esdm_container *base, const esdm_shapes_options *options,
 {
     shaping s = {
         .options = options, .result = result, .base = base, .began_s = esdm__seconds_now()};
+    if (options->nwishes == 0 && esdm__name_branch(base->name, NULL) != NULL)
+        return ESDM_OK; /* branches have none that could be brought up to date */
     esdm_status status = check_base(base, err);
     if (status == ESDM_OK)
         status = esdm__shapes_name(base->name, s.name, err);

@@ -291,6 +291,9 @@ def test_errors():
             expect_error(done, "second shape")
             expect_error(run([tool("esdm-mv"), "a.nc", name], check=False), "second shape")
         expect_error(compact("--second-shape", "series", name="a.nc@1", check=False), "nobody can write")
+        run([tool("esdm-branch"), "a.nc", "fix"])
+        expect_error(compact("--second-shape", "series", name="a.nc@branch:fix", check=False), "second shape")
+        expect(compact(name="a.nc@branch:fix")["variables"] == 0, "a branch has a second shape")
         expect_error(client(["/usr/bin/python3", "-c", "import netCDF4; netCDF4.Dataset('esdm://a.nc@shapes', 'a')"],
                             check=False))
         same(read(site), values())
