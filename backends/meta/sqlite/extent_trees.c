@@ -106,22 +106,25 @@ sqlite__trees_want(const char *name)
     return false;
 }
 
-esdm_status
-sqlite__trees_note(sqlite__link *link, uint64_t container, esdm_error *err)
+static esdm_status
+note(sqlite__link *link, sqlite__statement_id how, uint64_t container, esdm_error *err)
 {
     esdm_status status = look(link, err);
     if (status != ESDM_OK || link->trees == SQLITE__TREES_NONE)
         return status;
-    return sqlite__run(link, SQLITE__TREE_NOTE, err, "i", container);
+    return sqlite__run(link, how, err, "i", container);
+}
+
+esdm_status
+sqlite__trees_note(sqlite__link *link, uint64_t container, esdm_error *err)
+{
+    return note(link, SQLITE__TREE_NOTE, container, err);
 }
 
 esdm_status
 sqlite__trees_note_deleted(sqlite__link *link, uint64_t container, esdm_error *err)
 {
-    esdm_status status = look(link, err);
-    if (status != ESDM_OK || link->trees == SQLITE__TREES_NONE)
-        return status;
-    return sqlite__run(link, SQLITE__TREE_NOTE_DELETED, err, "i", container);
+    return note(link, SQLITE__TREE_NOTE_DELETED, container, err);
 }
 
 /* ---- entering ------------------------------------------------------------------------------- */
