@@ -125,18 +125,16 @@ raise_where_it_is_from(const esdm__merge_attempt *all, const char *name, const e
     char id[ESDM__LINE_ID_BYTES];
     esdm__line l = *line;
     esdm_status status = ESDM_OK;
-    bool own = false;
     (void) snprintf(here, sizeof here, "%s", name);
-    while (!own && status == ESDM_OK && esdm__name_branch(here, NULL) != NULL) {
+    while (status == ESDM_OK && esdm__name_branch(here, NULL) != NULL) {
         uint64_t from = 0;
         status = esdm__line_parent(all->session, here, above, &from, NULL, err);
-        own = status != ESDM_OK || snapshot > from;
-        if (!own)
-            status = esdm__line_find(all->session, above, &l, err);
-        if (!own)
-            (void) snprintf(here, sizeof here, "%s", above);
+        if (status != ESDM_OK || snapshot > from)
+            break;
+        status = esdm__line_find(all->session, above, &l, err);
         if (status == ESDM_OK && l.record == 0) /* that line is gone */
             return esdm__vector_raise(to, itself->branch, itself->id, snapshot, err);
+        (void) snprintf(here, sizeof here, "%s", above);
     }
     if (status == ESDM_OK)
         status = esdm__line_id(all->session, &l, id, err);

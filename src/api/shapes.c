@@ -43,23 +43,6 @@ esdm_shapes_update(esdm_session *session, const char *name, const esdm_shapes_op
     return status;
 }
 
-/* Opens what has the second shapes of a container. ESDM_ENOENT: nothing has. ESDM_EEXIST: what has
- * the name is none. */
-static esdm_status
-open_shapes(esdm_session *session, const char *name, esdm_container **ret, esdm_error *err)
-{
-    char shapes[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm_status status = esdm__shapes_name(name, shapes, err);
-    if (status == ESDM_OK)
-        status = esdm__io_open(session, shapes, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, ret, err);
-    if (status != ESDM_OK || esdm_container_hint(*ret, ESDM__HINT_SHAPES_OF) != NULL)
-        return status;
-    esdm_container_discard(*ret);
-    return esdm__error_set(err, ESDM_EEXIST,
-                           "container '%s' is none of second shapes, but has the name of one",
-                           shapes);
-}
-
 esdm_status
 esdm_shapes_remove(esdm_session *session, const char *name, uint64_t *ret_bytes, esdm_error *err)
 {
@@ -78,7 +61,7 @@ esdm_shapes_remove(esdm_session *session, const char *name, uint64_t *ret_bytes,
         status = esdm__shapes_name(normal, shapes, err);
     if (status != ESDM_OK)
         return status;
-    status = open_shapes(session, normal, &second, &why);
+    status = esdm__shapes_open(session, shapes, ESDM_OPEN_READ, &second, &why);
     if (status == ESDM_OK) {
         esdm_container_discard(second);
         status = session->meta->container_find(session->store, shapes, &record, &why);
@@ -105,6 +88,7 @@ esdm_shapes_visit(const esdm_container *container, esdm_shape_visitor visit, voi
     ESDM__NEED(err, container);
     ESDM__NEED(err, visit);
     esdm_session *session = container->session;
+    char shapes[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_container *second = NULL;
     esdm_meta_container record = {0};
     esdm_error ignored;
@@ -112,7 +96,8 @@ esdm_shapes_visit(const esdm_container *container, esdm_shape_visitor visit, voi
         *ret_stored_bytes = 0;
     if (container->provider != NULL || esdm__io_of(container)->record == 0 ||
         esdm__name_is_own(container->name) || esdm__name_is_shapes(container->name, NULL) ||
-        open_shapes(session, container->name, &second, &ignored) != ESDM_OK)
+        esdm__shapes_name(container->name, shapes, &ignored) != ESDM_OK ||
+        esdm__shapes_open(session, shapes, ESDM_OPEN_READ, &second, &ignored) != ESDM_OK)
         return ESDM_OK;
     esdm_status status = session->meta->container_find(session->store, second->name, &record, err);
     if (status == ESDM_ENOENT) { /* removed meanwhile */

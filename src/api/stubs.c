@@ -14,6 +14,7 @@
 #include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/shared_file_systems.h"
 #include "esdm/esdm.h"
 #include "io/io.h"
 #include "model/names.h"
@@ -143,32 +144,13 @@ esdm_container_stub_is_renamed(const esdm_container *container)
     return strcmp(name, then) != 0 && strcmp(name, to_be) != 0;
 }
 
-/* File systems that all nodes see which have mounted them, by statfs(). Of FUSE that is not known.
- */
+#define AFS 0x5346414fu /* by statfs() */
+
+/* Whether all nodes see it which have mounted it. Of FUSE that is not known. */
 static bool
 is_shared(uint32_t type)
 {
-    static const uint32_t known[] = {
-        0x6969,     /* NFS */
-        0x517b,     /* SMB */
-        0xff534d42, /* CIFS */
-        0xfe534d42, /* SMB2 */
-        0x0bd00bd0, /* Lustre */
-        0x47504653, /* GPFS */
-        0x00c36400, /* Ceph */
-        0x5346414f, /* AFS */
-        0x73757245, /* Coda */
-        0x19830326, /* BeeGFS */
-        0xaad7aaea, /* PanFS */
-        0x20030528, /* OrangeFS */
-        0x7461636f, /* OCFS2 */
-        0x01161970, /* GFS2 */
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (known[i] == type)
-            return true;
-    }
-    return false;
+    return esdm__file_system_is_shared(type) || type == AFS;
 }
 
 void

@@ -342,12 +342,12 @@ esdm__monitor_open_trace(esdm__monitor *m, esdm_error *err)
     esdm_status status = ring != NULL && sink != NULL
                              ? open_sink(m, sink, err)
                              : esdm__error_nomem(err, m->options.buffer_bytes, "the monitor");
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
         m->sink = sink;
-    else if (sink != NULL)
+    } else if (sink != NULL) {
         free(sink->path);
-    if (status != ESDM_OK)
         free(sink);
+    }
     return status;
 }
 

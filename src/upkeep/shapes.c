@@ -43,17 +43,6 @@ typedef struct target {
     bool named;
 } target;
 
-esdm_status
-esdm__shapes_name(const char *name, char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err)
-{
-    if (strlen(name) + sizeof ESDM__SHAPES_MARK > ESDM_CONTAINER_NAME_MAX + 1)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "'%.300s' is too long a name: there is no room for '%s' behind it",
-                               name, ESDM__SHAPES_MARK);
-    (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s" ESDM__SHAPES_MARK, name);
-    return ESDM_OK;
-}
-
 /* ---- what may have one ----------------------------------------------------------------------- */
 
 /* Why a variable cannot have another shape; NULL: it can. */
@@ -332,28 +321,16 @@ open_second(shaping *s, esdm_error *err)
     esdm_session *session = s->base->session;
     esdm_error why = {0};
     bool dry = s->options->dry_run;
-    esdm_status status = esdm__io_open(session, s->name, dry ? ESDM_OPEN_READ : ESDM_OPEN_WRITE,
-                                       ESDM_SNAPSHOT_LATEST, &s->second, &why);
+    esdm_status status = esdm__shapes_open(session, s->name, dry ? ESDM_OPEN_READ : ESDM_OPEN_WRITE,
+                                           &s->second, &why);
     const char *uuid = esdm__io_of(s->base)->uuid;
-    const char *of =
-        status == ESDM_OK ? esdm_container_hint(s->second, ESDM__HINT_SHAPES_OF) : NULL;
-    if (status == ESDM_OK && of == NULL) {
-        esdm__container_drop(s->second);
-        s->second = NULL;
-        return esdm__error_set(err, ESDM_EEXIST,
-                               "container '%s' is none of second shapes, but has the name of one",
-                               s->name);
+    bool stale = status == ESDM_OK &&
+                 strcmp(esdm_container_hint(s->second, ESDM__HINT_SHAPES_OF), uuid) != 0;
+    if (status == ESDM_OK && !stale) {
+        const char *since = esdm_container_hint(s->second, ESDM__HINT_SHAPES_SINCE);
+        /* It may have values of a snapshot that was not there when we looked. */
+        return esdm__shapes_number(since) > s->base->snapshot ? somebody_else(s, err) : ESDM_OK;
     }
-    bool stale = status == ESDM_OK && strcmp(of, uuid) != 0;
-    uint64_t since =
-        status == ESDM_OK && !stale
-            ? esdm__shapes_number(esdm_container_hint(s->second, ESDM__HINT_SHAPES_SINCE))
-            : 0;
-    if (since >
-        s->base->snapshot) /* it has values of a snapshot that was not there when we looked */
-        return somebody_else(s, err);
-    if (status == ESDM_OK && !stale)
-        return ESDM_OK;
     if (stale)
         esdm__container_drop(s->second);
     s->second = NULL;

@@ -9,10 +9,6 @@
 #include "io/io.h"
 #include "model/names.h"
 
-/** The name of what has the second shapes of a container. ESDM_EINVAL: it would be too long. */
-esdm_status esdm__shapes_name(const char *name, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
-                              esdm_error *err);
-
 /** esdm_shapes_update(), for a handle that reads the newest snapshot. */
 esdm_status esdm__upkeep_shapes(esdm_container *container, const esdm_shapes_options *options,
                                 esdm_shapes_result *result, esdm_error *err);

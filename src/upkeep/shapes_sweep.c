@@ -18,11 +18,10 @@ uuid_of(esdm_session *session, const char *name, char ret_uuid[ESDM__UUID_BYTES]
 {
     esdm_container *shapes = NULL;
     esdm_error ignored;
-    if (esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &shapes, &ignored) !=
-        ESDM_OK)
+    if (esdm__shapes_open(session, name, ESDM_OPEN_READ, &shapes, &ignored) != ESDM_OK)
         return false;
     const char *of = esdm_container_hint(shapes, ESDM__HINT_SHAPES_OF);
-    bool known = of != NULL && strlen(of) == ESDM__UUID_BYTES - 1;
+    bool known = strlen(of) == ESDM__UUID_BYTES - 1;
     if (known)
         memcpy(ret_uuid, of, ESDM__UUID_BYTES);
     esdm__container_drop(shapes);

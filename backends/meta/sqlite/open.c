@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/shared_file_systems.h"
 #include "store.h"
 
 /* The log is copied into the database when it has so many pages, and at close when it is larger
@@ -22,36 +23,20 @@
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
 #define CLOSE_CHECKPOINT_S     2
 
+/* By statfs(): who serves these may serve other nodes, too. */
+#define FUSE        0x65735546u
+#define PLAN9       0x01021997u
+#define VIRTUAL_BOX 0x786f4256u
+
 bool
 sqlite__is_network(int fd)
 {
-    static const uint32_t magics[] = {
-        0x6969,     /* NFS */
-        0x517b,     /* SMB */
-        0xff534d42, /* CIFS */
-        0xfe534d42, /* SMB2 */
-        0x0bd00bd0, /* Lustre */
-        0x47504653, /* GPFS */
-        0x00c36400, /* Ceph */
-        0x5346414f, /* AFS */
-        0x73757245, /* Coda */
-        0x65735546, /* FUSE */
-        0x01021997, /* 9P */
-        0x19830326, /* BeeGFS */
-        0xaad7aaea, /* PanFS */
-        0x20030528, /* OrangeFS */
-        0x7461636f, /* OCFS2 */
-        0x01161970, /* GFS2 */
-        0x786f4256, /* VirtualBox */
-    };
     struct statfs found;
     if (fstatfs(fd, &found) != 0)
         return false;
-    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
-        if ((uint32_t) found.f_type == magics[i])
-            return true;
-    }
-    return false;
+    uint32_t type = (uint32_t) found.f_type;
+    return esdm__file_system_is_shared(type) || type == FUSE || type == PLAN9 ||
+           type == VIRTUAL_BOX;
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */

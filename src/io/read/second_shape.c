@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/hidden_names.h"
 #include "io/container/container_io.h"
 
@@ -74,6 +75,32 @@ cost_of(const esdm__plan *plan, double element_bytes)
 
 /* ---- the second container -------------------------------------------------------------------- */
 
+esdm_status
+esdm__shapes_name(const char *name, char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err)
+{
+    if (strlen(name) + sizeof ESDM__SHAPES_MARK > ESDM_CONTAINER_NAME_MAX + 1)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%.300s' is too long a name: there is no room for '%s' behind it",
+                               name, ESDM__SHAPES_MARK);
+    (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s" ESDM__SHAPES_MARK, name);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__shapes_open(esdm_session *session, const char *shapes, esdm_open_mode mode,
+                  esdm_container **ret, esdm_error *err)
+{
+    *ret = NULL;
+    esdm_status status = esdm__io_open(session, shapes, mode, ESDM_SNAPSHOT_LATEST, ret, err);
+    if (status != ESDM_OK || esdm_container_hint(*ret, ESDM__HINT_SHAPES_OF) != NULL)
+        return status;
+    esdm__container_drop(*ret);
+    *ret = NULL;
+    return esdm__error_set(err, ESDM_EEXIST,
+                           "container '%s' is none of second shapes, but has the name of one",
+                           shapes);
+}
+
 static esdm_container *
 open_shapes(const esdm_container *container)
 {
@@ -81,18 +108,14 @@ open_shapes(const esdm_container *container)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_container *shapes = NULL;
     esdm_error ignored;
-    bool fits =
-        strlen(container->name) + sizeof ESDM__SHAPES_MARK <= sizeof name && io->record != 0;
-    if (!fits || !esdm__site_has_shapes(io->session->site) || io->comm != NULL ||
+    if (io->record == 0 || !esdm__site_has_shapes(io->session->site) || io->comm != NULL ||
         container->writable || container->coarse || esdm__name_is_own(container->name) ||
         esdm__name_is_shapes(container->name, NULL))
         return NULL;
-    (void) snprintf(name, sizeof name, "%s" ESDM__SHAPES_MARK, container->name);
-    if (esdm__io_open(io->session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &shapes, &ignored) !=
-        ESDM_OK)
+    if (esdm__shapes_name(container->name, name, &ignored) != ESDM_OK ||
+        esdm__shapes_open(io->session, name, ESDM_OPEN_READ, &shapes, &ignored) != ESDM_OK)
         return NULL;
-    const char *of = esdm_container_hint(shapes, ESDM__HINT_SHAPES_OF);
-    if (of != NULL && strcmp(of, io->uuid) == 0)
+    if (strcmp(esdm_container_hint(shapes, ESDM__HINT_SHAPES_OF), io->uuid) == 0)
         return shapes;
     esdm__container_drop(shapes);
     return NULL;

@@ -33,6 +33,13 @@ typedef struct esdm__second_shape {
     uint64_t low; /* the first so many selected elements along the axis may be, the others not */
 } esdm__second_shape;
 
+/** The name of what has the second shapes of a container. ESDM_EINVAL: it would be too long. */
+esdm_status esdm__shapes_name(const char *name, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
+                              esdm_error *err);
+/** Opens what has second shapes by its own name; it says whose they are (ESDM__HINT_SHAPES_OF).
+ *  ESDM_ENOENT: nothing has. ESDM_EEXIST: what has the name is none. */
+esdm_status esdm__shapes_open(esdm_session *session, const char *shapes, esdm_open_mode mode,
+                              esdm_container **ret, esdm_error *err);
 /** A number that a hint says; 0: none. */
 uint64_t esdm__shapes_number(const char *hint);
 /** The dataset in which a second shape has dataset number `id`; NULL: it has not. */
