@@ -241,10 +241,10 @@ rename_or_ask(const char *from, const char *to, bool replaces)
     esdmnc_parked_drop();
     if (normalise(from, name) == NC_NOERR)
         esdmnc_postponed_commit(name);
-    if (replaces && normalise(to, name) == NC_NOERR)
+    if (replaces && normalise(to, name) == NC_NOERR) {
         (void) esdmnc_postponed_drop(name);
-    if (replaces && normalise(to, name) == NC_NOERR)
         esdmnc_warn_unkept(session, name);
+    }
     esdm_status status = move_seen(session, from, to, replaces, &err);
     if (status == ESDM_ECONFLICT) {
         (void) esdmnc_error_loud(&err, "rename", from);

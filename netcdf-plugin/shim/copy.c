@@ -92,16 +92,12 @@ is_of_nco(char **environment)
 static int
 container_of_copy(const char *target, char *container)
 {
-    char folder[PATH_MAX];
-    esdmnc__stub there;
-    if (esdmnc__stub_read(target, &there) == NC_NOERR && there.is_original) {
+    esdmnc__target there;
+    int status = esdmnc__path_target(target, 0, &there);
+    if (status == NC_NOERR) {
         (void) snprintf(container, ESDMNC_NAME_MAX + 1, "%s", there.container);
-        return NC_NOERR;
     }
-    int status = esdmnc__route(target, container, ESDMNC_NAME_MAX + 1, folder);
-    return status == NC_NOERR
-               ? esdmnc__path_free_name(target, folder, container, ESDMNC_NAME_MAX + 1)
-               : status;
+    return status;
 }
 
 /* `environ` need not be set up yet when a sanitizer is loaded first; so it is handed down. */

@@ -4,7 +4,6 @@
  * which, the line that both began with, what each has of all lines, and whether that is more than
  * the other one has. */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

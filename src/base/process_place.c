@@ -5,7 +5,6 @@
 #include "base/process_place.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* FNV-1a. */

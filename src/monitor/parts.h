@@ -202,6 +202,9 @@ esdm_status esdm__monitor_open_trace(esdm__monitor *monitor, esdm_error *err);
 void esdm__monitor_drain(esdm__monitor *monitor);
 /** Appends to a list of JSON objects. With the lock held. */
 void esdm__monitor_join(char **list, const char *object);
+struct json_t;
+/** As statistics tell it. Owned; NULL: no memory. */
+struct json_t *esdm__action_json(const esdm__action *action);
 /** Into the ring, or counted as dropped; takes its detail over. */
 void esdm__monitor_put(esdm__monitor *monitor, const esdm__record *record);
 

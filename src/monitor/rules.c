@@ -2,7 +2,6 @@
 /* What is unusual turns detailed monitoring on for a while. */
 #include "monitor/rules.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,11 +117,12 @@ static void
 keep(esdm__monitor *m, json_t *what, uint64_t spans, uint64_t bytes)
 {
     char *text = json_dumps(what, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
-    json_t *action =
-        json_pack("{s:s,s:n,s:n,s:I,s:I,s:I,s:i,s:i,s:O}", "action", ESDM__ACTION_DETAIL,
-                  "container", "dataset", "requests", (json_int_t) spans, "used",
-                  (json_int_t) spans, "bytes", (json_int_t) bytes, "gained_ns", 0, "cost_ns", 0,
-                  "stopped", json_object_get(what, "because"));
+    const char *because = json_string_value(json_object_get(what, "because"));
+    json_t *action = esdm__action_json(&(esdm__action){.kind = ESDM__ACTION_DETAIL,
+                                                       .requests = spans,
+                                                       .used = spans,
+                                                       .bytes = bytes,
+                                                       .stopped = because});
     if (action != NULL)
         (void) json_object_update(action, what);
     char *other =

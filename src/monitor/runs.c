@@ -221,21 +221,27 @@ is_a_run(const esdm__monitor *m)
     return m->who.rank <= 0 && reads.bytes + writes.bytes > 0 && geteuid() == getuid();
 }
 
+char *
+esdm__runs_program(void)
+{
+    char printable[200];
+    char *name = esdm__program_name(false);
+    if (name == NULL)
+        return NULL;
+    (void) esdm_text_printable(name, printable, sizeof printable);
+    free(name);
+    return strdup(printable);
+}
+
 void
 esdm__runs_write(esdm__monitor *m)
 {
-    char printable[200];
     esdm__plain_locale locale;
     if (!is_a_run(m) || esdm__plain_locale_enter(&locale, NULL) != ESDM_OK)
         return;
     parcel *p = calloc(1, sizeof *p);
     if (p != NULL) {
-        p->program = esdm__program_name(false);
-        if (p->program != NULL) {
-            (void) esdm_text_printable(p->program, printable, sizeof printable);
-            free(p->program);
-            p->program = strdup(printable);
-        }
+        p->program = esdm__runs_program();
         p->folder = strdup(m->options.runs);
         p->line = p->program != NULL ? line_of(m, p->program, m->options.runs_names, true) : NULL;
     }

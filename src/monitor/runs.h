@@ -63,6 +63,8 @@ typedef bool (*esdm__runs_visitor)(void *context, uint64_t user, const char *lin
 esdm_status esdm__runs_read(const char *folder, const char *program, esdm__runs_visitor take,
                             void *context, esdm_error *err);
 
+/** The name under which runs of this program are kept. Owned; NULL: it has none, or no memory. */
+char *esdm__runs_program(void);
 /** Keeps what the session did, when it moved data. Waits for the folder for a second at most, and
  *  tells nobody when that fails. */
 void esdm__runs_write(struct esdm__monitor *monitor);

@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/program.h"
 #include "base/thread.h"
-#include "esdm/text.h"
 #include "monitor/runs.h"
 
 #define RUNS_LEAST 5u  /* fewer say nothing of what is usual, as for esdm-explain */
@@ -278,18 +276,14 @@ esdm__usual_new(const esdm__monitor_options *options)
 static errand *
 errand_new(const char *folder)
 {
-    char printable[200];
-    char *name = esdm__program_name(false);
-    errand *e = name != NULL ? calloc(1, sizeof *e) : NULL;
+    errand *e = calloc(1, sizeof *e);
     if (e != NULL) {
-        (void) esdm_text_printable(name, printable, sizeof printable);
         e->folder = strdup(folder);
-        e->program = strdup(printable);
+        e->program = esdm__runs_program();
         e->own = calloc(1, sizeof *e->own);
         e->others = calloc(1, sizeof *e->others);
         atomic_init(&e->state, READING);
     }
-    free(name);
     if (e == NULL ||
         (e->folder != NULL && e->program != NULL && e->own != NULL && e->others != NULL))
         return e;

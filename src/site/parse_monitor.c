@@ -85,16 +85,6 @@ parse_then(const esdm__json_node *node, esdm__monitor_rule *rule, esdm_error *er
     return status;
 }
 
-static bool
-is_target(const esdm__site *site, const char *name)
-{
-    for (size_t i = 0; i < site->ntargets; i++) {
-        if (strcmp(site->targets[i].name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static esdm_status
 parse_rule_targets(const esdm__json_node *node, const esdm__site *site, esdm__monitor_rule *rule,
                    esdm_error *err)
@@ -115,7 +105,7 @@ parse_rule_targets(const esdm__json_node *node, const esdm__site *site, esdm__mo
         status = esdm__json_string(&member, &name, err);
         if (status != ESDM_OK)
             return status;
-        if (!is_target(site, name))
+        if (esdm__site_target_number(site, name) == site->ntargets)
             return esdm__json_error(&member, err, "there is no target '%s'", name);
         if (asprintf(&all, "%s%s\n", rule->targets != NULL ? rule->targets : "", name) < 0)
             return esdm__error_nomem(err, PATH_MAX, "monitor.rules");

@@ -42,6 +42,8 @@ esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm
 /** Keys of a target that the placement reads: tier, cost, reserve, retiring. */
 esdm_status esdm__site_parse_target_keys(const esdm__json_node *node, esdm__site_target *target,
                                          esdm_error *err);
+/** The number of a target; ntargets: there is none of that name. */
+size_t esdm__site_target_number(const esdm__site *site, const char *name);
 /** "prefer" of the site or a policy. */
 esdm_status esdm__site_parse_prefer(const esdm__json_node *node, esdm__prefer *ret_prefer,
                                     esdm_error *err);

@@ -53,9 +53,8 @@ esdm__site_parse_prefer(const esdm__json_node *node, esdm__prefer *ret_prefer, e
     return status;
 }
 
-/* The number of a target; ntargets: there is none of that name. */
-static size_t
-target_number(const esdm__site *site, const char *name)
+size_t
+esdm__site_target_number(const esdm__site *site, const char *name)
 {
     size_t i = 0;
     while (i < site->ntargets && strcmp(site->targets[i].name, name) != 0)
@@ -78,7 +77,7 @@ allow_named(const esdm__json_node *list, const esdm__site *site, bool *allowed, 
         status = esdm__json_string(&element, &name, err);
         if (status != ESDM_OK)
             return status;
-        size_t number = target_number(site, name);
+        size_t number = esdm__site_target_number(site, name);
         if (number == site->ntargets)
             return esdm__json_error(&element, err, "there is no target \"%s\"", name);
         allowed[number] = true;

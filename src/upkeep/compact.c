@@ -132,14 +132,11 @@ commit(compaction *c, esdm_error *err)
     return ESDM_OK;
 }
 
-/* Not faster than was asked for. */
-static void
-wait_for_speed(const compaction *c)
+void
+esdm__upkeep_pace(uint64_t bytes_per_s, uint64_t bytes, double began_s)
 {
-    double allowed = (double) c->options->bytes_per_s;
-    double due =
-        allowed > 0 ? (double) (c->result->bytes + c->on.bytes - c->began_bytes) / allowed : 0;
-    double left = due - (esdm__seconds_now() - c->began_s);
+    double due = bytes_per_s > 0 ? (double) bytes / (double) bytes_per_s : 0;
+    double left = due - (esdm__seconds_now() - began_s);
     if (left > 0) {
         struct timespec wait = {.tv_sec = (time_t) left,
                                 .tv_nsec = (long) ((left - (double) (time_t) left) * 1e9)};
@@ -168,7 +165,8 @@ compact_box(compaction *c, const shape *s, const esdm__box *box, void *buffer, e
     c->on.fragments += count;
     c->on.bytes += bytes;
     c->pending += bytes;
-    wait_for_speed(c);
+    esdm__upkeep_pace(c->options->bytes_per_s, c->result->bytes + c->on.bytes - c->began_bytes,
+                      c->began_s);
     uint64_t step = c->options->step_bytes > 0 ? c->options->step_bytes : STEP_BYTES;
     return c->pending >= step ? commit(c, err) : ESDM_OK;
 }

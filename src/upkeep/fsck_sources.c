@@ -48,7 +48,8 @@ tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
     (void) snprintf(what, sizeof what, "fragment %s cannot be read: %s", box, error->message);
     /* Values that were let go are no damage, and what is pinned is in ESDM. */
     bool dropped = strstr(place, "'" ESDM_RECIPE_LOCATION "'") != NULL;
-    bool pinned = strstr(place, "'" ESDM__HELD_PREFIX) == NULL && s->container->model != NULL &&
+    bool held = strstr(place, "'" ESDM__HELD_PREFIX) != NULL;
+    bool pinned = !held && s->container->model != NULL &&
                   esdm_container_hint(s->container->model, ESDM_REFERENCE_PIN) != NULL;
     if (pinned)
         (void) snprintf(what, sizeof what,
@@ -62,11 +63,9 @@ tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
         .dataset = s->dataset,
         .place = place,
         .what = what,
-        .remedy = dropped || pinned ? NULL
-                  : strstr(place, "'" ESDM__HELD_PREFIX) != NULL
+        .remedy = dropped || pinned || held
                       ? NULL
-                      : "bring the file back as it was, or refer to it again "
-                        "(esdm-ref -f)"};
+                      : "bring the file back as it was, or refer to it again (esdm-ref -f)"};
     esdm__fsck_report(s->container, &finding);
 }
 

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "esdm/reference.h"
 #include "io/read/read.h"
-#include "io/session/held_files.h"
 #include "layout/source.h"
 #include "upkeep/boxes.h"
 #include "upkeep/pin_share.h"
@@ -54,11 +53,8 @@ commit(pinning *p, esdm_error *err)
 static bool
 is_foreign(const pinning *p, const esdm__fragment *fragment)
 {
-    esdm__foreign foreign;
     return fragment->kind == ESDM__KIND_FOREIGN &&
-           (p->options->copies ||
-            esdm__foreign_get(fragment->elsewhere.source, &foreign, NULL) != ESDM_OK ||
-            !esdm__held_is(foreign.location));
+           (p->options->copies || !esdm__pin_share_is_clone(fragment));
 }
 
 /* The box around all pieces. false: they are not all of files, or do not fill it. */

@@ -31,7 +31,6 @@ typedef struct held {
     esdm__buffer description; /* as it is referred to now */
     esdm__buffer source;      /* of the clone; empty: there is none */
     char location[ESDM__HELD_BYTES];
-    bool committed;
 } held;
 
 #define SLOTS 4096u
@@ -47,14 +46,19 @@ struct esdm__pin_share {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+static bool
+is_same(const esdm__source *a, const esdm__buffer *b)
+{
+    return a != NULL && a->bytes == b->bytes && memcmp(a->data, b->data, b->bytes) == 0;
+}
+
 static held *
 find(const esdm__pin_share *share, const esdm__source *source)
 {
     uint64_t digest = esdm__checksum(source->data, source->bytes);
     for (size_t i = share->slots[digest % SLOTS]; i > 0; i = share->items[i - 1].next) {
         held *h = &share->items[i - 1];
-        if (h->digest == digest && h->description.bytes == source->bytes &&
-            memcmp(h->description.data, source->data, source->bytes) == 0)
+        if (h->digest == digest && is_same(source, &h->description))
             return h;
     }
     return NULL;
@@ -78,8 +82,8 @@ enter(esdm__pin_share *share, const esdm__source *source)
     return h->description.failed ? NULL : h;
 }
 
-static bool
-is_clone(const esdm__fragment *fragment)
+bool
+esdm__pin_share_is_clone(const esdm__fragment *fragment)
 {
     esdm__foreign foreign;
     return esdm__foreign_get(fragment->elsewhere.source, &foreign, NULL) == ESDM_OK &&
@@ -107,11 +111,13 @@ static bool
 count_fragment(const esdm__fragment *fragment, void *user)
 {
     tally *t = user;
-    held *h = is_file(fragment) ? enter(t->share, fragment->elsewhere.source) : NULL;
+    if (!is_file(fragment))
+        return true;
+    held *h = enter(t->share, fragment->elsewhere.source);
     if (h != NULL)
         h->used_bytes += fragment->stored_bytes;
-    t->nomem = h == NULL && is_file(fragment);
-    return !t->nomem;
+    t->nomem = h == NULL;
+    return h != NULL;
 }
 
 esdm_status
@@ -258,8 +264,7 @@ static size_t
 decoding_of(gathering *g, const esdm__source *decoding)
 {
     for (size_t i = g->ndecodings; i-- > 0;) {
-        if (g->decodings[i].bytes == decoding->bytes &&
-            memcmp(g->decodings[i].data, decoding->data, decoding->bytes) == 0)
+        if (is_same(decoding, &g->decodings[i]))
             return i;
     }
     if (!esdm__array_grow(&g->decodings, g->ndecodings, sizeof *g->decodings)) {
@@ -290,7 +295,7 @@ gather(const esdm__fragment *fragment, void *user)
     gathering *g = user;
     const esdm__elsewhere *e = &fragment->elsewhere;
     const held *h = is_file(fragment) ? find(g->share, e->source) : NULL;
-    g->foreign += fragment->kind == ESDM__KIND_FOREIGN && !is_clone(fragment);
+    g->foreign += fragment->kind == ESDM__KIND_FOREIGN && !esdm__pin_share_is_clone(fragment);
     if (h == NULL || e->decoding == NULL)
         return true;
     candidate one = {.file = (size_t) (h - g->share->items),
@@ -319,19 +324,6 @@ gathering_clear(gathering *g)
     free(g->boxes);
 }
 
-static bool
-box_equals(const esdm__box *a, const esdm__box *b)
-{
-    return a->rank == b->rank && memcmp(a->lo, b->lo, a->rank * sizeof *a->lo) == 0 &&
-           memcmp(a->n, b->n, a->rank * sizeof *a->n) == 0;
-}
-
-static bool
-is_same(const esdm__source *a, const esdm__buffer *b)
-{
-    return a != NULL && a->bytes == b->bytes && memcmp(a->data, b->data, b->bytes) == 0;
-}
-
 /* Whether all of it is seen: nothing newer lies over a part of it, not the same place of another
  * file either. */
 static esdm_status
@@ -345,7 +337,7 @@ is_seen(const held *h, const gathering *g, const esdm__boxes *boxes, const candi
                 shown->position == one->position &&
                 is_same(shown->elsewhere.source, &h->description) &&
                 is_same(shown->elsewhere.decoding, &g->decodings[one->decoding]) &&
-                box_equals(&plan.pieces[0].part, box) && box_equals(&shown->box, box);
+                esdm__box_equal(&plan.pieces[0].part, box) && esdm__box_equal(&shown->box, box);
     esdm__plan_clear(&plan);
     return status;
 }

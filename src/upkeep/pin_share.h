@@ -18,9 +18,11 @@ typedef struct esdm__pin_share esdm__pin_share;
  *  @param ret_share owned; esdm__pin_share_free(). */
 esdm_status esdm__pin_share_new(esdm_container *container, esdm__pin_share **ret_share,
                                 esdm_error *err);
+/** Of a fragment that refers to something: whether that is a clone. */
+bool esdm__pin_share_is_clone(const esdm__fragment *fragment);
 /**
  * Refers to clones wherever that can be; what is left is to be copied.
- * @param tell of each fragment, as esdm_pin_options.file; may be NULL.
+ * @param options `file` is told of each fragment.
  * @param ret_on counts are added. @param ret_rest whether the dataset refers to something else,
  * too.
  */

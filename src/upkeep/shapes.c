@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/ids.h"
@@ -17,6 +16,7 @@
 #include "io/session/session.h"
 #include "layout/fragmenter.h"
 #include "upkeep/boxes.h"
+#include "upkeep/upkeep.h"
 
 /* Values between two commits. */
 #define STEP_BYTES   (UINT64_C(4) << 30)
@@ -349,10 +349,9 @@ open_second(shaping *s, esdm_error *err)
 /* Unlimited dimensions are as long as those of the snapshot that is copied: what lies behind what
  * was written shows the fill value there, too. */
 static esdm_status
-extend(const shaping *s, const target *t, esdm_error *err)
+extend(const target *t, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    (void) s;
     for (uint32_t d = 0; d < t->from->rank && status == ESDM_OK; d++) {
         if (t->to->dimensions[d]->unlimited)
             status = esdm_dimension_extend(t->to->dimensions[d],
@@ -387,20 +386,6 @@ commit(shaping *s, esdm_error *err)
     s->pending = 0;
     s->result->commits++;
     return ESDM_OK;
-}
-
-/* Not faster than was asked for. */
-static void
-wait_for_speed(const shaping *s)
-{
-    double allowed = (double) s->options->bytes_per_s;
-    double due = allowed > 0 ? (double) s->result->bytes / allowed : 0;
-    double left = due - (esdm__seconds_now() - s->began_s);
-    if (left > 0) {
-        struct timespec wait = {.tv_sec = (time_t) left,
-                                .tv_nsec = (long) ((left - (double) (time_t) left) * 1e9)};
-        (void) nanosleep(&wait, NULL);
-    }
 }
 
 #define REFERS "it refers to files: bring their values in before (esdm-ref --pin --reflink=never)"
@@ -454,7 +439,7 @@ update_boxes(shaping *s, const target *t, const esdm__boxes *boxes, esdm_error *
             status = copy_box(t, &box, buffer, err);
         s->result->bytes += bytes;
         s->pending += bytes;
-        wait_for_speed(s);
+        esdm__upkeep_pace(s->options->bytes_per_s, s->result->bytes, s->began_s);
         if (status == ESDM_OK && s->pending >= step && !s->options->dry_run) {
             s->changed = true;
             status = commit(s, err);
@@ -481,7 +466,7 @@ update(shaping *s, target *t, esdm_error *err)
         if (status == ESDM_OK && t->purpose != NULL)
             status = esdm_dataset_set_hint(t->to, ESDM__HINT_SHAPE_FOR, t->purpose, err);
         if (status == ESDM_OK)
-            status = extend(s, t, err);
+            status = extend(t, err);
     }
     if (status == ESDM_OK)
         status = esdm__boxes_begin_as(t->from, t->chunk, &boxes, &any, err);

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/ids.h"
@@ -205,14 +204,7 @@ static bool
 step(void *user)
 {
     const emptying *e = user;
-    double allowed = (double) e->options->bytes_per_s;
-    double left =
-        allowed > 0 ? (double) e->moved_bytes / allowed - (esdm__seconds_now() - e->began_s) : 0;
-    if (left > 0) {
-        struct timespec wait = {.tv_sec = (time_t) left,
-                                .tv_nsec = (long) ((left - (double) (time_t) left) * 1e9)};
-        (void) nanosleep(&wait, NULL);
-    }
+    esdm__upkeep_pace(e->options->bytes_per_s, e->moved_bytes, e->began_s);
     return true;
 }
 

@@ -123,5 +123,8 @@ bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry
 esdm_status esdm__restoration_read(const esdm_session *session, esdm_restoration *ret_restoration,
                                    esdm_error *err);
 bool esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *entry);
+/** Not faster than was asked for: waits until so many bytes are due. @param bytes_per_s 0: never.
+ */
+void esdm__upkeep_pace(uint64_t bytes_per_s, uint64_t bytes, double began_s);
 
 #endif

@@ -3,7 +3,6 @@
  * them has found out. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "virtual/survey.h"

@@ -241,8 +241,10 @@ large_chunks(run *r, const object *o)
             (most == NULL || v->entry.write.ns > most->entry.write.ns))
             most = v;
     }
+    if (most == NULL || values <= 0 || written < 1e6 || written < AMPLE * values)
+        return; /* nobody need look at all calls */
     double size = MIN(written, (double) file_extent(r, o));
-    if (most == NULL || values <= 0 || size < 1e6 || size < AMPLE * values)
+    if (size < 1e6 || size < AMPLE * values)
         return;
     g_autofree char *name = short_name(o->name);
     g_autofree char *chunk = shape_text(most->entry.chunk, most->entry.rank);

@@ -55,11 +55,10 @@ note_unnamed(const esdm_container_info *info, void *user)
     return true;
 }
 
-/* Owned. */
-static char *
-number_of(const candidate *c)
+char *
+gc_number(guint64 number)
 {
-    return g_strdup_printf("%016" PRIx64, (uint64_t) c->number);
+    return g_strdup_printf("%016" PRIx64, (uint64_t) number);
 }
 
 /* false: it cannot be opened, though it is there. */
@@ -76,7 +75,7 @@ ask(const gc_search *s, esdm_session *session, candidate *c)
     c->folder = g_strdup(esdm_container_stub_folder(container));
     c->number = esdm_container_stub(container, NULL);
     if (c->number != 0)
-        g_hash_table_add(s->held, number_of(c));
+        g_hash_table_add(s->held, gc_number(c->number));
     c->untold = c->number != 0 && esdm_container_hint(container, ESDM_HINT_STUB_FOLDER) == NULL;
     for (guint i = 0; c->folder != NULL && c->walked == NULL && i < s->folders->len; i++) {
         const char *walked = g_ptr_array_index(s->folders, i);
@@ -158,7 +157,7 @@ look_where_made(gc_search *s, const GPtrArray *candidates)
 static bool
 has_stub(const gc_search *s, const candidate *c)
 {
-    g_autofree char *number = number_of(c);
+    g_autofree char *number = gc_number(c->number);
     return g_hash_table_contains(s->named, c->name) ||
            (c->folder != NULL && g_hash_table_contains(s->numbers, number));
 }

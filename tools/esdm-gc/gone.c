@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -195,8 +194,7 @@ is_gone(const gc_search *s, esdm_session *session, const gc_stub *stub)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     char now[ESDM_CONTAINER_NAME_MAX + 1];
-    char number[24];
-    (void) g_snprintf(number, sizeof number, "%016" PRIx64, (uint64_t) stub->number);
+    g_autofree char *number = gc_number(stub->number);
     return !g_hash_table_contains(s->held, number) &&
            esdm_container_normalise(stub->container, name, NULL) == ESDM_OK &&
            !is_former(session, name) &&
@@ -217,7 +215,7 @@ lacks_own(const gc_search *s, esdm_session *session, const gc_stub *stub, bool *
     guint64 number = esdm_container_stub(container, NULL);
     esdm_container_discard(container);
     if (number != 0)
-        g_hash_table_add(s->held, g_strdup_printf("%016" PRIx64, (uint64_t) number));
+        g_hash_table_add(s->held, gc_number(number));
     return number != 0 && number != stub->number;
 }
 

@@ -64,6 +64,8 @@ bool gc_look_at_folder(gc_search *s, const char *folder);
 
 /* ---- candidates.c ------------------------------------------------------------------------- */
 
+/** The number of a stub as `numbers` and `held` have it. Owned. */
+char *gc_number(guint64 number);
 /** Finds the containers that may go: those that are called as wanted, and those whose stubs were
  *  made in the folders of the search, whatever they are called (esdm_container_stub_folder()). */
 tool_exit gc_find_candidates(gc_search *s, esdm_session *session);

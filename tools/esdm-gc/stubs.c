@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,7 @@ note_origin(gc_search *s, const unsigned char *bytes, size_t size)
     guint64 number = 0;
     if (!tool_stub_origin(bytes, size, &container, &path, &number))
         return;
-    g_hash_table_add(s->numbers, g_strdup_printf("%016" PRIx64, (uint64_t) number));
+    g_hash_table_add(s->numbers, gc_number(number));
     size_t above = s->folder != NULL ? strlen(s->folder) : 0;
     if (s->folder == NULL || strncmp(path, s->folder, above) != 0 || path[above] != '/')
         return;

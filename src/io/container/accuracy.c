@@ -2,8 +2,6 @@
 #include "io/container/accuracy.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

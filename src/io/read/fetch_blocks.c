@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/read/fetch_blocks.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

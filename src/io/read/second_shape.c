@@ -108,9 +108,8 @@ open_shapes(const esdm_container *container)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_container *shapes = NULL;
     esdm_error ignored;
-    if (io->record == 0 || !esdm__site_has_shapes(io->session->site) || io->comm != NULL ||
-        container->writable || container->coarse || esdm__name_is_own(container->name) ||
-        esdm__name_is_shapes(container->name, NULL))
+    if (io->record == 0 || io->comm != NULL || container->writable || container->coarse ||
+        esdm__name_is_own(container->name) || esdm__name_is_shapes(container->name, NULL))
         return NULL;
     if (esdm__shapes_name(container->name, name, &ignored) != ESDM_OK ||
         esdm__shapes_open(io->session, name, ESDM_OPEN_READ, &shapes, &ignored) != ESDM_OK)
@@ -231,12 +230,14 @@ esdm__second_shape_choose(const esdm__transfer *t, const esdm__box *hull, const 
                           esdm__second_shape *ret)
 {
     const esdm_container *container = t->dataset->group->container;
-    double element_bytes = (double) t->elements->bytes;
-    double cost = cost_of(plan, element_bytes);
-    double least = (double) esdm_dataspace_elements(t->space) * element_bytes + REQUEST_BYTES;
     uint64_t record, snapshot;
     lack lacking;
     *ret = (esdm__second_shape){.dataset = NULL};
+    if (!esdm__site_has_shapes(container->session->site))
+        return;
+    double element_bytes = (double) t->elements->bytes;
+    double cost = cost_of(plan, element_bytes);
+    double least = (double) esdm_dataspace_elements(t->space) * element_bytes + REQUEST_BYTES;
     if (cost <= WORTH * least)
         return;
     atomic_store(&t->io->second, false);

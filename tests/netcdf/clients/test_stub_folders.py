@@ -10,8 +10,7 @@ import shutil
 
 import clients
 import lostsite
-from esdmtest import (SOURCE, Site, client, client_environment, environment, expect, expect_error, main, run, skip,
-                      tool)
+from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, run, skip, tool
 
 WRITE = """
 import sys, netCDF4
