@@ -90,6 +90,8 @@ def merge(rng, theirs, ours, lines):
         return (seen == conflicts).all() and (got == (numpy.where(seen, o, merged) if prefer == "ours" else merged)).all()
     news = newest_of(lines, theirs, ours)
     if DOWN or len(news) == 1:
+        if not DOWN:
+            bases = news # of another line where that was merged into both
         assert count(whole, bases, fits), f"{what}: {done} {got} {t} {o} {bases[0]} {seen}"
     else: # each value is merged since one of them; where these differ it may be told instead
         global several

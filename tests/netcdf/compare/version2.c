@@ -13,6 +13,8 @@ define(int ncid, int *ret_var, int *ret_rec)
     int x = CALL(ncdimdef(ncid, "x", 4));
     *ret_var = CALL(ncvardef(ncid, "v", NC_INT, 1, &x));
     *ret_rec = CALL(ncvardef(ncid, "r", NC_SHORT, 2, (int[]){t, x}));
+    /* Of record variables' starts stock's ncrecput() sets as many as there are record variables. */
+    CALL(ncvardef(ncid, "s", NC_BYTE, 1, &t));
     CALL(ncattput(ncid, *ret_var, "units", NC_CHAR, 1, "m"));
     CALL(ncattput(ncid, NC_GLOBAL, "n", NC_DOUBLE, 2, (double[]){1, 2}));
     CALL(ncattcopy(ncid, *ret_var, "units", ncid, NC_GLOBAL));
@@ -42,15 +44,17 @@ data(int ncid, int v, int r)
     CALL(ncvargetg(ncid, v, (long[]){0}, (long[]){2}, (long[]){2}, (long[]){4}, got + 4));
     note_ints("got", got, 8);
     CALL(ncvarget(ncid, v, (long[]){3}, (long[]){4}, got));
-    void *in[1] = {(short[]){5, 6, 7, 8}};
-    void *out[1] = {records};
+    signed char byte = 0;
+    void *in[2] = {(short[]){5, 6, 7, 8}, (signed char[]){9}};
+    void *out[2] = {records, &byte};
     int count = -1;
     int ids[4] = {-1, -1, -1, -1};
     long sizes[4] = {-1, -1, -1, -1};
     CALL(ncrecput(ncid, 1, in));
     CALL(ncrecget(ncid, 1, out));
     CALL(ncrecinq(ncid, &count, ids, sizes));
-    note("records %d %d %ld: %d %d", count, ids[0], sizes[0], records[0], records[3]);
+    note("records %d %d %ld %d %ld: %d %d %d", count, ids[0], sizes[0], ids[1], sizes[1],
+         records[0], records[3], byte);
     (void) r;
     CALL(ncsync(ncid));
 }
