@@ -275,8 +275,8 @@ function(esdm_layer_closure name ret)
   set(${ret} ${result} PARENT_SCOPE)
 endfunction()
 
-set(ESDM_LINK_LIBRARIES PkgConfig::JANSSON esdm_sqlite PkgConfig::PCRE2 PkgConfig::LZ4 PkgConfig::ZSTD
-  PkgConfig::XXHASH Threads::Threads ${CMAKE_DL_LIBS} m)
+set(ESDM_LINK_LIBRARIES PkgConfig::JANSSON esdm_sqlite esdm_pcre2 esdm_lz4 esdm_zstd esdm_xxhash
+  Threads::Threads ${CMAKE_DL_LIBS} m)
 
 function(esdm_library)
   esdm_generate_builtin_table()

@@ -52,7 +52,7 @@ class Esdm(CMakePackage):
     def cmake_args(self):
         return [
             self.define("ESDM_TESTS", False),
-            self.define("ESDM_STATIC_SQLITE", False),
+            self.define("ESDM_STATIC_LIBRARIES", False),
             self.define_from_variant("ESDM_MPI", "mpi"),
         ]
 
