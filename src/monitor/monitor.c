@@ -82,6 +82,18 @@ esdm__span_start(esdm__span *span)
     span->start_ns = esdm__monitor_now_ns();
 }
 
+/* For rules. */
+static void
+note_request(esdm__monitor *m, const esdm__record *record)
+{
+    int request = esdm__request_index(record->kind);
+    if (request < 0)
+        return;
+    esdm__objects_add_total(&m->objects, record, request);
+    if (!esdm__monitor_traces(m))
+        esdm__recent_put(m->recent, record);
+}
+
 void
 esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts)
 {
@@ -102,6 +114,8 @@ esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts)
         .detail = facts->detail,
     };
     esdm__objects_add(&m->objects, &record);
+    if (m->recent != NULL)
+        note_request(m, &record);
     esdm__monitor_put(m, &record);
 }
 
@@ -279,6 +293,7 @@ free_all(esdm__monitor *m)
         esdm__database_free(m->trace_database);
     esdm__database_free(m->stats_database);
     esdm__ring_free(m->ring);
+    esdm__recent_free(m->recent);
     esdm__reasoner_free(m->reasoner);
     esdm__expectations_free(m->expect);
     esdm__objects_clear(&m->objects);
@@ -399,7 +414,8 @@ fill(esdm__monitor *m, const esdm__monitor_options *options, esdm_error *err)
     m->samples = (m->options.modules & ESDM__MONITOR_NODE) != 0;
     if ((m->options.modules & ESDM__MONITOR_RULES) != 0) {
         m->reasoner = esdm__reasoner_new(m);
-        if (m->reasoner == NULL)
+        m->recent = esdm__recent_new();
+        if (m->reasoner == NULL || m->recent == NULL)
             return esdm__error_nomem(err, sizeof *m, "the monitor");
     }
     if (status == ESDM_OK && (m->options.modules & ESDM__MONITOR_STATS) != 0)

@@ -23,6 +23,28 @@ quoted(const char *text)
     return result;
 }
 
+const esdm__span_kind esdm__request_kinds[ESDM__REQUEST_KINDS] = {
+    ESDM__SPAN_FETCH, ESDM__SPAN_APPEND, ESDM__SPAN_SYNC, ESDM__SPAN_SEAL, ESDM__SPAN_CATALOG};
+
+int
+esdm__request_index(int kind)
+{
+    switch (kind) {
+    case ESDM__SPAN_FETCH:
+        return 0;
+    case ESDM__SPAN_APPEND:
+        return 1;
+    case ESDM__SPAN_SYNC:
+        return 2;
+    case ESDM__SPAN_SEAL:
+        return 3;
+    case ESDM__SPAN_CATALOG:
+        return 4;
+    default:
+        return -1;
+    }
+}
+
 static void
 object_free(esdm__object *object)
 {
@@ -93,6 +115,7 @@ esdm__objects_init(esdm__objects *objects)
     esdm__object *others = object_new("", NULL, NULL, NULL);
     atomic_init(&objects->list[1], others);
     atomic_init(&objects->count, 2);
+    atomic_init(&objects->ntargets, 1);
     return others != NULL;
 }
 
@@ -113,6 +136,23 @@ esdm__objects_get(const esdm__objects *objects, uint32_t number)
                                 memory_order_acquire);
 }
 
+/* With the lock held. ESDM__TARGETS_MAX: there are too many. */
+static uint32_t
+target_number(esdm__objects *objects, const esdm__object *object)
+{
+    const char *target = object->plain[2];
+    unsigned count = atomic_load(&objects->ntargets);
+    for (unsigned i = 1; i < count && target != NULL; i++) {
+        if (strcmp(objects->targets[i], target) == 0)
+            return i;
+    }
+    if (target == NULL || count == ESDM__TARGETS_MAX)
+        return target == NULL ? 0 : ESDM__TARGETS_MAX;
+    objects->targets[count] = target;
+    atomic_store_explicit(&objects->ntargets, count + 1, memory_order_release);
+    return count;
+}
+
 /* With the lock held. */
 static uint32_t
 find_or_add(esdm__objects *objects, const char *key, const char *container, const char *dataset,
@@ -128,6 +168,7 @@ find_or_add(esdm__objects *objects, const char *key, const char *container, cons
     esdm__object *object = object_new(key, container, dataset, target);
     if (object == NULL)
         return 1;
+    object->target_number = target_number(objects, object);
     atomic_store_explicit(&objects->list[count], object, memory_order_release);
     atomic_store_explicit(&objects->count, count + 1, memory_order_release);
     return count;
@@ -180,6 +221,18 @@ esdm__objects_add(esdm__objects *objects, const esdm__record *record)
            !atomic_compare_exchange_weak_explicit(&c->longest_ns, &longest, record->ns,
                                                   memory_order_relaxed, memory_order_relaxed))
         ;
+}
+
+void
+esdm__objects_add_total(esdm__objects *objects, const esdm__record *record, int request)
+{
+    uint32_t number = esdm__objects_get(objects, record->object)->target_number;
+    if (number >= ESDM__TARGETS_MAX)
+        return;
+    esdm__total *t = &objects->totals[number][request];
+    add(&t->count, 1);
+    add(&t->bytes, record->bytes);
+    add(&t->ns, record->ns);
 }
 
 void

@@ -38,6 +38,20 @@ bool esdm__ring_put(esdm__ring *ring, const esdm__record *record);
 /** One thread. False: it is empty. */
 bool esdm__ring_take(esdm__ring *ring, esdm__record *ret_record);
 
+/* ---- recent.c: the last requests ------------------------------------------------------------- */
+
+typedef struct esdm__recent esdm__recent;
+
+#define ESDM__RECENT_MOST 1024u /* with 80 bytes each */
+
+/** Room for the last ESDM__RECENT_MOST requests. NULL: out of memory. */
+esdm__recent *esdm__recent_new(void);
+void esdm__recent_free(esdm__recent *recent); /* NULL is accepted */
+/** Any thread; never waits. Its detail is not kept. */
+void esdm__recent_put(esdm__recent *recent, const esdm__record *record);
+/** One thread: the oldest one that was not taken yet. False: there is none. */
+bool esdm__recent_take(esdm__recent *recent, esdm__record *ret_record);
+
 /* ---- objects.c: names and counters ----------------------------------------------------------- */
 
 /* Each addition locks a line of the CPU's cache: what is nearly always 0 is not added, and calls
@@ -54,14 +68,28 @@ typedef struct esdm__object {
     char *plain[3]; /* the three, as UTF-8; owned; NULL: none */
     char *members;  /* the three, as members of a line of a trace; owned */
     size_t member_bytes;
-    char *key;             /* the three, for comparison */
-    atomic_bool described; /* by esdm__monitor_is_new() */
+    char *key;              /* the three, for comparison */
+    atomic_bool described;  /* by esdm__monitor_is_new() */
+    uint32_t target_number; /* of its target, see esdm__objects; 0: none */
     esdm__counts counts[ESDM__SPAN_KINDS];
 } esdm__object;
 
 #define ESDM__OBJECTS_MAX 4096u
+#define ESDM__TARGETS_MAX 64u
+
+/** Kinds of requests that rules look at: transactions of the catalogue have no target. */
+#define ESDM__REQUEST_KINDS 5u
+extern const esdm__span_kind esdm__request_kinds[ESDM__REQUEST_KINDS];
+
+/* Of all requests of one kind to a target, so that rules need not look at each dataset. */
+typedef struct esdm__total {
+    atomic_uint_fast64_t count, bytes, ns;
+} esdm__total;
 
 typedef struct esdm__objects {
+    const char *targets[ESDM__TARGETS_MAX]; /* borrowed; 0: what has none, as the catalogue */
+    atomic_uint ntargets;                   /* more of them count for 0 targets, thus not */
+    esdm__total totals[ESDM__TARGETS_MAX][ESDM__REQUEST_KINDS];
     _Atomic(esdm__object *) list[ESDM__OBJECTS_MAX]; /* 0 is not used, 1: others */
     atomic_uint count;
     pthread_mutex_t lock; /* guards additions; a leaf lock */
@@ -73,6 +101,10 @@ uint32_t esdm__objects_find(esdm__objects *objects, const char *container, const
                             const char *target);
 const esdm__object *esdm__objects_get(const esdm__objects *objects, uint32_t number);
 void esdm__objects_add(esdm__objects *objects, const esdm__record *record);
+/** Index in esdm__request_kinds; -1: it is no request. */
+int esdm__request_index(int kind);
+/** Adds to the totals. @param request of esdm__request_index(). */
+void esdm__objects_add_total(esdm__objects *objects, const esdm__record *record, int request);
 void esdm__counts_read(const esdm__counts *counts, esdm__span_counts *ret_counts);
 
 /* ---- node.c: the node ------------------------------------------------------------------------ */
@@ -163,6 +195,7 @@ struct esdm__monitor {
     esdm__monitor_options options;
     esdm__who who;
     esdm__objects objects;
+    esdm__recent *recent; /* requests before a trace; NULL: there are no rules */
     esdm__ring *ring; /* NULL: there was no trace yet; others than the thread look at `tracing` */
     atomic_bool tracing;               /* spans are written one by one */
     bool samples;                      /* of the node, too; of the thread alone */

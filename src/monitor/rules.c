@@ -17,7 +17,6 @@
 #define REQUESTS      4   /* of a window, unless that is long */
 #define USUAL_AGAIN   8   /* windows */
 #define LOST_S        0.1 /* less is not worth it */
-#define WATCHED_MOST  128u
 #define NO_RULE       SIZE_MAX
 
 /* Requests of one kind to one target. */
@@ -37,12 +36,12 @@ typedef struct detail {
     json_t *what;
     uint64_t begin_ns;
     uint64_t spans, bytes; /* when it began */
+    uint64_t before;       /* requests that were over by then */
 } detail;
 
 struct esdm__reasoner {
     esdm__usual *usual;
-    watched list[WATCHED_MOST];
-    size_t count;
+    watched list[ESDM__TARGETS_MAX][ESDM__REQUEST_KINDS]; /* begin_ns 0: there was none */
     uint64_t used[ESDM__RULES_MAX];
     bool asked_run;
     detail detail;
@@ -140,6 +139,21 @@ keep(esdm__monitor *m, json_t *what, uint64_t spans, uint64_t bytes)
     free(other);
 }
 
+/* The last requests before the trace, which may be those that gave the alarm. */
+static uint64_t
+put_recent(esdm__monitor *m)
+{
+    static char marked[] = ",\"before\":true";
+    esdm__record record;
+    uint64_t count = 0;
+    while (m->recent != NULL && esdm__recent_take(m->recent, &record)) {
+        record.detail = marked;
+        count += esdm__sink_record(m->sink, esdm__objects_get(&m->objects, record.object), &record,
+                                   &m->give_up);
+    }
+    return count;
+}
+
 static void
 begin(esdm__monitor *m, size_t number, json_t *what)
 {
@@ -170,9 +184,11 @@ begin(esdm__monitor *m, size_t number, json_t *what)
     (void) json_object_set_new(
         what, "trace", m->trace_database != NULL ? json_null() : json_string(m->sink->path));
     tell_trace(m, what, true);
-    if (!traced)
-        atomic_store_explicit(&m->tracing, (rule->then & ESDM__MONITOR_TRACE) != 0,
-                              memory_order_release);
+    if (!traced && (rule->then & ESDM__MONITOR_TRACE) != 0) {
+        atomic_store_explicit(&m->tracing, true, memory_order_release);
+        r->detail.before = put_recent(m);
+        r->detail.bytes = trace_bytes(m) + m->sink->used; /* these do not count */
+    }
     if ((rule->then & ESDM__MONITOR_NODE) != 0 && !m->samples) {
         esdm__node_read(&m->last);
         m->samples = true;
@@ -193,6 +209,7 @@ end(esdm__monitor *m, const char *why)
         esdm__monitor_drain(m);
     uint64_t spans = atomic_load(&m->written) - d->spans;
     (void) json_object_set_new(what, "spans", json_integer((json_int_t) spans));
+    (void) json_object_set_new(what, "before", json_integer((json_int_t) d->before));
     (void) json_object_set_new(what, "lasted_s",
                                json_real((double) (esdm__monitor_now_ns() - d->begin_ns) / 1e9));
     (void) json_object_set_new(what, "ended", json_string(why));
@@ -297,44 +314,20 @@ names_target(const esdm__monitor_rule *rule, const char *target)
     return false;
 }
 
-static watched *
-watched_of(esdm__reasoner *r, const char *target, esdm__span_kind kind)
+/* What was counted until now of one kind of requests to a target. False: nothing. */
+static bool
+count(esdm__monitor *m, watched *w, unsigned target, size_t kind, uint64_t now_ns)
 {
-    for (size_t i = 0; i < r->count; i++) {
-        watched *w = &r->list[i];
-        bool same = target == NULL || w->target == NULL ? target == w->target
-                                                        : strcmp(target, w->target) == 0;
-        if (same && w->kind == kind)
-            return w;
+    const esdm__total *t = &m->objects.totals[target][kind];
+    w->now.count = atomic_load_explicit(&t->count, memory_order_relaxed);
+    w->now.bytes = atomic_load_explicit(&t->bytes, memory_order_relaxed);
+    w->now.ns = atomic_load_explicit(&t->ns, memory_order_relaxed);
+    if (w->now.count > 0 && w->begin_ns == 0) {
+        w->target = m->objects.targets[target];
+        w->kind = esdm__request_kinds[kind];
+        w->begin_ns = now_ns;
     }
-    if (r->count == WATCHED_MOST)
-        return NULL;
-    watched *new = &r->list[r->count++];
-    *new = (watched){.target = target, .kind = kind, .begin_ns = esdm__monitor_now_ns()};
-    return new;
-}
-
-/* What was counted until now. */
-static void
-count(esdm__monitor *m)
-{
-    esdm__reasoner *r = m->reasoner;
-    unsigned objects = atomic_load(&m->objects.count);
-    for (size_t i = 0; i < r->count; i++)
-        r->list[i].now = (esdm__span_counts){0};
-    for (unsigned i = 1; i < objects; i++) {
-        const esdm__object *o = esdm__objects_get(&m->objects, i);
-        for (size_t k = 0; k < ESDM__REQUEST_KINDS; k++) {
-            esdm__span_counts c;
-            esdm__counts_read(&o->counts[esdm__request_kinds[k]], &c);
-            watched *w = c.count > 0 ? watched_of(r, o->plain[2], esdm__request_kinds[k]) : NULL;
-            if (w == NULL)
-                continue;
-            w->now.count += c.count;
-            w->now.bytes += c.bytes;
-            w->now.ns += c.ns;
-        }
-    }
+    return w->now.count > 0;
 }
 
 /* Requests of a target since its window began. False: too few. */
@@ -444,7 +437,11 @@ esdm__reasoner_look(esdm__monitor *m)
         r->asked_run = true;
         look_at_last_run(m);
     }
-    count(m);
-    for (size_t i = 0; i < r->count; i++)
-        look_at(m, &r->list[i], now_ns);
+    unsigned targets = atomic_load_explicit(&m->objects.ntargets, memory_order_acquire);
+    for (unsigned t = 0; t < targets; t++) {
+        for (size_t k = 0; k < ESDM__REQUEST_KINDS; k++) {
+            if (count(m, &r->list[t][k], t, k, now_ns))
+                look_at(m, &r->list[t][k], now_ns);
+        }
+    }
 }

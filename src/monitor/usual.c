@@ -19,9 +19,6 @@
 #define LEAST_S    0.001 /* less says nothing of a speed */
 #define MOST_S     1e9
 
-const esdm__span_kind esdm__request_kinds[ESDM__REQUEST_KINDS] = {
-    ESDM__SPAN_FETCH, ESDM__SPAN_APPEND, ESDM__SPAN_SYNC, ESDM__SPAN_SEAL, ESDM__SPAN_CATALOG};
-
 /* ---- what the session has told ---------------------------------------------------------------
  */
 

@@ -14,10 +14,6 @@
 #include "monitor/monitor.h"
 #include "monitor/parts.h"
 
-/** Kinds of requests that are looked at: transactions of the catalogue have no target. */
-#define ESDM__REQUEST_KINDS 5u
-extern const esdm__span_kind esdm__request_kinds[ESDM__REQUEST_KINDS];
-
 typedef struct esdm__usual esdm__usual;
 
 /** @param options borrowed while it lives. NULL: no memory. */

@@ -10,7 +10,7 @@ import shutil
 import stat
 import time
 
-from esdmtest import BUILD, SANITIZE, Site, client_environment, environment, expect, expect_error, main, run, skip, tool
+from esdmtest import BUILD, SANITIZE, Site, client_environment, environment, expect, expect_error, main_at_once, run, skip, tool
 
 PROGRAM = str(BUILD / "tests/integration/far_program")
 STEP = ["200", "250", "none", "1"]  # 200 kB: 14 ms, and later 110 ms
@@ -24,10 +24,12 @@ def target(**more):
 
 
 @contextlib.contextmanager
-def slow_site(steps=110, **monitor):
+def slow_site(steps=110, step=STEP, **monitor):
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-    with Site(targets=target(), monitor=monitor, engine={"threads": 2, "memory": "64 MiB", "earlier_runs": "off"}) as site:
-        run([PROGRAM, "write", "far.nc", steps, *STEP], env=environment({"ESDM_MONITOR": "off"}))
+    quick = target(bytes_per_s=2e9, latency_ms=0.01)
+    with Site(targets=quick, monitor=monitor, engine={"threads": 2, "memory": "64 MiB", "earlier_runs": "off"}) as site:
+        run([PROGRAM, "write", "far.nc", steps, *step], env=environment({"ESDM_MONITOR": "off"}))
+        change(site)
         yield site
 
 
@@ -43,9 +45,12 @@ def loop(steps, env=None):
     run([PROGRAM, "loop", "far.nc", 0, steps, 1], env=environment(env or {}))
 
 
-def usually(count=6, steps=12):
-    for _ in range(count):
+def usually(site, steps=12):
+    """Two runs, each recorded three times."""
+    for _ in range(2):
         loop(steps)
+    for file in (site.file("runs") / USER).glob("far_program*.jsonl"):
+        file.write_text(3 * file.read_text())
 
 
 def lines(path):
@@ -68,7 +73,7 @@ def unusual(site):
 def test_what_becomes_slow_is_traced():
     """Of the slow time alone, and no longer than the rule says; reports and the site tell it."""
     with slow_site(runs="runs", rules=[RULE]) as site:
-        usually()
+        usually(site)
         loop(90)
         expect(not traces(site) and not any("unusual" in r for r in records(site)), "though all was as usual")
         change(site, **SLOW)
@@ -77,7 +82,7 @@ def test_what_becomes_slow_is_traced():
         for number in range(10):
             (old / f"old-{number}.jsonl").write_text("{}\n")
             os.utime(old / f"old-{number}.jsonl", (number, number))
-        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, "loop", "far.nc", 0, 110, 1], env=client_environment())
+        done = run([tool("esdm-run"), "-q", "--report", PROGRAM, "loop", "far.nc", 0, 80, 1], env=client_environment())
         report = done.stderr
         told = unusual(site)
         expect(len(told) == 1 and told[0]["of"] == "fetch" and told[0]["target"] == "disk" and told[0]["times"] > 3
@@ -86,16 +91,22 @@ def test_what_becomes_slow_is_traced():
         expect(len(found) == 1 and str(found[0]) == told[0]["trace"] and len(traces(site)) == 10, str(traces(site)))
         expect(stat.S_IMODE(found[0].stat().st_mode) == 0o600, "others can read it")
         trace = lines(found[0])
-        reads = [s for s in trace if s.get("kind") == "fetch" and s["bytes"] > 100000]
-        expect(len(reads) >= 4 and all(s["ns"] > 90e6 for s in reads), f"not the slow ones: {reads}")
         begin, end = [u["now_ns"] for u in trace if u["what"] == "unusual"]
-        spans = [s for s in trace if s["what"] == "span"]
+        spans = [s for s in trace if s["what"] == "span" and "before" not in s]
+        reads = [s for s in spans if s.get("kind") == "fetch" and s["bytes"] > 100000]
+        expect(len(reads) >= 4 and all(s["ns"] > 90e6 for s in reads), f"not the slow ones: {reads}")
+        before = [s for s in trace if s["what"] == "span" and s.get("before") and s["bytes"] > 100000]
+        last = [s["ns"] for s in before[-2:]]
+        expect(len(before) > 40 and min(last) > 90e6 and sum(s["ns"] < 90e6 for s in before) > len(before) / 2
+               and all(s["kind"] == "fetch" and s["start_ns"] + s["ns"] <= begin for s in before)
+               and told[0]["before"] >= len(before), f"not the ones that gave the alarm: {last} {len(before)} {told}")
         expect(all(begin - 5e9 < s["start_ns"] < end for s in spans)
                and told[0]["spans"] <= len(spans) <= told[0]["spans"] + 2, f"{len(spans)} {told}")
         all_reads = next(s["count"] for s in records(site)[-1]["spans"] if s["kind"] == "fetch")
         expect(len(spans) < all_reads / 2, f"{len(spans)} of {all_reads} is no part")
         expect("What was unusual" in report and told[0]["because"] in report and str(found[0]) in report, report)
         text = run([tool("esdm-explain"), found[0]]).stdout
+        expect(f"the {told[0]['before']} requests before" in report, report)
         expect("a part of the run" in text and told[0]["because"] in text and "the whole run:" not in text, text)
         text = run([tool("esdm-explain"), "--site"]).stdout
         expect("Unusual in the last 7 days" in text and told[0]["because"] in text, text)
@@ -114,9 +125,10 @@ def test_the_model_says_what_is_usual():
         site.file("s.json").unlink(missing_ok=True)
         loop(40)
         expect(not site.file("t.jsonl").exists(), "though all was as usual")
-        change(site, changes_at=12e6, then_bytes_per_s=2.5e6, service_ms=0.01)
-        loop(90)
+        change(site, changes_at=12e6, then_bytes_per_s=4e6)
+        loop(80)
         trace = lines(site.file("t.jsonl"))
+        expect(sum(s["what"] == "span" and "before" in s for s in trace) > 20, "nothing of before")
         told = [a for line in lines(site.file("s.json")) for a in line["actions"] if a["action"] == "detailed monitoring"]
         expect(len(told) == 1 and told[0]["by"] == "model" and told[0]["ended"] == "the program ended", str(told))
         expect(any(s["what"] == "node" for s in trace) and any(s.get("kind") == "fetch" for s in trace), "no samples")
@@ -125,27 +137,31 @@ def test_the_model_says_what_is_usual():
         config["targets"] += other
         config["monitor"]["rules"][0]["targets"] = ["other"]
         site.config.write_text(json.dumps(config))
-        loop(80)
+        loop(70)
         expect(not site.file("t.jsonl").exists(), "a rule for another target")
 
 
 def test_a_trace_ends_when_it_is_large():
     """Many requests: the bytes of the rule count, not its minute."""
-    with slow_site(steps=2200, runs="runs", rules=[{"when": "requests", "bytes": "64 KiB"}]) as site:
+    small = ["20", "250", "none", "1"]
+    with slow_site(steps=600, step=small, runs="runs", rules=[{"when": "requests", "bytes": "64 KiB"}]) as site:
         change(site, bytes_per_s=2e9, latency_ms=0.2)
-        usually(steps=400)
-        change(site, bytes_per_s=2e9, latency_ms=0.2, changes_at=300e6, then_bytes_per_s=50e6)
-        loop(2200)
+        usually(site, steps=400)
+        change(site, bytes_per_s=2e9, latency_ms=0.2, changes_at=8e6, then_bytes_per_s=1.5e6)
+        loop(600)
         told = unusual(site)
         expect(len(told) == 1 and told[0]["ended"] == "the trace was large enough", str(told))
-        size = traces(site)[0].stat().st_size
+        size = sum(len(line) + 1 for line in traces(site)[0].read_text().splitlines() if '"before":true' not in line)
         expect(64 << 10 <= size < 300 << 10, str(size))
+        before = [s for s in lines(traces(site)[0]) if s["what"] == "span" and s.get("before")]
+        starts = [s["start_ns"] for s in before]
+        expect(900 < len(before) <= 1024 == told[0]["before"] and starts == sorted(starts), f"{len(before)} {told}")
 
 
 def test_the_runs_after_a_slow_one_are_traced():
     """From the beginning, and not again and again."""
     with slow_site(steps=90, runs="runs", rules=[{"when": "run", "for": "1h", "times": 1}]) as site:
-        usually()
+        usually(site)
         change(site, latency_ms=60)
         loop(12)
         expect(not traces(site), "nothing was slow before")
@@ -166,26 +182,26 @@ def test_the_runs_after_a_slow_one_are_traced():
 def test_by_default_where_runs_are_kept():
     """Unless there are no rules; ESDM_MONITOR=off ends that, too."""
     with slow_site(runs="runs") as site:
-        usually()
+        usually(site)
         change(site, **SLOW)
-        loop(90, env={"ESDM_MONITOR": "off"})
+        loop(75, env={"ESDM_MONITOR": "off"})
         expect(not traces(site), "though it is off")
         change(site, monitor={"runs": "runs", "rules": []}, **SLOW)
-        loop(90)
+        loop(75)
         expect(not traces(site) and not unusual(site), "without rules")
         change(site, monitor={"runs": "runs"}, **SLOW)
-        loop(90)
+        loop(75)
         expect(len(traces(site)) == 1 and len(unusual(site)) == 1, str(unusual(site)))
 
 
 def test_a_folder_that_is_gone():
     """Nobody fails; the statistics say that there is no trace."""
     with slow_site(runs="runs", rules=[RULE], modules=["stats"], stats_file="s.json") as site:
-        usually()
+        usually(site)
         change(site, **SLOW)
         (site.file("runs") / USER / "traces").write_text("no folder")
         began = time.monotonic()
-        loop(90)
+        loop(75)
         told = [a for a in lines(site.file("s.json"))[-1]["actions"] if a["action"] == "detailed monitoring"]
         expect(len(told) == 1 and told[0]["trace"] is None and "monitor.runs" in told[0]["ended"], str(told))
         expect(time.monotonic() - began < 60 and not list(site.folder.glob("*trace*")), "a trace that nobody wanted")
@@ -220,7 +236,7 @@ def test_a_folder_that_hangs():
     if shutil.which("cc") is None or SANITIZE:
         skip("needs a C compiler, without a sanitizer")
     with slow_site(runs="runs", rules=[RULE]) as site:
-        usually()
+        usually(site)
         site.file("hangs.c").write_text(HANGS.replace("USER", USER))
         run(["cc", "-shared", "-fPIC", "-o", site.file("hangs.so"), site.file("hangs.c")])
         began = time.monotonic()
@@ -251,6 +267,6 @@ def test_wrong_rules_are_refused():
         expect_error(run([tool("esdm-mkfs")], check=False), "monitor.rules[0].targets", "not with")
 
 
-main(test_what_becomes_slow_is_traced, test_the_model_says_what_is_usual, test_a_trace_ends_when_it_is_large,
-     test_the_runs_after_a_slow_one_are_traced, test_by_default_where_runs_are_kept, test_a_folder_that_is_gone,
-     test_a_folder_that_hangs, test_wrong_rules_are_refused)
+main_at_once(test_what_becomes_slow_is_traced, test_the_model_says_what_is_usual, test_a_trace_ends_when_it_is_large,
+             test_the_runs_after_a_slow_one_are_traced, test_by_default_where_runs_are_kept, test_a_folder_that_is_gone,
+             test_a_folder_that_hangs, test_wrong_rules_are_refused)

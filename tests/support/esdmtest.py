@@ -255,6 +255,21 @@ def processor_seconds():
                map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
+def main_at_once(*tests, processes=6):
+    """main() of tests that wait more than they compute: each in a process, so many at a time."""
+    if len(sys.argv) > 1:
+        main(*tests)
+    waiting, running, codes = list(tests), [], []
+    while waiting or running:
+        while waiting and len(running) < processes:
+            running.append(subprocess.Popen([sys.executable, sys.argv[0], waiting.pop(0).__name__], text=True,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        one = running.pop(0)
+        print(one.communicate()[0], end="", flush=True)
+        codes.append(one.returncode)
+    sys.exit(SKIP if set(codes) == {SKIP} else 1 if set(codes) - {0, SKIP} else 0)
+
+
 def main(*tests):
     """Runs functions `test_*`, or those named on the command line; reports each with its time and the
     processors' time; exit status 1 when one failed, 77 when all skipped."""

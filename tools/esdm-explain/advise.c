@@ -68,33 +68,52 @@ shape_text(const guint64 *shape, guint rank)
 /* ---- rules -------------------------------------------------------------------------------------
  */
 
-/* Those of a file that are small; of all its calls, where these are only
- * counted. */
-static watch_counts
-small_ones(const run *r, const object *o, bool writes)
+/* Small reads and writes of each file, and how many of its calls were seen. */
+typedef struct small_sums {
+    watch_counts small[2]; /* reads, writes */
+    guint64 seen[2];
+} small_sums;
+
+/* By object, of all calls in one pass; owned. */
+static GHashTable *
+sum_small(const run *r)
 {
-    watch_kind kind = writes ? WATCH_KIND_WRITE : WATCH_KIND_READ;
-    const watch_counts *all = writes ? &o->entry.write : &o->entry.read;
-    watch_counts sum = {0};
-    guint64 seen = 0;
+    GHashTable *sums = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
-        if (c->object != o || c->kind != kind)
+        if (c->kind != WATCH_KIND_READ && c->kind != WATCH_KIND_WRITE)
             continue;
-        seen++;
+        small_sums *s = g_hash_table_lookup(sums, c->object);
+        if (s == NULL) {
+            s = g_new0(small_sums, 1);
+            g_hash_table_insert(sums, c->object, s);
+        }
+        gsize way = c->kind == WATCH_KIND_WRITE;
+        s->seen[way]++;
         if ((double) c->bytes < SMALL_BYTES) {
-            sum.calls++;
-            sum.bytes += c->bytes;
-            sum.ns += c->ns;
+            s->small[way].calls++;
+            s->small[way].bytes += c->bytes;
+            s->small[way].ns += c->ns;
         }
     }
-    return 2 * seen >= all->calls ? sum : *all;
+    return sums;
+}
+
+/* Those of a file that are small; of all its calls, where these are only counted. */
+static watch_counts
+small_ones(GHashTable *sums, const object *o, bool writes)
+{
+    const watch_counts *all = writes ? &o->entry.write : &o->entry.read;
+    const small_sums *s = g_hash_table_lookup(sums, o);
+    if (s == NULL)
+        return all->calls == 0 ? (watch_counts){0} : *all;
+    return 2 * s->seen[writes] >= all->calls ? s->small[writes] : *all;
 }
 
 static void
-small_requests(run *r, const object *o, bool writes)
+small_requests(run *r, GHashTable *sums, const object *o, bool writes)
 {
-    const watch_counts small = small_ones(r, o, writes), *c = &small;
+    const watch_counts small = small_ones(sums, o, writes), *c = &small;
     const pattern *p = writes ? &o->writes : &o->reads;
     double calls = (double) c->calls;
     double mean = calls > 0 ? (double) c->bytes / calls : 0;
@@ -437,6 +456,7 @@ by_gain(gconstpointer a, gconstpointer b)
 void
 run_advise(run *r)
 {
+    g_autoptr(GHashTable) sums = sum_small(r);
     for (guint i = 0; i < r->objects->len; i++) {
         const object *o = r->objects->pdata[i];
         if (o->kind == WATCH_VARIABLE) {
@@ -445,8 +465,8 @@ run_advise(run *r)
         }
         if (o->kind != WATCH_FILE)
             continue;
-        small_requests(r, o, false);
-        small_requests(r, o, true);
+        small_requests(r, sums, o, false);
+        small_requests(r, sums, o, true);
         if (of_esdm(o->name) != NULL)
             continue;
         large_chunks(r, o);

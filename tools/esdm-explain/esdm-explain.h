@@ -100,6 +100,7 @@ typedef struct action {
     char *trace;   /* file; NULL: not known, or there is none */
     char *ended;   /* why; NULL: it had not, when the program was killed */
     double lasted_s;
+    guint64 before; /* requests in the trace that were over when it began */
 } action;
 
 /** Times of one kind that belong together (classes.c). */

@@ -247,6 +247,7 @@ action_of(const json_t *value, const char *kind)
     a->bytes = (guint64) json_integer_value(json_object_get(value, "bytes"));
     a->gained_s = json_number_value(json_object_get(value, "gained_ns")) / 1e9;
     a->cost_s = json_number_value(json_object_get(value, "cost_ns")) / 1e9;
+    a->before = (guint64) json_integer_value(json_object_get(value, "before"));
     a->at = text_of(value, "at");
     a->because = text_of(value, "because");
     a->trace = text_of(value, "trace");

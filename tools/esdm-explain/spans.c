@@ -212,6 +212,8 @@ add_span(const reader *d, const json_t *line)
     };
     g_array_append_val(d->r->calls, one);
     d->now->end_ns = MAX(d->now->end_ns, one.start_ns + one.ns);
+    if (json_is_true(json_object_get(line, "before"))) /* they were over when the trace began */
+        d->now->head.started_ns = MIN(d->now->head.started_ns, one.start_ns);
 }
 
 /* Whether the same was counted as calls of NetCDF. */
@@ -279,6 +281,7 @@ add_unusual(reader *d, const json_t *line)
         return;
     last->ended = g_strdup(text_of(line, "ended"));
     last->requests = number_of(line, "spans");
+    last->before = number_of(line, "before");
     last->lasted_s = json_number_value(json_object_get(line, "lasted_s"));
     g_free(last->trace); /* that is what is read */
     last->trace = NULL;

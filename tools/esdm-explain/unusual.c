@@ -29,8 +29,12 @@ print_detail(const action *a)
     (void) printf("\n");
     if (a->trace != NULL && a->lasted_s > 0) {
         g_autofree char *trace = tool_printable(a->trace);
-        (void) printf("  What it saw (%" G_GUINT64_FORMAT " steps): esdm-explain %s\n", a->requests,
-                      trace);
+        g_autofree char *before =
+            a->before > 0
+                ? g_strdup_printf(", and the %" G_GUINT64_FORMAT " requests before", a->before)
+                : g_strdup("");
+        (void) printf("  What it saw (%" G_GUINT64_FORMAT " steps%s): esdm-explain %s\n",
+                      a->requests, before, trace);
     }
 }
 
