@@ -46,11 +46,12 @@ def loop(steps, env=None):
 
 
 def usually(site, steps=12):
-    """Two runs, each recorded three times."""
-    for _ in range(2):
-        loop(steps)
+    """The record of the quicker one of two runs, six times."""
+    loop(steps)
+    loop(steps)
     for file in (site.file("runs") / USER).glob("far_program*.jsonl"):
-        file.write_text(3 * file.read_text())
+        quicker = min(file.read_text().splitlines(), key=lambda line: json.loads(line)["seconds"])
+        file.write_text(6 * (quicker + "\n"))
 
 
 def lines(path):

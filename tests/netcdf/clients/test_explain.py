@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import random
+import resource
 import struct
 import tempfile
 
@@ -147,6 +148,43 @@ def test_best_case():
         expect(3.5 < now < 4.6 and report["time"]["reading_if_cached"] < 0.02, str(report["time"]))
 
 
+def write_many_files(folder, files, count):
+    """Reads by turns of so many files, as write_records()."""
+    write_records(folder, [(i * 1e-3, 1e-3, 4096, 4096 * i, READ) for i in range(count)])
+    file = folder / "host.7.0.watch"
+    whole = bytearray(file.read_bytes())
+    entry, rest = whole[WINDOW + 64:WINDOW + 1088], whole[2 * WINDOW:]
+    for i in range(count):
+        window, place = divmod(i, (WINDOW - 64) // 64)
+        struct.pack_into("<I", rest, window * WINDOW + 64 + 64 * place + 40, 1 + i % files)
+    entries = bytearray()
+    for first in range(0, files, 63):
+        window = struct.pack("<II56x", 1, first // 63)
+        for number in range(first, min(first + 63, files)):
+            window += entry.replace(b"/data/f\0\0\0\0\0\0", b"/data/f%06d" % number)
+        entries += window.ljust(WINDOW, b"\0")
+    file.write_bytes(whole[:WINDOW] + entries + rest)
+
+
+def test_many_files():
+    """Each call is looked at so many times, whatever the number of files: 4,000 cost as 100 do."""
+    used = []
+    for files in (100, 4000):
+        with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+            write_many_files(pathlib.Path(path), files, 60000)
+            least = min(user_seconds([tool("esdm-explain"), "--json", path], files) for _ in range(3))
+            used.append(least)
+    print(f"{used[0]:.2f} and {used[1]:.2f} s")
+    expect(used[1] < 3 * used[0] + 0.2, f"{used[0]:.2f} and {used[1]:.2f} s of processors")
+
+
+def user_seconds(command, files):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    report = json.loads(run(command, env=client_environment()).stdout)
+    expect(sum(f["read"]["calls"] for f in report["files"]) >= 60000, str(report["files"])[:300])
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
 def resident(file):
     """Which pages of a file are in memory, as mincore() tells. It tells the owner alone."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -191,5 +229,5 @@ def test_cached_reads_of_this_machine():
                + run([tool("esdm-explain"), records]).stdout)
 
 
-main(test_causes_that_are_known, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
+main(test_causes_that_are_known, test_many_files, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
      test_cached_reads_of_this_machine)
