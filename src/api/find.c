@@ -130,6 +130,30 @@ visit_row(const char *container, const char *dataset, const esdm__query_value *v
     return v->visit(&match, v->values, v->user);
 }
 
+/* @param order NULL: by names. */
+static esdm_status
+ask_rows(const esdm_session *session, const char *expression, const char *const *columns,
+         size_t ncolumns, const esdm__query_order *order, esdm_find_row_visitor visit, void *user,
+         esdm_error *err)
+{
+    esdm__query query = {0};
+    esdm_status status = ask(session, expression, &query, err);
+    if (status != ESDM_OK)
+        return status;
+    row_visitor v = {visit, user, calloc(ncolumns + 1, sizeof *v.values), ncolumns};
+    if (v.values == NULL)
+        status = esdm__error_nomem(err, ncolumns, "an answer");
+    else if (order != NULL)
+        status = esdm__query_sorted(session->meta, session->store, &query, columns, ncolumns, order,
+                                    visit_row, &v, err);
+    else
+        status = esdm__query_rows(session->meta, session->store, &query, columns, ncolumns,
+                                  visit_row, &v, err);
+    free(v.values);
+    esdm__query_clear(&query);
+    return status;
+}
+
 esdm_status
 esdm_find_rows(esdm_session *session, const char *expression, const char *const *columns,
                size_t ncolumns, esdm_find_row_visitor visit, void *user, esdm_error *err)
@@ -138,22 +162,42 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
     ESDM__NEED(err, session);
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
-    esdm__query query = {0};
     if (ncolumns > 0)
         ESDM__NEED(err, columns);
     for (size_t i = 0; i < ncolumns; i++)
         ESDM__NEED(err, columns[i]);
-    esdm_status status = ask(session, expression, &query, err);
-    if (status != ESDM_OK)
-        return status;
-    row_visitor v = {visit, user, calloc(ncolumns + 1, sizeof *v.values), ncolumns};
-    if (v.values == NULL)
-        status = esdm__error_nomem(err, ncolumns, "an answer");
-    else
-        status = esdm__query_rows(session->meta, session->store, &query, columns, ncolumns,
-                                  visit_row, &v, err);
-    free(v.values);
-    esdm__query_clear(&query);
+    return ask_rows(session, expression, columns, ncolumns, NULL, visit, user, err);
+}
+
+esdm_status
+esdm_find_sorted(esdm_session *session, const char *expression, const char *const *columns,
+                 size_t ncolumns, const esdm_find_order *order, esdm_find_row_visitor visit,
+                 void *user, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, expression);
+    ESDM__NEED(err, order);
+    ESDM__NEED(err, visit);
+    if (ncolumns > 0)
+        ESDM__NEED(err, columns);
+    for (size_t i = 0; i < ncolumns; i++)
+        ESDM__NEED(err, columns[i]);
+    if (order->nkeys > 0)
+        ESDM__NEED(err, order->keys);
+    for (size_t i = 0; i < order->nkeys; i++)
+        ESDM__NEED(err, order->keys[i]);
+    bool *upwards = calloc(order->nkeys + 1, sizeof *upwards);
+    if (upwards == NULL)
+        return esdm__error_nomem(err, order->nkeys, "an order");
+    const esdm__query_order o = {.keys = order->keys,
+                                 .descending =
+                                     order->descending != NULL ? order->descending : upwards,
+                                 .nkeys = order->nkeys,
+                                 .limit = order->limit,
+                                 .containers = order->containers};
+    esdm_status status = ask_rows(session, expression, columns, ncolumns, &o, visit, user, err);
+    free(upwards);
     return status;
 }
 

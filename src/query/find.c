@@ -283,3 +283,35 @@ esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *q
         *err = why;
     return status;
 }
+
+esdm_status
+esdm__query_find_among(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                       const uint64_t *containers, size_t ncontainers,
+                       esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    esdm_meta_expression e = {0};
+    esdm_meta_node *nodes = NULL;
+    esdm_status status = esdm__query_expression(query, &e, &nodes, err);
+    if (status == ESDM_OK && (nodes == NULL || meta->find_among == NULL))
+        status = esdm__error_set(err, ESDM_ENOTSUP, "the store looks at all containers");
+    if (status == ESDM_OK)
+        status = meta->find_among(store, &e, containers, ncontainers, visit, user, err);
+    free(nodes);
+    return status;
+}
+
+esdm_status
+esdm__query_estimate(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                     uint64_t *ret_containers, esdm_error *err)
+{
+    esdm_meta_expression e = {0};
+    esdm_meta_node *nodes = NULL;
+    *ret_containers = 0;
+    esdm_status status = esdm__query_expression(query, &e, &nodes, err);
+    if (status == ESDM_OK && (nodes == NULL || meta->find_estimate == NULL))
+        status = esdm__error_set(err, ESDM_ENOTSUP, "the store looks at all containers");
+    if (status == ESDM_OK)
+        status = meta->find_estimate(store, &e, ret_containers, err);
+    free(nodes);
+    return status;
+}

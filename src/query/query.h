@@ -144,6 +144,39 @@ esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const es
                              const char *const *columns, size_t ncolumns,
                              esdm__query_row_visitor visit, void *user, esdm_error *err);
 
+/** The same of what is found among some containers, by the store's numbers; and without values.
+ *  @return ESDM_ENOTSUP: the store cannot, or not with this query. */
+esdm_status esdm__query_rows_among(const esdm_meta_plugin *meta, void *store,
+                                   const esdm__query *query, const uint64_t *containers,
+                                   size_t ncontainers, const char *const *columns, size_t ncolumns,
+                                   esdm__query_row_visitor visit, void *user, esdm_error *err);
+esdm_status esdm__query_find_among(const esdm_meta_plugin *meta, void *store,
+                                   const esdm__query *query, const uint64_t *containers,
+                                   size_t ncontainers, esdm_meta_match_visitor visit, void *user,
+                                   esdm_error *err);
+/** About how many containers are looked at. @return ESDM_ENOTSUP as above. */
+esdm_status esdm__query_estimate(const esdm_meta_plugin *meta, void *store,
+                                 const esdm__query *query, uint64_t *ret_containers,
+                                 esdm_error *err);
+
+/** How rows are sorted (query/sorted.c). */
+typedef struct esdm__query_order {
+    const char *const *keys;
+    const bool *descending; /**< of each key */
+    size_t nkeys;
+    uint64_t limit;  /**< rows; 0: all */
+    bool containers; /**< of each container the first match by its name alone */
+} esdm__query_order;
+/**
+ * The first rows of esdm__query_rows() by some attributes: numbers before texts, what lacks the
+ * attribute last in either direction, rows that are alike by names. Where the store has an index in
+ * the order of the first key, and many rows are found, no more is read of that than it takes.
+ */
+esdm_status esdm__query_sorted(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                               const char *const *columns, size_t ncolumns,
+                               const esdm__query_order *order, esdm__query_row_visitor visit,
+                               void *user, esdm_error *err);
+
 /** As `values` of the store, which may lack it: then each container is asked for. */
 esdm_status esdm__query_values(const esdm_meta_plugin *meta, void *store,
                                const char *const *containers, size_t ncontainers,

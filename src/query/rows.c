@@ -245,32 +245,63 @@ note_columns(reading *r, esdm_error *err)
     return ESDM_OK;
 }
 
-esdm_status
-esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
-                 const char *const *columns, size_t ncolumns, esdm__query_row_visitor visit,
-                 void *user, esdm_error *err)
+/* Asks for the values of what was found, and shows it. @param list is cleared. */
+static esdm_status
+show_rows(reading *r, row_list *list, esdm__query_row_visitor visit, void *user, esdm_status status,
+          esdm_error *err)
+{
+    bool more = true;
+    if (status == ESDM_OK && list->nomem)
+        status = esdm__error_nomem(err, list->count * sizeof *list->items, "an answer");
+    for (size_t at = 0; at < list->count && more && status == ESDM_OK; at += r->nrows) {
+        status = begin_batch(r, list->items + at, list->count - at, err);
+        if (status == ESDM_OK)
+            status = show_batch(r, visit, user, &more, err);
+        end_batch(r);
+    }
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].container);
+    free(list->items);
+    return status;
+}
+
+/* @param containers NULL: what is found anywhere. */
+static esdm_status
+ask_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+         const uint64_t *containers, size_t ncontainers, const char *const *columns,
+         size_t ncolumns, esdm__query_row_visitor visit, void *user, esdm_error *err)
 {
     row_list list = {0};
     reading *r = calloc(1, sizeof *r);
-    bool more = true;
     if (r == NULL)
         return esdm__error_nomem(err, sizeof *r, "an answer");
     *r = (reading){.meta = meta, .store = store, .columns = columns, .ncolumns = ncolumns};
     esdm_status status = note_columns(r, err);
     if (status == ESDM_OK)
-        status = esdm__query_find(meta, store, query, add_row, &list, err);
-    if (status == ESDM_OK && list.nomem)
-        status = esdm__error_nomem(err, list.count * sizeof *list.items, "an answer");
-    for (size_t at = 0; at < list.count && more && status == ESDM_OK; at += r->nrows) {
-        status = begin_batch(r, list.items + at, list.count - at, err);
-        if (status == ESDM_OK)
-            status = show_batch(r, visit, user, &more, err);
-        end_batch(r);
-    }
-    for (size_t i = 0; i < list.count; i++)
-        free(list.items[i].container);
-    free(list.items);
+        status = containers == NULL ? esdm__query_find(meta, store, query, add_row, &list, err)
+                                    : esdm__query_find_among(meta, store, query, containers,
+                                                             ncontainers, add_row, &list, err);
+    status = show_rows(r, &list, visit, user, status, err);
     free(r->asked);
     free(r);
     return status;
+}
+
+esdm_status
+esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                 const char *const *columns, size_t ncolumns, esdm__query_row_visitor visit,
+                 void *user, esdm_error *err)
+{
+    return ask_rows(meta, store, query, NULL, 0, columns, ncolumns, visit, user, err);
+}
+
+esdm_status
+esdm__query_rows_among(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                       const uint64_t *containers, size_t ncontainers, const char *const *columns,
+                       size_t ncolumns, esdm__query_row_visitor visit, void *user, esdm_error *err)
+{
+    if (ncontainers == 0)
+        return ESDM_OK;
+    return ask_rows(meta, store, query, containers, ncontainers, columns, ncolumns, visit, user,
+                    err);
 }

@@ -15,16 +15,15 @@ typedef struct table_value {
 
 typedef struct table_row {
     char *container, *dataset;
-    table_value *values; /* of the columns shown, then of those sorted by */
+    table_value *values; /* of the columns */
 } table_row;
 
 typedef struct table {
     GPtrArray *rows;
-    GPtrArray *names; /* borrowed: columns, then keys */
+    char **names; /* borrowed: columns */
     guint ncolumns;
     GHashTable *seen; /* containers, with -c */
     bool containers_only;
-    const bool *descending; /* of each key; for the comparison */
     const find_options *options;
     bool left_out; /* something was found that --without names */
     guint enough;  /* rows; what comes behind them is not shown, nor counted */
@@ -55,42 +54,12 @@ visit_row(const esdm_match *match, const esdm_find_value *values, void *user)
     table_row *row = g_new0(table_row, 1);
     row->container = g_strdup(match->container);
     row->dataset = t->containers_only ? NULL : g_strdup(match->dataset);
-    row->values = g_new0(table_value, t->names->len + 1);
-    for (guint i = 0; i < t->names->len; i++)
+    row->values = g_new0(table_value, t->ncolumns + 1);
+    for (guint i = 0; i < t->ncolumns; i++)
         row->values[i] =
             (table_value){g_strdup(values[i].text), values[i].number, values[i].has_number};
     g_ptr_array_add(t->rows, row);
     return t->rows->len < t->enough;
-}
-
-/* Numbers before texts; what is not there comes last, whichever way one sorts. */
-static int
-compare_values(const table_value *a, const table_value *b, bool descending)
-{
-    if (a->text == NULL || b->text == NULL)
-        return (a->text == NULL) - (b->text == NULL);
-    int order;
-    if (a->has_number && b->has_number)
-        order = (a->number > b->number) - (a->number < b->number);
-    else if (a->has_number != b->has_number)
-        order = a->has_number ? -1 : 1;
-    else
-        order = strcmp(a->text, b->text);
-    return descending ? -order : order;
-}
-
-static int
-compare_rows(gconstpointer a, gconstpointer b, gpointer user)
-{
-    const table *t = user;
-    const table_row *x = *(table_row *const *) a, *y = *(table_row *const *) b;
-    for (guint i = t->ncolumns; i < t->names->len; i++) {
-        int order = compare_values(&x->values[i], &y->values[i], t->descending[i - t->ncolumns]);
-        if (order != 0)
-            return order;
-    }
-    int order = strcmp(x->container, y->container);
-    return order != 0 ? order : g_strcmp0(x->dataset, y->dataset);
 }
 
 static void
@@ -120,7 +89,7 @@ row_json(const table *t, const table_row *row)
     json_t *values = json_object();
     for (guint i = 0; i < t->ncolumns; i++) {
         const table_value *v = &row->values[i];
-        tool_json_set(values, g_ptr_array_index(t->names, i),
+        tool_json_set(values, t->names[i],
                       v->text == NULL ? json_null()
                       : v->has_number ? json_real(v->number)
                                       : tool_json_text(v->text));
@@ -163,12 +132,13 @@ names_of(const char *list)
     return g_strsplit(list != NULL ? list : "", ",", -1);
 }
 
+/* Sorted by keys, or by names where there is none. */
 static tool_exit
-ask(esdm_session *session, const char *expression, table *t)
+ask(esdm_session *session, const char *expression, table *t, const esdm_find_order *order)
 {
     esdm_error err = {0};
-    esdm_status status = esdm_find_rows(session, expression, (const char *const *) t->names->pdata,
-                                        t->names->len, visit_row, t, &err);
+    esdm_status status = esdm_find_sorted(session, expression, (const char *const *) t->names,
+                                          t->ncolumns, order, visit_row, t, &err);
     if (status == ESDM_EINVAL)
         return tool_usage("%s", err.message);
     if (status != ESDM_OK)
@@ -179,49 +149,45 @@ ask(esdm_session *session, const char *expression, table *t)
 }
 
 static void
-begin(table *t, const find_options *options)
-{
-    *t = (table){.rows = g_ptr_array_new(),
-                 .names = g_ptr_array_new(),
-                 .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                 .containers_only = options->containers_only,
-                 .options = options};
-}
-
-static void
 end(table *t)
 {
     for (guint i = 0; i < t->rows->len; i++)
-        row_free(g_ptr_array_index(t->rows, i), t->names->len);
+        row_free(g_ptr_array_index(t->rows, i), t->ncolumns);
     g_ptr_array_unref(t->rows);
-    g_ptr_array_unref(t->names);
     g_hash_table_unref(t->seen);
 }
 
 tool_exit
 find_table(esdm_session *session, const char *expression, const find_options *options)
 {
-    table t;
     g_auto(GStrv) columns = names_of(options->columns);
     g_auto(GStrv) keys = names_of(options->sort);
+    g_autofree const char **names = g_new0(const char *, g_strv_length(keys) + 1);
     g_autofree bool *descending = g_new0(bool, g_strv_length(keys) + 1);
-    begin(&t, options);
-    t.descending = descending;
-    t.ncolumns = g_strv_length(columns);
-    for (guint i = 0; columns[i] != NULL; i++)
-        g_ptr_array_add(t.names, columns[i]);
+    table t = {.rows = g_ptr_array_new(),
+               .names = columns,
+               .ncolumns = g_strv_length(columns),
+               .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+               .containers_only = options->containers_only,
+               .options = options,
+               .enough = G_MAXUINT};
     for (guint i = 0; keys[i] != NULL; i++) {
         descending[i] = keys[i][0] == '-';
-        g_ptr_array_add(t.names, keys[i] + descending[i]);
+        names[i] = keys[i] + descending[i];
     }
-    /* They come by name. JSON tells how many there are. */
-    bool first = options->limit > 0 && t.names->len == t.ncolumns && !tool.json;
-    t.enough = first ? (guint) MIN(options->limit, G_MAXUINT) : G_MAXUINT;
-    tool_exit result = ask(session, expression, &t);
-    if (result != TOOL_USAGE && result != TOOL_FAILED) {
-        g_ptr_array_sort_with_data(t.rows, compare_rows, &t);
+    /* JSON tells how many there are, and what is left out counts for nothing. */
+    bool first = options->limit > 0 && !tool.json;
+    if (first)
+        t.enough = (guint) MIN(options->limit, G_MAXUINT);
+    const esdm_find_order order = {
+        .keys = names,
+        .descending = descending,
+        .nkeys = g_strv_length(keys),
+        .limit = first && options->without == NULL ? (uint64_t) options->limit : 0,
+        .containers = options->containers_only};
+    tool_exit result = ask(session, expression, &t, &order);
+    if (result != TOOL_USAGE && result != TOOL_FAILED)
         show_table(&t, expression, options);
-    }
     end(&t);
     return result;
 }

@@ -2,6 +2,7 @@
 
 /** @file Queries over attributes: choosing where to begin, and running them. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,6 +291,47 @@ sort_checks(sqlite__query *q, const uint64_t *counts, esdm_error *err)
     return ESDM_OK;
 }
 
+/* A JSON array. */
+static void
+put_among(sqlite__query *q, const uint64_t *containers, size_t ncontainers)
+{
+    char text[32];
+    for (size_t i = 0; i < ncontainers; i++) {
+        int bytes = snprintf(text, sizeof text, "%s%llu", i > 0 ? "," : "[",
+                             (unsigned long long) containers[i]);
+        esdm__buffer_put(&q->met, text, (size_t) bytes);
+    }
+    esdm__buffer_put(&q->met, ncontainers > 0 ? "]" : "[]", ncontainers > 0 ? 2 : 3);
+    q->among = q->narrowed = q->covered = true;
+}
+
+/* Entries that are counted of each condition, to tell about how many containers are looked at. */
+#define ENTRIES_TOLD INT64_C(16384)
+
+static uint64_t
+count_met(const sqlite__query *q)
+{
+    uint64_t count = q->met.data[1] != ']';
+    for (size_t i = 0; i < q->met.bytes; i++)
+        count += q->met.data[i] == ',';
+    return count;
+}
+
+static esdm_status
+tell_count(sqlite__link *link, sqlite__query *q, uint64_t *ret_containers, esdm_error *err)
+{
+    uint64_t *counts = calloc(q->nconditions, sizeof *counts);
+    if (counts == NULL)
+        return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
+    esdm_status status = count_all(link, q, ENTRIES_TOLD, counts, ret_containers, err);
+    if (status == ESDM_OK && *ret_containers >= (uint64_t) ENTRIES_SOME)
+        status = sqlite__find_meet(link, q, counts, STEPS_AT_FIRST, err);
+    if (status == ESDM_OK && q->narrowed && !q->met.failed)
+        *ret_containers = count_met(q);
+    free(counts);
+    return status;
+}
+
 static esdm_status
 choose_starts(sqlite__link *link, sqlite__query *q, esdm_error *err)
 {
@@ -367,17 +409,56 @@ look_for_datasets(sqlite__link *link, sqlite__query *q, esdm_error *err)
     return status;
 }
 
+static esdm_status
+begin_query(sqlite__link *link, const esdm_meta_expression *expression, sqlite__query *q,
+            esdm_error *err)
+{
+    esdm_status status = sqlite__query_init(q, expression, err);
+    if (status == ESDM_OK)
+        status = sqlite__find_keep_pending(link, err);
+    return status == ESDM_OK ? look_for_datasets(link, q, err) : status;
+}
+
+esdm_status
+sqlite__find_rows_among(sqlite__link *link, const esdm_meta_expression *expression,
+                        const uint64_t *containers, size_t ncontainers, sqlite__row_visitor visit,
+                        void *user, esdm_error *err)
+{
+    sqlite__query q;
+    bool pending = false;
+    esdm_status status = begin_query(link, expression, &q, err);
+    for (size_t i = 0; i < ncontainers && !pending; i++)
+        pending = containers[i] > link->kept.indexed;
+    if (status == ESDM_OK) {
+        put_among(&q, containers, ncontainers);
+        sqlite__query_put(&q, link->kept.any && pending);
+        q.sql.failed |= q.met.failed;
+        status = run_query(link, &q, link->kept.indexed, visit, user, err);
+    }
+    sqlite__query_clear(&q);
+    return status;
+}
+
+esdm_status
+sqlite__find_count(sqlite__link *link, const esdm_meta_expression *expression,
+                   uint64_t *ret_containers, esdm_error *err)
+{
+    sqlite__query q;
+    esdm_status status = begin_query(link, expression, &q, err);
+    *ret_containers = 0;
+    if (status == ESDM_OK)
+        status = tell_count(link, &q, ret_containers, err);
+    sqlite__query_clear(&q);
+    return status;
+}
+
 esdm_status
 sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bool numbers,
                   sqlite__row_visitor visit, void *user, esdm_error *err)
 {
     sqlite__query q;
-    esdm_status status = sqlite__query_init(&q, expression, err);
+    esdm_status status = begin_query(link, expression, &q, err);
     q.numbers = numbers;
-    if (status == ESDM_OK)
-        status = sqlite__find_keep_pending(link, err);
-    if (status == ESDM_OK)
-        status = look_for_datasets(link, &q, err);
     if (status == ESDM_OK)
         status = choose_starts(link, &q, err);
     if (status == ESDM_OK) {

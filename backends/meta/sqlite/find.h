@@ -56,6 +56,7 @@ typedef struct sqlite__query {
     bool narrowed;              /* candidates in the index are the containers of `met` */
     esdm__buffer met;           /* a JSON array of their numbers, in order */
     bool *is_met;               /* of each condition: these containers meet it; owned */
+    bool among;                 /* they are those that were asked for, and meet nothing yet */
     sqlite__tree_list trees[2]; /* times, boxes */
     bool trees_searched;
 } sqlite__query;
@@ -73,6 +74,8 @@ void sqlite__query_begin(sqlite__query *q, const uint64_t *counts, uint64_t *ret
  */
 esdm_status sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts,
                               uint64_t steps, esdm_error *err);
+/** Whether it takes sets of containers: before 3.38 SQLite can be without functions for JSON. */
+bool sqlite__takes_sets(sqlite__link *link);
 /** Searches the trees, once, for containers that can meet what must hold of times, and of boxes:
  *  lists that the query keeps. None where nothing is asked, or too much is found. */
 esdm_status sqlite__find_in_trees(sqlite__link *link, sqlite__query *q, esdm_error *err);
@@ -133,6 +136,14 @@ typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
  *  containers that wait to be entered are in temp.pending, which nothing else may change. */
 esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression,
                               bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err);
+
+/** The same among some containers. */
+esdm_status sqlite__find_rows_among(sqlite__link *link, const esdm_meta_expression *expression,
+                                    const uint64_t *containers, size_t ncontainers,
+                                    sqlite__row_visitor visit, void *user, esdm_error *err);
+/** How many containers it would look at, more or less. Within a transaction, too. */
+esdm_status sqlite__find_count(sqlite__link *link, const esdm_meta_expression *expression,
+                               uint64_t *ret_containers, esdm_error *err);
 
 /** Fills temp.pending, as sqlite__find_rows() does. */
 esdm_status sqlite__find_keep_pending(sqlite__link *link, esdm_error *err);

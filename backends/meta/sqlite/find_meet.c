@@ -259,9 +259,8 @@ close_lists(lists *l)
     }
 }
 
-/* SQLite before 3.38 can be without functions for JSON. */
-static bool
-takes_sets(sqlite__link *link)
+bool
+sqlite__takes_sets(sqlite__link *link)
 {
     sqlite3_stmt *statement = NULL;
     if (link->sets != SQLITE__SETS_UNKNOWN)
@@ -281,7 +280,7 @@ sqlite__find_meet(sqlite__link *link, sqlite__query *q, const uint64_t *counts, 
                   esdm_error *err)
 {
     lists l = {.link = link, .q = q, .left = steps};
-    if (!q->covered || q->expression.nodes[0].kind != ESDM_META_ALL || !takes_sets(link))
+    if (!q->covered || q->expression.nodes[0].kind != ESDM_META_ALL || !sqlite__takes_sets(link))
         return ESDM_OK;
     q->table = "main.attribute";
     q->met.bytes = 0;

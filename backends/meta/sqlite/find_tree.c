@@ -38,6 +38,7 @@ put_met(sqlite__query *q)
 {
     char text[100];
     bool pending = strcmp(q->table, "main.attribute") != 0;
+    pending = pending && !q->among;
     (void) snprintf(text, sizeof text,
                     pending ? "SELECT container FROM main.container WHERE container > ?%zu"
                             : "SELECT value AS container FROM json_each(?%zu)",
@@ -205,7 +206,8 @@ put_checks(sqlite__query *q, bool datasets)
     esdm__tree_writer writer = {put_text, datasets ? put_of_dataset : put_of_container, q};
     esdm__tree_writer own = {put_text, put_by_itself, q};
     bool flat = esdm__tree_is_flat(e, false);
-    if (esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1 && !q->narrowed))
+    bool found_by_it = esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1 && !q->narrowed);
+    if (found_by_it && (datasets || !q->among))
         return;
     bool one = flat && !datasets && q->nstarts == 1 && !q->narrowed;
     q->proven = one ? q->starts[0] : SIZE_MAX;

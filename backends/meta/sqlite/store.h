@@ -350,6 +350,14 @@ esdm_status sqlite__facets(void *store, const esdm_meta_expression *expression,
                            void *user, esdm_error *err);
 esdm_status sqlite__find_expression(void *store, const esdm_meta_expression *expression,
                                     esdm_meta_match_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__ordered(void *store, const char *attribute, bool descending, size_t most,
+                            esdm_meta_position *position, esdm_meta_number_visitor visit,
+                            void *user, esdm_error *err);
+esdm_status sqlite__find_among(void *store, const esdm_meta_expression *expression,
+                               const uint64_t *containers, size_t ncontainers,
+                               esdm_meta_match_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__find_estimate(void *store, const esdm_meta_expression *expression,
+                                  uint64_t *ret_containers, esdm_error *err);
 esdm_status sqlite__view_set(void *store, const esdm_meta_view *views, size_t nviews, bool anew,
                              esdm_error *err);
 esdm_status sqlite__view_level(void *store, const esdm_meta_view *view, const char *const *path,

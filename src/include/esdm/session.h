@@ -320,6 +320,27 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_rows(esdm_session *session, const
                                                     esdm_find_row_visitor visit, void *user,
                                                     esdm_error *err);
 
+/** How esdm_find_sorted() sorts. */
+typedef struct esdm_find_order {
+    const char *const *keys; /**< names of attributes, without variables; the first decides first */
+    const bool *descending;  /**< of each key; NULL: none */
+    size_t nkeys;
+    uint64_t limit;  /**< visits so many at most; 0: all */
+    bool containers; /**< visits each container once: its first match by byte order */
+} esdm_find_order;
+/**
+ * The first rows of esdm_find_rows() in the order of some attributes: numbers before texts (by
+ * bytes; of a descending key the other way round), what lacks the attribute last in either
+ * direction, and what is alike by byte order of names. With a limit below 65536, and where the
+ * metadata store has an index in the order of the first key (SQLite), the time does not grow with
+ * how many are found.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_sorted(esdm_session *session, const char *expression,
+                                                      const char *const *columns, size_t ncolumns,
+                                                      const esdm_find_order *order,
+                                                      esdm_find_row_visitor visit, void *user,
+                                                      esdm_error *err);
+
 /** @param name which of those that were asked for, from 0. @param value borrowed during the call.
  *  @return false: no more. */
 typedef bool (*esdm_facet_visitor)(size_t name, const char *value, uint64_t containers, void *user);

@@ -352,6 +352,30 @@ typedef struct esdm_meta_plugin {
      * @param text of `bytes`; "" when the store does not know.
      */
     void (*why_read_only)(void *store, char *text, size_t bytes);
+
+    /* ---- order; since interface 9. Optional, all or none ---- */
+
+    /**
+     * Visits numbers of containers that have an attribute, or a dataset of which has, from an index
+     * by its values: numbers, then texts by bytes, turned round with `descending`. What a row shows
+     * of an attribute with several values is one text, of them joined by ", ", which has its place
+     * in that order, too. Each call goes on behind `position` until it has visited `most` and all
+     * that have the value of the last one. A container may be visited several times. ESDM_ENOTSUP:
+     * nothing is in this order.
+     * @param position zeroed before the first call.
+     */
+    esdm_status (*ordered)(void *store, const char *attribute, bool descending, size_t most,
+                           esdm_meta_position *position, esdm_meta_number_visitor visit, void *user,
+                           esdm_error *err);
+    /** find_expression() among some containers: `containers` has `ncontainers` numbers, each once.
+     *  What is not there any more is passed by. */
+    esdm_status (*find_among)(void *store, const esdm_meta_expression *expression,
+                              const uint64_t *containers, size_t ncontainers,
+                              esdm_meta_match_visitor visit, void *user, esdm_error *err);
+    /** About how many containers find_expression() would look at: a bound where that is small;
+     *  counting ends at some ten thousand. */
+    esdm_status (*find_estimate)(void *store, const esdm_meta_expression *expression,
+                                 uint64_t *ret_containers, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -260,6 +260,14 @@ typedef struct esdm_meta_expression {
 #define ESDM_META_EXPRESSION_CONDITIONS_MAX 256
 #define ESDM_META_EXPRESSION_DEPTH_MAX      24 /**< of nodes below nodes */
 
+/** How far ordered() has come: what it has not visited has values behind this one. */
+typedef struct esdm_meta_position {
+    enum { ESDM_META_AT_BEGIN, ESDM_META_AT_NUMBER, ESDM_META_AT_TEXT, ESDM_META_AT_END } at;
+    double number;
+    char *text;     /**< owned by who asks, free() */
+    bool one_value; /**< all that the last call visited has this value of its own */
+} esdm_meta_position;
+
 /** A view: how containers are browsed by their own (global) attributes, level by level. */
 typedef struct esdm_meta_view {
     const char *const *attributes; /**< of each level; none has a line's end or '=' in it */
@@ -376,6 +384,7 @@ typedef bool (*esdm_meta_extent_visitor)(const esdm_meta_extent *extent, void *u
 typedef bool (*esdm_meta_value_visitor)(size_t container, const esdm_meta_attribute *attribute,
                                         void *user);
 typedef bool (*esdm_meta_name_visitor)(const char *name, void *user);
+typedef bool (*esdm_meta_number_visitor)(uint64_t container, void *user);
 /** @param name which of those that were asked for, from 0. */
 typedef bool (*esdm_meta_facet_visitor)(size_t name, const char *value, uint64_t containers,
                                         void *user);

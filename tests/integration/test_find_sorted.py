@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-find --sort is what a program sorts that has all attributes, of few matches and of the first of many."""
+
+import functools
+import json
+import random
+import sqlite3
+
+from esdmtest import Site, by_size, expect, main, run, some, tool
+from postgres import Server, skip_without_postgres
+
+FIND = tool("esdm-find")
+SEED = 20261130
+MANY = 3008  # more than are sorted as a whole; 64 divides it: all are in the index
+VARIABLES = "tas", "pr"
+
+
+def number(value):
+    """An attribute's element: how it is written, and its number."""
+    return f"{value:g}", float(value)
+
+
+def values_of(rng, kind):
+    """What an object has of an attribute: elements; None: nothing."""
+    words = "a", "a b", "a+b", "a,b", "a-", "ab", "", "b", "ä", "10", "b" * 40
+    if kind == "mixed":  # numbers, texts, several of one kind, no number
+        choice = rng.randrange(8)
+        if choice == 0:
+            return None
+        if choice <= 2:
+            return [number(rng.choice((-2.5, 0, 1, 1e20, 300, rng.random())))]
+        if choice == 3:
+            return [number(rng.choice((-2.5, 1, 300))) for _ in range(rng.randrange(2, 4))]
+        if choice == 4:
+            return [(w, None) for w in rng.sample(words, rng.randrange(2, 4))]
+        return [(rng.choice(words) + rng.choice(("", str(rng.randrange(50)))), None)]
+    if kind == "rare":
+        return [number(rng.randrange(100))] if rng.random() < 0.004 else None
+    if kind == "few":
+        return [(f"few-{rng.randrange(4)}", None)]
+    if kind == "own":  # of variables, some of which take it from the container
+        return [(f"own {rng.randrange(30)}", None)] if rng.random() < 0.5 else None
+    return [(f"day {rng.randrange(10**6)}", None)]
+
+
+def catalogue(count):
+    """(name, {"": attributes, variable: attributes}) of each container, in the order of their numbers."""
+    rng = random.Random(SEED)
+    made = []
+    for i in range(count):
+        one = {"": {"model": [(f"m{i % 3}", None)]}}
+        for kind in ("mixed", "rare", "few", "day"):
+            one[""][kind] = values_of(rng, kind)
+        if rng.random() < 0.5:
+            one[""]["own"] = values_of(rng, "own")
+        for variable in VARIABLES:
+            one[variable] = {"units": [(rng.choice(("K", "mm")), None)], "own": values_of(rng, "own"),
+                             "mixed": values_of(rng, "mixed") if rng.random() < 0.1 else None}
+        made.append((f"r{rng.randrange(10**8)}.nc", one))
+    return made
+
+
+# ---- into the stores ------------------------------------------------------------------------------
+
+def fill_sqlite(site, made):
+    with sqlite3.connect(str(site.folder / "metadata" / "catalogue.sqlite")) as db:
+        for n, (name, objects) in enumerate(made, 1):
+            db.execute("INSERT INTO container VALUES(?, ?, ?, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 'none')",
+                       (n, name, f"{n:032x}"))
+            entry = 0
+            for d, (variable, attributes) in enumerate(objects.items()):
+                for key, values in attributes.items():
+                    for text, value in values or ():
+                        db.execute("INSERT INTO attribute VALUES(?, ?, ?, ?, ?, ?, ?)",
+                                   (n, d, key, entry, "/" + variable if d else None, text if value is None else value,
+                                    None if value is None else text))
+                        entry += 1
+        db.execute("UPDATE store SET value = ? WHERE key = 'indexed'", (len(made) // 64 * 64,))
+        db.executemany("INSERT OR IGNORE INTO store VALUES(?, 1)", [("name:units",), ("name:own",), ("name:mixed",)])
+    db.close()
+
+
+def fill_postgres(server, made):
+    rows, objects = [], []
+    for n, (name, parts) in enumerate(made, 1):
+        rows.append(f"({n}, '{name}', '{n:032x}', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2)")
+        for d, (variable, attributes) in enumerate(parts.items()):
+            have = {k: v for k, v in attributes.items() if v}
+            kinds = {"n": list(have)}
+            for key, values in have.items():
+                if values[0][1] is None:
+                    kinds.setdefault("s", {})[key] = [t for t, _ in values]
+                else:
+                    kinds.setdefault("d", {})[key] = [v for _, v in values]
+                    kinds.setdefault("f", {})[key] = [t for t, _ in values]
+            path = f"'/{variable}'" if d else "NULL"
+            objects.append(f"({n}, {d}, {path}, '{json.dumps(kinds)}')")
+    server.sql("INSERT INTO esdm.container VALUES " + ", ".join(rows))
+    server.sql("INSERT INTO esdm.object VALUES " + ", ".join(objects))
+
+
+# ---- the other program ----------------------------------------------------------------------------
+
+def shown(objects, variable, key):
+    """Text and number that a row shows: its own or, lacking it, its container's."""
+    values = objects[variable].get(key) or objects[""].get(key)
+    if not values:
+        return None
+    return ", ".join(t for t, _ in values), values[0][1] if len(values) == 1 else None
+
+
+def compare(a, b, descending):
+    """Numbers, texts, nothing: nothing is last in either direction."""
+    if a is None or b is None:
+        return (a is None) - (b is None)
+    kinds = (a[1] is None, b[1] is None)
+    x, y = (a[1], b[1]) if kinds == (False, False) else (a[0].encode(), b[0].encode())
+    order = kinds[0] - kinds[1] if kinds[0] != kinds[1] else (x > y) - (x < y)
+    return -order if descending else order
+
+
+# What an expression finds: of which containers, and which of their objects.
+QUESTIONS = {
+    "exists :model": lambda n, o: [""],
+    ":model = m1": lambda n, o: [""] if o[""]["model"][0][0] == "m1" else [],
+    ":model in (m0, m1) and not few = few-0":
+        lambda n, o: [""] if o[""]["model"][0][0] != "m2" and o[""]["few"][0][0] != "few-0" else [],
+    "units = K": lambda n, o: [v for v in VARIABLES if o[v]["units"][0][0] == "K"],
+    "units = K and exists :model": lambda n, o: [v for v in VARIABLES if o[v]["units"][0][0] == "K"],
+    "units = mm or :few = few-1": lambda n, o: ([""] if o[""]["few"][0][0] == "few-1" else [])
+    + [v for v in VARIABLES if o[v]["units"][0][0] == "mm"],
+    "not :model = m0": lambda n, o: [""] if o[""]["model"][0][0] != "m0" else [],
+    "rare >= 0": lambda n, o: [""] if o[""]["rare"] else [],
+}
+
+
+def expected(made, question, keys, containers):
+    rows = []
+    for name, objects in made:
+        found = sorted(QUESTIONS[question](name, objects))
+        for variable in found[:1] if containers else found:
+            label = name if containers or not variable else f"{name}:/{variable}"
+            rows.append((name, variable, label, [shown(objects, variable, k) for k, _ in keys]))
+    rows.sort(key=lambda r: (r[0].encode(), r[1].encode()))
+
+    def order(a, b):
+        for (_, descending), x, y in zip(keys, a[3], b[3]):
+            if (c := compare(x, y, descending)) != 0:
+                return c
+        return 0
+    rows.sort(key=functools.cmp_to_key(order))
+    return [r[2] for r in rows]
+
+
+def agrees(made, cases):
+    for question, keys, limit, containers in cases:
+        said = ",".join(("-" if d else "") + k for k, d in keys)
+        command = [FIND, f"--sort={said}", *(["-c"] if containers else []),
+                   *(["--limit", str(limit)] if limit else []), question]
+        want = expected(made, question, keys, containers)
+        got = run(command, check=False).stdout.splitlines()
+        first = want[:limit] if limit else want
+        expect(got == first, f"{command[1:]}: {got[:20]} instead of {first[:20]}")
+
+
+def draw(count):
+    rng = random.Random(SEED + 1)
+    attributes = "mixed", "rare", "few", "day", "own", "none"
+    cases = [(q, [(k, d)], 7, c) for q in QUESTIONS for k in attributes for d in (False, True) for c in (False, True)]
+    for _ in range(count):
+        keys = [(k, rng.random() < 0.5) for k in rng.sample(attributes, rng.randrange(1, 4))]
+        cases.append((rng.choice(list(QUESTIONS)), keys, rng.choice((0, 1, 3, 20, 200, 900)), rng.random() < 0.5))
+    return some(cases, by_size(30, 80, len(cases)))
+
+
+def test_find_sorted__as_a_program_sorts():
+    made = catalogue(MANY)
+    with Site() as site:
+        fill_sqlite(site, made)
+        agrees(made, draw(100))
+
+
+def test_find_sorted__in_postgresql():
+    skip_without_postgres()
+    made = catalogue(300)
+    with Server() as server, Site(metadata={"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                                            "database": "postgres", "user": "esdm"}):
+        fill_postgres(server, made)
+        agrees(made, draw(30)[:by_size(15, 40, 200)])
+
+
+if __name__ == "__main__":
+    main(test_find_sorted__as_a_program_sorts, test_find_sorted__in_postgresql)
