@@ -22,10 +22,9 @@
 
 #define SAMPLES_BALANCED 20000
 #define SAMPLES_ARCHIVE  50000
-#define SAMPLES_PART     12000
 
-static void
-put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer *out)
+void
+field__put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer *out)
 {
     esdm__buffer_put_u8(out, FIELD__VERSION);
     esdm__buffer_put_u8(out, (uint8_t) job->kind);
@@ -40,8 +39,8 @@ put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer 
 }
 
 /* Copies n elements where the mask is, one after the other; returns where they end. */
-static uint8_t *
-gather(const uint8_t *mask, size_t n, const uint8_t *raw, size_t size, uint8_t *to)
+uint8_t *
+field__gather(const uint8_t *mask, size_t n, const uint8_t *raw, size_t size, uint8_t *to)
 {
     for (size_t i = 0; i < n; i++) {
         const uint8_t *next = memchr(mask + i, mask[i] ? 0 : 1, n - i);
@@ -55,16 +54,16 @@ gather(const uint8_t *mask, size_t n, const uint8_t *raw, size_t size, uint8_t *
     return to;
 }
 
-static bool
-all_same(const uint8_t *elements, size_t bytes, size_t size)
+bool
+field__all_same(const uint8_t *elements, size_t bytes, size_t size)
 {
     return bytes <= size || memcmp(elements, elements + size, bytes - size) == 0;
 }
 
 /* The mask, and the elements under it. */
-static esdm_status
-put_specials(const uint8_t *mask, const field__axes *axes, const uint8_t *elements, size_t bytes,
-             size_t size, bool one, esdm__buffer *out, esdm_error *err)
+esdm_status
+field__put_specials(const uint8_t *mask, const field__axes *axes, const uint8_t *elements,
+                    size_t bytes, size_t size, bool one, esdm__buffer *out, esdm_error *err)
 {
     esdm_status st = field__mask_encode(mask, axes, out, err);
     if (st == ESDM_OK && one)
@@ -244,31 +243,25 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
         elements = esdm__scratch_new(bytes);
         if (elements == NULL)
             return esdm__error_nomem(err, bytes, "special values");
-        (void) gather(job->mask, job->block->elements, job->raw, size, elements);
-        if (coder == FIELD__CODER_LORENZO && all_same(elements, bytes, size))
+        (void) field__gather(job->mask, job->block->elements, job->raw, size, elements);
+        if (coder == FIELD__CODER_LORENZO && field__all_same(elements, bytes, size))
             flags |= FIELD__FLAG_ONE;
     }
-    put_head(job, coder, flags, out);
+    field__put_head(job, coder, flags, out);
     if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
         out->data[start] = FIELD__VERSION_LORENZO;
     field__map_put(map, out);
     esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
     if (st == ESDM_OK && elements != NULL)
-        st = put_specials(job->mask, &job->axes, elements, bytes, size,
-                          (flags & FIELD__FLAG_ONE) != 0, out, err);
+        st = field__put_specials(job->mask, &job->axes, elements, bytes, size,
+                                 (flags & FIELD__FLAG_ONE) != 0, out, err);
     esdm__scratch_free(elements);
     return st;
 }
 
-/* How codes are stored. */
-typedef struct coding {
-    field__coder coder;          /* ROWS, LEVELS or LORENZO */
-    const field__levels *levels; /* of LEVELS */
-    size_t samples;              /* that weights are fitted to */
-} coding;
-
-static esdm_status
-put_codes(const coding *c, const field__volume *volume, esdm__buffer *out, esdm_error *err)
+esdm_status
+field__put_codes(const field__coding *c, const field__volume *volume, esdm__buffer *out,
+                 esdm_error *err)
 {
     size_t head;
     if (c->coder == FIELD__CODER_LORENZO)
@@ -278,97 +271,14 @@ put_codes(const coding *c, const field__volume *volume, esdm__buffer *out, esdm_
                : field__levels_encode(volume, c->levels, c->samples, out, &head, err);
 }
 
-/* The mask of a part and the elements under it; *ret_all: there are no others. */
 static esdm_status
-put_part_specials(const field__job *job, const field__parts *parts, const field__part *part,
-                  const field__volume *volume, esdm__buffer *out, bool *ret_all, esdm_error *err)
-{
-    size_t size = field__kind_bytes(job->kind);
-    size_t nx = (size_t) part->axes.nx;
-    *ret_all = false;
-    if (volume->mask == NULL) {
-        esdm__buffer_put_u8(out, 0);
-        return ESDM_OK;
-    }
-    uint8_t *elements = esdm__scratch_new(volume->elements * size);
-    if (elements == NULL)
-        return esdm__error_nomem(err, volume->elements * size, "special values");
-    uint8_t *end = elements;
-    for (size_t r = 0; r < volume->rows; r++) {
-        const uint8_t *raw = (const uint8_t *) job->raw;
-        end = gather(volume->mask + r * nx, nx, raw + field__part_row(parts, part, r) * size, size,
-                     end);
-    }
-    size_t bytes = (size_t) (end - elements);
-    bool one = all_same(elements, bytes, size);
-    *ret_all = bytes == volume->elements * size;
-    esdm__buffer_put_u8(out, FIELD__FLAG_MASK | (one ? FIELD__FLAG_ONE : 0));
-    esdm_status st = put_specials(volume->mask, &part->axes, elements, bytes, size, one, out, err);
-    esdm__scratch_free(elements);
-    return st;
-}
-
-static esdm_status
-put_part(const field__job *job, const coding *c, const field__parts *parts, size_t i,
-         const field__volume *whole, esdm__buffer *out, esdm_error *err)
-{
-    field__part part = field__parts_at(parts, i);
-    field__volume volume;
-    bool all = false;
-    esdm_status st =
-        field__part_cut(parts, &part, whole, job->masked > 0 ? job->mask : NULL, &volume, err);
-    if (st != ESDM_OK)
-        return st;
-    st = put_part_specials(job, parts, &part, &volume, out, &all, err);
-    if (st == ESDM_OK && !all)
-        st = put_codes(c, &volume, out, err);
-    if (st == ESDM_OK && c->coder == FIELD__CODER_LEVELS)
-        field__part_paste(parts, &part, &volume, whole);
-    field__volume_clear(&volume);
-    return st;
-}
-
-static esdm_status
-put_parts(const field__job *job, const field__map *map, const coding *c, const field__parts *parts,
-          const field__volume *volume, esdm__buffer *out, esdm_error *err)
-{
-    const size_t start = out->bytes;
-    esdm__buffer all;
-    esdm__buffer_init(&all);
-    put_head(job, c->coder, volume->wide ? FIELD__FLAG_WIDE : 0, out);
-    if (!out->failed)
-        out->data[start] = FIELD__VERSION_PARTS;
-    field__map_put(map, out);
-    esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
-    field__parts_put(parts, out);
-    for (size_t i = 0; i < parts->count && st == ESDM_OK; i++) {
-        size_t before = all.bytes;
-        st = put_part(job, c, parts, i, volume, &all, err);
-        esdm__buffer_put_varint(out, all.bytes - before);
-    }
-    if (st == ESDM_OK && all.failed)
-        st = esdm__error_nomem(err, all.bytes, "an encoded block");
-    if (st == ESDM_OK)
-        esdm__buffer_put(out, all.data, all.bytes);
-    esdm__buffer_clear(&all);
-    return st;
-}
-
-/* Large blocks of mode archive in parts: others are decoded in no time. */
-static esdm_status
-encode_with(field__job *job, const field__map *map, const coding *c, field__volume *volume,
+encode_with(field__job *job, const field__map *map, const field__coding *c, field__volume *volume,
             esdm__buffer *out, esdm_error *err)
 {
-    field__parts parts;
-    if (job->effort == ESDM_EFFORT_ARCHIVE && field__parts_choose(&job->axes, &parts)) {
-        coding part = *c;
-        part.samples = SAMPLES_PART;
-        return put_parts(job, map, &part, &parts, volume, out, err);
-    }
     esdm_status st = put_block(job, map, c->coder, volume->wide, out, err);
     volume->mask = job->masked > 0 ? job->mask : NULL;
     if (st == ESDM_OK)
-        st = put_codes(c, volume, out, err);
+        st = field__put_codes(c, volume, out, err);
     volume->mask = NULL;
     return st;
 }
@@ -398,7 +308,7 @@ static esdm_status
 encode_lorenzo(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
                esdm_error *err)
 {
-    return encode_with(job, map, &(coding){.coder = FIELD__CODER_LORENZO}, volume, out, err);
+    return encode_with(job, map, &(field__coding){.coder = FIELD__CODER_LORENZO}, volume, out, err);
 }
 
 static esdm_status
@@ -408,8 +318,8 @@ encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm_
     size_t samples = job->effort == ESDM_EFFORT_FAST      ? 0
                      : job->effort == ESDM_EFFORT_ARCHIVE ? SAMPLES_ARCHIVE
                                                           : SAMPLES_BALANCED;
-    return encode_with(job, map, &(coding){.coder = FIELD__CODER_ROWS, .samples = samples}, volume,
-                       out, err);
+    return encode_with(job, map, &(field__coding){.coder = FIELD__CODER_ROWS, .samples = samples},
+                       volume, out, err);
 }
 
 /* Levels; *ret_good is false when a point would miss its bound, or be rounded once more when it is
@@ -418,7 +328,8 @@ static esdm_status
 encode_levels(field__job *job, field__map *refined, const field__levels *levels, esdm__buffer *out,
               bool *ret_good, esdm_error *err)
 {
-    const coding c = {.coder = FIELD__CODER_LEVELS, .levels = levels, .samples = SAMPLES_ARCHIVE};
+    const field__coding c = {
+        .coder = FIELD__CODER_LEVELS, .levels = levels, .samples = SAMPLES_ARCHIVE};
     field__volume volume = {0};
     size_t start = out->bytes;
     *ret_good = false;
@@ -453,43 +364,65 @@ encode_shorter(volume_encoder encode, field__job *job, const field__map *map, fi
     return st;
 }
 
-static bool
-suits_lorenzo(const field__volume *volume)
+bool
+field__suits_lorenzo(const field__volume *volume)
 {
     return !volume->wide && volume->elements >= FIELD__LORENZO_LEAST;
+}
+
+/* Archive: whether levels are tried, and with what. */
+static esdm_status
+plan_levels(field__job *job, field__map *map, field__map *refined, field__plan *plan,
+            esdm_error *err)
+{
+    uint32_t width;
+    *plan = (field__plan){.coder = FIELD__CODER_ROWS, .close = true};
+    if (field__map_fits(job, map) || !field__map_refine(job, map, refined, &width))
+        return ESDM_OK;
+    return field__plan_make(job, map, refined, width, plan, err);
+}
+
+/* Archive: what is shortest. */
+static esdm_status
+encode_shortest(field__job *job, field__map *map, field__volume *volume, esdm__buffer *out,
+                esdm_error *err)
+{
+    field__map refined = {0};
+    field__parts parts;
+    field__plan plan;
+    bool done = false;
+    size_t start = out->bytes;
+    esdm_status st = plan_levels(job, map, &refined, &plan, err);
+    if (st == ESDM_OK && field__parts_choose(&job->axes, &parts))
+        return field__parts_encode(job, &parts, map, &refined, &plan, volume, out, err);
+    if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
+        st = encode_levels(job, &refined, &plan.levels, out, &done, err);
+    if (st == ESDM_OK && done && plan.close)
+        st = encode_shorter(encode_rows, job, map, volume, start, out, err);
+    else if (st == ESDM_OK && !done)
+        st = encode_rows(job, map, volume, out, err);
+    if (st == ESDM_OK && field__suits_lorenzo(volume)) /* no larger than with effort balanced */
+        st = encode_shorter(encode_lorenzo, job, map, volume, start, out, err);
+    return st;
 }
 
 static esdm_status
 encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
 {
     field__map map = {0};
-    field__map refined;
-    uint32_t width;
     field__volume volume;
     field__coder coder;
-    bool done = false;
-    size_t start = out->bytes;
     esdm_status st = make_codes(job, &map, &volume, &coder, err);
-    if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
-        !field__map_fits(job, &map) && field__map_refine(job, &map, &refined, &width)) {
-        field__plan plan = {.coder = FIELD__CODER_ROWS};
-        st = field__plan_make(job, &map, &refined, width, &plan, err);
-        if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
-            st = encode_levels(job, &refined, &plan.levels, out, &done, err);
-        if (st == ESDM_OK && done && plan.close)
-            st = encode_shorter(encode_rows, job, &map, &volume, start, out, err);
-    }
-    if (st == ESDM_OK && !done && coder == FIELD__CODER_NONE)
+    if (st == ESDM_OK && coder == FIELD__CODER_NONE)
         st = put_block(job, &map, coder, false, out, err);
-    else if (st == ESDM_OK && !done && job->effort == ESDM_EFFORT_FAST && !volume.wide)
+    else if (st == ESDM_OK && job->effort == ESDM_EFFORT_ARCHIVE)
+        st = encode_shortest(job, &map, &volume, out, err);
+    else if (st == ESDM_OK && job->effort == ESDM_EFFORT_FAST && !volume.wide)
         st = encode_pack(job, &map, &volume, out, err);
-    else if (st == ESDM_OK && !done && job->effort != ESDM_EFFORT_ARCHIVE && suits_lorenzo(&volume))
+    else if (st == ESDM_OK && job->effort != ESDM_EFFORT_FAST && field__suits_lorenzo(&volume))
         st = encode_lorenzo(job, &map, &volume, out, err);
-    else if (st == ESDM_OK && !done)
+    else if (st == ESDM_OK)
         st = encode_rows(job, &map, &volume, out, err);
-    if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
-        suits_lorenzo(&volume)) /* no larger than with effort balanced */
-        st = encode_shorter(encode_lorenzo, job, &map, &volume, start, out, err);
     field__volume_clear(&volume);
     field__map_clear(&map);
     return st;
@@ -515,7 +448,7 @@ encode_bytes(const field__job *job, size_t start, bool always, esdm__buffer *out
     size_t size = field__kind_bytes(job->kind);
     esdm__buffer bytes;
     esdm__buffer_init(&bytes);
-    put_head(job, FIELD__CODER_BYTES, 0, &bytes);
+    field__put_head(job, FIELD__CODER_BYTES, 0, &bytes);
     esdm_status st = field__bytes_encode(job->raw, job->block->elements * size, size, &bytes, err);
     if (st == ESDM_OK && (always || bytes.bytes < out->bytes - start)) {
         out->bytes = start;

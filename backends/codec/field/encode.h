@@ -181,6 +181,36 @@ typedef struct field__plan {
 esdm_status field__plan_make(const field__job *job, field__map *map, field__map *refined,
                              uint32_t width, field__plan *ret_plan, esdm_error *err);
 
+/** One way to store codes. */
+typedef struct field__coding {
+    field__coder coder;          /**< ROWS, LEVELS or LORENZO */
+    const field__levels *levels; /**< of LEVELS */
+    size_t samples;              /**< that weights are fitted to */
+} field__coding;
+
+/** What begins a block. */
+void field__put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer *out);
+/** Copies n elements where the mask is, one after the other; returns where they end. */
+uint8_t *field__gather(const uint8_t *mask, size_t n, const uint8_t *raw, size_t size, uint8_t *to);
+bool field__all_same(const uint8_t *elements, size_t bytes, size_t size);
+/** The mask, and the elements under it: `one` of them, where all are the same. */
+esdm_status field__put_specials(const uint8_t *mask, const field__axes *axes,
+                                const uint8_t *elements, size_t bytes, size_t size, bool one,
+                                esdm__buffer *out, esdm_error *err);
+/** Levels change the codes to those that the decoder will have. */
+esdm_status field__put_codes(const field__coding *c, const field__volume *volume, esdm__buffer *out,
+                             esdm_error *err);
+bool field__suits_lorenzo(const field__volume *volume);
+
+/**
+ * Appends a block in parts, coded as it is shortest, by some of its parts: rows, differences
+ * (lorenzo.h) or, where the plan says so, levels.
+ * @param volume codes by `map`; `refined` is the map of levels.
+ */
+esdm_status field__parts_encode(field__job *job, const field__parts *parts, const field__map *map,
+                                field__map *refined, const field__plan *plan,
+                                const field__volume *volume, esdm__buffer *out, esdm_error *err);
+
 /**
  * Makes the codes of all points. Those that the map would miss by more than is allowed are masked;
  * more than a hundredth of them: *ret_good is false and the volume is empty.

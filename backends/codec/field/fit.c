@@ -21,20 +21,13 @@ static void
 add_waiting(field__fit *f)
 {
     const field__kernels *kernels = field__kernels_best();
-    uint32_t n = f->unknowns;
     double weights[FIELD__FIT_WAITING];
-    double scaled[FIELD__FIT_WAITING][FIELD__UNKNOWNS_ROOM] = {{0}};
     if (f->waiting == 0)
         return;
-    kernels->weigh_samples(f->across[0], f->solution, n, f->target, f->rounds == 0, weights);
-    for (size_t s = 0; s < f->waiting; s++) {
-        for (uint32_t i = 0; i < n; i++)
-            scaled[s][i] = weights[s] * f->v[s][i];
-    }
-    kernels->add_products(scaled[0], f->target, FIELD__UNKNOWNS_ROOM, 1, f->waiting, n, f->right);
-    for (uint32_t i = 0; i < n; i++)
-        kernels->add_products(f->v[0], &scaled[0][i], FIELD__UNKNOWNS_ROOM, FIELD__UNKNOWNS_ROOM,
-                              f->waiting, i + 1, f->matrix[i]);
+    kernels->weigh_samples(f->across[0], f->solution, f->unknowns, f->target, f->rounds == 0,
+                           weights);
+    kernels->add_samples(f->v[0], weights, f->target, f->waiting, f->unknowns, f->matrix[0],
+                         f->right);
     f->waiting = 0;
 }
 

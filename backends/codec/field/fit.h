@@ -13,13 +13,10 @@
 #define FIELD__UNKNOWNS   (FIELD__TAPS_MAX + 1)
 #define FIELD__WEIGHT_MAX ((8 << FIELD__WEIGHT_BITS) - 1)
 
-/** Unknowns with room to whole vectors, and samples that wait to be added. */
-#define FIELD__UNKNOWNS_ROOM 40
-
 typedef struct field__fit {
     uint32_t unknowns;
     uint32_t rounds;
-    double matrix[FIELD__UNKNOWNS][FIELD__UNKNOWNS_ROOM]; /* lower half */
+    double matrix[FIELD__UNKNOWNS_ROOM][FIELD__UNKNOWNS_ROOM]; /* lower half */
     double right[FIELD__UNKNOWNS_ROOM];
     double solution[FIELD__UNKNOWNS];
     size_t samples;

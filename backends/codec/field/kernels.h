@@ -136,6 +136,8 @@ typedef struct field__states {
 } field__states;
 
 #define FIELD__FIT_WAITING 16 /* samples of a fit that are added at once */
+/** Unknowns of a fit with room to whole vectors. */
+#define FIELD__UNKNOWNS_ROOM 40
 
 #define FIELD__CODE_MAX 0x1p50 /* largest code of a map */
 
@@ -230,10 +232,12 @@ typedef struct field__kernels {
     /** Bits that the raw bits of tokens take. */
     uint64_t (*count_raw)(const uint8_t *tokens, size_t count);
 
-    /** Adds factors[s * step] * v[s * stride + j] to sums[j], sample s after sample, in the same
-     *  order everywhere. Of `count` sums, up to the next multiple of 8. */
-    void (*add_products)(const double *v, const double *factors, size_t stride, size_t step,
-                         size_t samples, size_t count, double *sums);
+    /** Adds weights[s] * v[s][i] * v[s][j] to matrix[i][j] and weights[s] * v[s][i] * target[s] to
+     *  right[i], sample s after sample, in the same order everywhere; rows have
+     *  FIELD__UNKNOWNS_ROOM elements, of which those behind the unknowns are 0 in v. Also adds to
+     *  some matrix[i][j] with j > i. */
+    void (*add_samples)(const double *v, const double *weights, const double *target,
+                        size_t samples, size_t unknowns, double *matrix, double *right);
     /** Weights of FIELD__FIT_WAITING samples (fit.h), whose i-th unknowns are at
      *  v[i * FIELD__FIT_WAITING]. */
     void (*weigh_samples)(const double *v, const double *solution, size_t unknowns,
