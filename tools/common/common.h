@@ -131,6 +131,20 @@ char *tool_owner(esdm_session *session, const char *name);
  *  wrong. */
 GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);
 
+/* ---- tags and branches (common/marks.c) ------------------------------------------------------ */
+
+/** What a tool of these does. `list` is what --json prints. */
+typedef struct tool_marks {
+    tool_exit (*list_all)(esdm_session *session, const char *prefix, json_t *list);
+    tool_exit (*list)(esdm_session *session, const char *container, json_t *list);
+    tool_exit (*change)(esdm_session *session, const char *container, const char *mark,
+                        json_t *list);
+} tool_marks;
+/** Lists those of all containers below argv[1], or of argv[1]; else changes each that is named from
+ *  argv[2] on. @return the first failure. */
+tool_exit tool_marks_run(const tool_marks *marks, esdm_session *session, int argc, char **argv,
+                         bool all, json_t *list);
+
 /* ---- names (common/names.c) --------------------------------------------------------------- */
 
 /** How much a word looks like one that is known: more for those that are nearer; 0: not at all. */
@@ -182,6 +196,8 @@ char *tool_time(uint64_t time_ns);
 char *tool_time_iso(uint64_t time_ns);
 /** The text with control characters as \x.., so that names cannot garble a terminal; owned. */
 char *tool_printable(const char *text);
+/** As text of HTML and SVG; what is no UTF-8 is replaced. Owned, g_free(). */
+char *tool_html(const char *text);
 /** From here on all that is printed on stdout is printable, but JSON (common/output.c). Called by
  *  tool_parse(). */
 void tool_output_start(void);

@@ -73,3 +73,10 @@ tool_output_start(void)
         (void) setvbuf(printable, NULL, _IOLBF, BUFSIZ);
     stdout = printable;
 }
+
+char *
+tool_html(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return g_markup_escape_text(valid, -1);
+}

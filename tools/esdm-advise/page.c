@@ -21,14 +21,6 @@ static const char style[] =
     "td:first-child,th:first-child{text-align:left}svg{width:440px;max-width:100%;height:auto}"
     "svg text{font:11px system-ui,sans-serif;fill:#51606f}.n{color:#51606f}";
 
-/* As text of HTML; owned. */
-static char *
-escaped(const char *text)
-{
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    return g_markup_escape_text(valid, -1);
-}
-
 static void
 open_picture(FILE *out, const char *title)
 {
@@ -161,8 +153,8 @@ put_result(FILE *out, const propose_study *study, const propose_variable *v, pro
 static void
 put_variable(FILE *out, const propose_study *study, const propose_variable *v)
 {
-    g_autofree char *name = escaped(v->name);
-    g_autofree char *units = escaped(v->units != NULL ? v->units : "");
+    g_autofree char *name = tool_html(v->name);
+    g_autofree char *units = tool_html(v->units != NULL ? v->units : "");
     (void) fprintf(out, "<h2>%s <span class=\"n\">%s</span></h2>\n", name, units);
     if (v->chosen == PROPOSE_NOTHING) {
         g_autofree char *why = propose_why(study, v, PROPOSE_NOTHING);

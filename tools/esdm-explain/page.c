@@ -25,20 +25,10 @@ static const char style[] =
     "system-ui,sans-serif;fill:#51606f}"
     ".r{fill:#2f74b5}.w{fill:#c8642b}.o{fill:#8a97a5}.n{color:#51606f}";
 
-/* As text of HTML; owned. */
-static char *
-escaped(const char *text)
-{
-    char *valid = g_utf8_make_valid(text, -1);
-    char *result = g_markup_escape_text(valid, -1);
-    g_free(valid);
-    return result;
-}
-
 static void
 put_text(FILE *out, const char *before, const char *text, const char *after)
 {
-    char *safe = escaped(text);
+    char *safe = tool_html(text);
     (void) fprintf(out, "%s%s%s", before, safe, after);
     g_free(safe);
 }

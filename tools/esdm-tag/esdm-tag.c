@@ -157,26 +157,6 @@ change_tag(esdm_session *session, const char *name, const char *tag, json_t *lis
     return TOOL_OK;
 }
 
-static tool_exit
-run(esdm_session *session, int argc, char **argv, json_t *list)
-{
-    char name[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm_error err = {0};
-    tool_exit result = TOOL_OK;
-    if (all)
-        return list_all(session, argc > 1 ? tool_container(argv[1]) : NULL, list);
-    esdm_status status = tool_container_name(session, argv[1], name, &err);
-    if (status != ESDM_OK)
-        return tool_fail(status, &err);
-    if (argc == 2)
-        return list_tags(session, name, list);
-    for (int i = 2; i < argc; i++) {
-        tool_exit one = change_tag(session, name, argv[i], list);
-        result = result == TOOL_OK ? one : result;
-    }
-    return result;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -192,7 +172,8 @@ main(int argc, char **argv)
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();
-    result = run(session, argc, argv, list);
+    const tool_marks marks = {.list_all = list_all, .list = list_tags, .change = change_tag};
+    result = tool_marks_run(&marks, session, argc, argv, all, list);
     tool_json_print_list("tags", list);
     esdm_session_close(session);
     return tool_finish(result);

@@ -5,30 +5,13 @@
  *     mpi_files FILE            40 steps of 4,000 numbers a rank, collective through a view with
  * gaps; read again by each rank on its own; pointers of all kinds; rank 1 is late
  */
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "mpi_needs.h"
+
 enum { STEPS = 40, WIDTH = 4000, BYTES = WIDTH * (int) sizeof(int) };
-
-static void
-need(int result, const char *what)
-{
-    if (result == MPI_SUCCESS)
-        return;
-    (void) fprintf(stderr, "%s failed\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-#define DO(call) need(call, #call)
-
-static void
-need_true(int good, const char *what)
-{
-    need(good ? MPI_SUCCESS : MPI_ERR_OTHER, what);
-}
 
 static void
 write_together(const char *path, int rank, int ranks)
@@ -112,9 +95,7 @@ main(int argc, char **argv)
 {
     int rank;
     int ranks;
-    DO(MPI_Init(&argc, &argv));
-    DO(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    DO(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    mpi_begin(&argc, &argv, &rank, &ranks);
     need_true(argc == 2, "usage: mpi_files FILE");
     write_together(argv[1], rank, ranks);
     DO(MPI_Barrier(MPI_COMM_WORLD));

@@ -8,11 +8,11 @@
  * KiB apart, of IN, which the first rank makes; 32 collective writes of 256 KiB a rank into OUT.
  * "stated": the program has a hint of its own for reading. Prints a sum of what was read
  */
-#include <mpi.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mpi_needs.h"
 
 enum {
     CALLS = 32,
@@ -25,17 +25,6 @@ enum {
 };
 
 static void
-need(int result, const char *what)
-{
-    if (result == MPI_SUCCESS)
-        return;
-    (void) fprintf(stderr, "%s failed\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-#define DO(call) need(call, #call)
-
-static void
 make_input(const char *path)
 {
     static unsigned char all[APART];
@@ -43,9 +32,9 @@ make_input(const char *path)
     for (int i = 0; file != NULL && i < CALLS * PIECES; i++) {
         for (int k = 0; k < APART; k++)
             all[k] = (unsigned char) (i * 31 + k / 7);
-        need(fwrite(all, sizeof all, 1, file) == 1 ? MPI_SUCCESS : MPI_ERR_OTHER, "fwrite");
+        need_true(fwrite(all, sizeof all, 1, file) == 1, "fwrite");
     }
-    need(file != NULL && fclose(file) == 0 ? MPI_SUCCESS : MPI_ERR_OTHER, "the input");
+    need_true(file != NULL && fclose(file) == 0, "the input");
 }
 
 static uint64_t
@@ -132,11 +121,8 @@ main(int argc, char **argv)
     int rank;
     int ranks;
     uint64_t sums[64] = {0};
-    DO(MPI_Init(&argc, &argv));
-    DO(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    DO(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
-    need(argc >= 3 && ranks <= 64 ? MPI_SUCCESS : MPI_ERR_OTHER,
-         "usage: mpi_hinted IN OUT [stated | large]");
+    mpi_begin(&argc, &argv, &rank, &ranks);
+    need_true(argc >= 3 && ranks <= 64, "usage: mpi_hinted IN OUT [stated | large]");
     uint64_t sum;
     if (argc > 3 && strcmp(argv[3], "large") == 0) {
         sum = move_large(argv[2], rank, ranks);
