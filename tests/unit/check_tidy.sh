@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # clang-tidy has nothing to say about the C sources, by the checks of .clang-tidy. Those that follow
 # paths through functions take minutes and are left out: `tests/run.sh --tidy` has them, too. In the default
-# size it looks at what the last 30 commits and what is not committed have changed, and at a sixth of the other
+# size it looks at what the last 30 commits and what is not committed have changed, and at a twelfth of the other
 # sources, another one with each commit ($ESDM_TEST_SEED).
 # Usage: check_tidy.sh SOURCE_FOLDER BUILD_FOLDER [all]
 cd "$1" || exit 1
@@ -23,7 +23,7 @@ names = sorted(name for name in names if name.split("/")[0] in ("src", "backends
                and "/template/" not in name and name.endswith(".c"))
 if which != "all" and os.environ.get("ESDM_TEST_SIZE", "default") != "long":
     seed = random.Random(int(os.environ.get("ESDM_TEST_SEED", "1")))
-    drawn = set(seed.sample(names, (len(names) + 5) // 6))
+    drawn = set(seed.sample(names, (len(names) + 11) // 12))
     for command in (["log", "-30", "--name-only", "--format="], ["diff", "--name-only", "HEAD"],
                     ["ls-files", "--others", "--exclude-standard"]):
         done = subprocess.run(["git", "-C", folder, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

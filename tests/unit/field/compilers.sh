@@ -12,7 +12,9 @@ trap 'rm -rf "$work"' EXIT
 codec=$source/backends/codec
 flags=(-std=gnu11 -O2 -ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -Wno-psabi
     -I"$source/src" -I"$source/src/include" -I"$source/tests" -I"$codec/field" -I"$codec/bitround")
-export clang work
+# What was compiled before is in its cache, where there is one.
+ccache=$(command -v ccache || true)
+export clang ccache work
 # As in cmake/EsdmBuild.cmake.
 compile() {
     local file=$1 vectors=()
@@ -22,7 +24,7 @@ compile() {
     *_avx2.c) vectors=(-mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt) ;;
     esac
     [ "$(uname -m)" = x86_64 ] || vectors=()
-    "$clang" "$@" "${vectors[@]}" -c -o "$work/$(basename "$(dirname "$file")")-$(basename "$file" .c).o" "$file"
+    ${ccache:+"$ccache"} "$clang" "$@" "${vectors[@]}" -c -o "$work/$(basename "$(dirname "$file")")-$(basename "$file" .c).o" "$file"
 }
 export -f compile
 printf '%s\n' "$codec"/field/*.c "$codec"/bitround/*.c "$source"/src/base/{buffer,error,per_thread,scratch}.c \

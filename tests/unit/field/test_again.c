@@ -13,16 +13,18 @@
 
 #include "encode.h"
 #include "esdm/types.h"
+#include "some_cases.h"
 
 static const uint64_t shape[] = {4, 48, 96};
 #define ELEMENTS ((size_t) 4 * 48 * 96)
 
 /* Every how many-th of the bounds is tried, and how often it is written again: sanitizers make the
  * codec slow. */
+enum { EVERY = 3 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 3, TURNS = 1 };
+enum { TURNS = 1, SMALL_EVERY = 10 };
 #else
-enum { EVERY = 1, TURNS = 3 };
+enum { TURNS = 3, SMALL_EVERY = 4 };
 #endif
 
 /* Smooth, from `low` up to nearly `high`, with noise. Owned. */
@@ -100,9 +102,11 @@ test_again__numbers_keep_their_bits(void **state)
     static const double ends[][2] = {
         {0.9, 4.04}, {220, 310}, {-1, 1.07}, {1e-6, 2.1e-3}, {-70, 64.4}};
     static const double shares[] = {0.08, 0.01, 1e-3, 1e-4, 2e-5, 4e-6};
+    const size_t every = (size_t) each_nth(EVERY);
     (void) state;
     for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
-        for (size_t s = e % EVERY; s < sizeof shares / sizeof shares[0]; s += EVERY) {
+        for (size_t s = (size_t) first_of((int) every, e); s < sizeof shares / sizeof shares[0];
+             s += every) {
             double span = ends[e][1] - ends[e][0];
             const esdm_codec_accuracy all[] = {
                 bounds(shares[s] * span, INFINITY, INFINITY),
@@ -153,9 +157,10 @@ make_small(uint32_t *random, double low, double span, uint64_t extent[2], float 
 static void
 test_again__small_blocks_keep_their_bits(void **state)
 {
-    uint32_t random = 7;
+    const int every = each_nth(SMALL_EVERY);
     (void) state;
-    for (int k = 0; k < 24000 / EVERY / EVERY; k++) {
+    for (int k = first_of(every, 0); k < 24000; k += every) {
+        uint32_t random = 7 + (uint32_t) k * 2654435761u;
         esdm_codec_effort effort = (esdm_codec_effort) (ESDM_EFFORT_FAST + k % 3);
         float first[SMALL_ROWS * SMALL_COLUMNS], once[SMALL_ROWS * SMALL_COLUMNS];
         double low = draw(&random) < 0.3 ? pow(10, draw(&random) * 8 - 4) : 0;
@@ -185,8 +190,9 @@ test_again__small_blocks_keep_their_bits(void **state)
 static void
 test_again__whole_numbers_keep_their_bits(void **state)
 {
+    const int every = each_nth(EVERY);
     (void) state;
-    for (int bound = 110; bound < 210; bound += 10 * EVERY) {
+    for (int bound = 110 + 10 * first_of(every, 0); bound < 210; bound += 10 * every) {
         const esdm_codec_accuracy accuracy = bounds(bound, INFINITY, INFINITY);
         float *values = make_values(-7117, 3962);
         for (size_t i = 0; i < ELEMENTS; i++)

@@ -11,16 +11,12 @@
 
 #include "block_values.h"
 #include "kernels.h"
+#include "some_cases.h"
 
 #define GUARD 64
 
-/* Every how many-th case is tried: sanitizers make the kernels slow. STEP has no factor in common
- * with the lists. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Every how many-th case is tried. STEP has no factor in common with the lists. */
 enum { EVERY = 3, STEP = 4 };
-#else
-enum { EVERY = 1, STEP = 1 };
-#endif
 
 static void
 encode(const field__block *block, const esdm_codec_accuracy *accuracy, esdm_codec_effort effort,
@@ -91,10 +87,12 @@ round_trip(const field__block *block, const esdm_codec_accuracy *accuracy, esdm_
 static void
 test_block__lossless_for_all_types_and_shapes(void **state)
 {
+    const int every = each_nth(EVERY);
     (void) state;
     for (size_t t = 0; t < TYPES; t++) {
         for (size_t s = 0; s < SHAPES; s++) {
-            for (pattern p = (t + s) % EVERY; p < PATTERNS; p += EVERY) {
+            for (int k = first_of(every, t + s); k < PATTERNS; k += every) {
+                const pattern p = (pattern) k;
                 field__block block = {.type = types[t],
                                       .rank = shapes[s].rank,
                                       .shape = shapes[s].sizes,
@@ -203,9 +201,10 @@ test_block__every_point_stays_within_its_bound(void **state)
     static const double relatives[] = {INFINITY, 1e-6, 0.01, 0.3};
     static const double finests[] = {0, 1e-3};
     static const double fill = 42.5;
+    const int every = each_nth(EVERY);
     (void) state;
     for (size_t t = 0; t < TYPES; t++) {
-        for (int k = 1; k < 32; k += EVERY) {
+        for (int k = 1 + first_of(every, t); k < 32; k += every) {
             esdm_codec_accuracy a = {.absolute = absolutes[k % 4],
                                      .relative = relatives[k / 4 % 4],
                                      .finest = finests[k / 16],
@@ -289,9 +288,10 @@ test_block__fields_of_any_smoothness_keep_their_bound(void **state)
     };
     static const double noises[] = {0, 0.01, 1};
     static const double absolutes[] = {1, 0.05, 1e-3};
+    const int step = each_nth(STEP);
     (void) state;
     for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
-        for (int k = (int) f % STEP; k < 9; k += STEP) {
+        for (int k = first_of(step, f); k < 9; k += step) {
             field__block block = {.type = ESDM_TYPE_FLOAT32,
                                   .rank = fields[f].rank,
                                   .shape = fields[f].sizes,
@@ -328,8 +328,9 @@ test_block__the_sum_stays_within_its_bound(void **state)
 {
     static const shape s = {3, {7, 40, 64}};
     static const double bounds[] = {100, 1, 1e-3};
+    const int step = each_nth(STEP);
     (void) state;
-    for (int k = 0; k < 27; k += STEP) {
+    for (int k = first_of(step, 0); k < 27; k += step) {
         esdm_codec_accuracy a = {.absolute = k / 9 == 1 ? INFINITY : 0.5,
                                  .relative = k / 9 == 1 ? 0.01 : INFINITY,
                                  .exact_below = -INFINITY,

@@ -166,7 +166,7 @@ test_room__a_forked_child_is_not_counted(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        (void) alarm(20);
+        (void) alarm(120);
         _exit(esdm__room_take(c.room, LIMIT) == 0 ? 0 : 1);
     }
     assert_int_equal(child, waitpid(child, &status, 0));

@@ -350,7 +350,7 @@ take_turns_in_child(void)
 {
     pthread_t threads[3];
     bool good = true;
-    (void) alarm(30); /* ends a child that waits for threads of its parent */
+    (void) alarm(120); /* ends a child that waits for threads of its parent */
     kv__target *target = open_target();
     kv__shard_file(name_of(1000), shared_file);
     for (size_t i = 0; i < 3; i++)

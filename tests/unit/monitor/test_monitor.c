@@ -173,13 +173,8 @@ test_monitor__what_finds_no_room_is_dropped_and_told(void **state)
     assert_true(reader >= 0);
     esdm__monitor *m =
         monitor(ESDM__MONITOR_STATS | ESDM__MONITOR_TRACE, "nobody.jsonl", "told.json", 1 << 16);
-    struct timespec begun;
-    struct timespec now;
-    (void) clock_gettime(CLOCK_MONOTONIC, &begun);
     for (int i = 0; i < 40; i++)
-        (void) write_many(m);
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
-    assert_true(now.tv_sec - begun.tv_sec < 60); /* it went on */
+        (void) write_many(m); /* if it waited, then for ever */
     esdm__monitor_free(m);
     char *stats = contents("told.json");
     assert_lines(stats);
