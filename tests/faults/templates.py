@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Sites that are brought back to what they were, again and again, with the catalogue in SQLite or on PostgreSQL."""
 
-import os
 import pathlib
 import shutil
 import tempfile
@@ -9,15 +8,6 @@ import tempfile
 # Calls that change files, or who may do so.
 CALLS = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "fsync", "sync_file_range", "ftruncate",
          "fallocate", "unlink", "unlinkat", "rename", "renameat2", "link", "linkat", "mkdir", "mkdirat", "fcntl"]
-
-
-def in_memory():
-    """A folder for sites that are made and removed again and again: ext4 looks at each inode that was freed within the
-    last five seconds whenever it gives one out. None: $TMPDIR or /tmp."""
-    memory = pathlib.Path("/dev/shm")
-    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 1 << 30:
-        return None
-    return str(memory)
 
 
 class Template:

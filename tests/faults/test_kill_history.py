@@ -16,9 +16,9 @@ import sys
 import time
 
 import postgres
-from esdmtest import SEED, Site, by_size, client, environment, expect, main, need_program, run, tool
+from esdmtest import SEED, Site, by_size, client, environment, expect, in_memory, main, need_program, run, tool
 from faults import KILLED, PROGRAM, killing, need_strace, shown, sweep
-from templates import CALLS, Postgres, Sqlite, in_memory
+from templates import CALLS, Postgres, Sqlite
 
 SETUP = """
 import netCDF4, numpy
@@ -93,7 +93,7 @@ def count(command):
 
 
 MOST = by_size(2, 3, 1000)        # of each call and operation
-POINTS = by_size(3, 10, 100000)   # of each operation
+POINTS = by_size(3, 7, 100000)   # of each operation
 SECONDS = by_size(60, 300, 3000)  # an operation that takes longer leaves the rest of its points out
 
 

@@ -11,10 +11,9 @@ import shutil
 import subprocess
 import tempfile
 
-from esdmtest import SANITIZE, SEED, Site, by_size, environment, expect, main, run, skip, tool
+from esdmtest import SANITIZE, SEED, Site, by_size, environment, expect, in_memory, main, run, skip, tool
 from faults import PROGRAM, need_strace
 from powerloss import Disk, record
-from templates import in_memory
 
 ALL = {"ESDM_FAULT_SMALL": "1"}
 

@@ -10,10 +10,10 @@ import sqlite3
 import subprocess
 import tarfile
 
-from esdmtest import SOURCE, Site, by_size, client, environment, expect, main, run, tool
+from esdmtest import SOURCE, Site, by_size, client, environment, expect, in_memory, main, run, tool
 from faults import KILLED, killing, need_strace, shown, sweep
 from postgres import Server, skip_without_postgres
-from templates import Postgres, in_memory
+from templates import Postgres
 
 CP, LS, STAT, FSCK, GC, RM = (tool(f"esdm-{name}") for name in
                               ("cp", "ls", "stat", "fsck", "gc", "rm"))

@@ -15,8 +15,7 @@ static char config[2048];
 static void
 describe_site(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", folder_of_sites());
     check(mkdtemp(test_folder) != NULL);
     test_owner = getpid();
     atexit(remove_test_folder);

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import esdmtest
 import mpirun
 
 if len(sys.argv) < 3:
@@ -87,7 +88,7 @@ def killed(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="esdm-mpi.") as name:
+    with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
         for part in (scenarios, many_ranks, sixty_four_ranks, lost, killed):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import esdmtest
 import mpirun
 
 if len(sys.argv) < 3:
@@ -56,7 +57,7 @@ def expect_stored_by(appends, count):
 
 
 def main(*parts):
-    with tempfile.TemporaryDirectory(prefix="esdm-ranks.") as temporary:
+    with tempfile.TemporaryDirectory(prefix="esdm-ranks.", dir=esdmtest.folder_of_sites()) as temporary:
         mpirun.launcher(MPI)
         for part in parts:
             part(pathlib.Path(temporary))

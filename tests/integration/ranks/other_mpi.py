@@ -6,10 +6,11 @@ import os
 import sys
 import tempfile
 
+import esdmtest
 import mpirun
 
 if "thread" in os.environ.get("ESDM_SANITIZE", ""):
     print("skipped: MPICH does not run under ThreadSanitizer")
     sys.exit(77)
-with tempfile.TemporaryDirectory(prefix="esdm-mpi.") as folder:
+with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as folder:
     mpirun.run(sys.argv[1], 2, [sys.argv[2]], mpirun.environment(folder))

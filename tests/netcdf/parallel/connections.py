@@ -151,7 +151,7 @@ def main():
     if not PROGRAM:
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
     mpirun.launcher("openmpi")
-    with tempfile.TemporaryDirectory(prefix="esdm-connections.") as name, \
+    with tempfile.TemporaryDirectory(prefix="esdm-connections.", dir=esdmtest.folder_of_sites()) as name, \
             Server(log_connections="on", log_min_messages="log") as server:
         for part in (check_counts, check_late, check_moved, check_living, check_lost):
             part(pathlib.Path(name), server)

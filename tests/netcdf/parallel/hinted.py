@@ -83,7 +83,7 @@ def learns(mpi, folder):
     if mpi == "mpich":
         expect(read == WANTED and files["in"]["hints_used"]["romio_ds_read"] == "disable", f"{read} {files['in']}")
     # Whatever comes of it, the bytes are the same, and a slower hint is not given for long.
-    for _ in range(by_size(2, 4, 12)):
+    for _ in range(by_size(2, 2, 12)):
         given, read, texts, _ = program.run()
     print(f"{mpi}: {texts}", flush=True)
 

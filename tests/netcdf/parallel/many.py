@@ -95,7 +95,7 @@ def main():
     if not MANY:
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
     mpirun.launcher("openmpi")
-    with tempfile.TemporaryDirectory(prefix="esdm-many.") as name:
+    with tempfile.TemporaryDirectory(prefix="esdm-many.", dir=esdmtest.folder_of_sites()) as name:
         for ranks in RANKS:
             check(pathlib.Path(name), ranks)
         check_stubs(pathlib.Path(name))

@@ -42,7 +42,7 @@ def main():
     if not PROGRAM:
         mpirun.missing("libnetcdf-" + KIND + "-dev and OpenMPI were not there when ESDM was built")
     mpirun.launcher("openmpi")
-    with tempfile.TemporaryDirectory(prefix="esdm-parallel.") as name:
+    with tempfile.TemporaryDirectory(prefix="esdm-parallel.", dir=esdmtest.folder_of_sites()) as name:
         for ranks in RANKS[esdmtest.SIZE]:
             compare(pathlib.Path(name), ranks)
 

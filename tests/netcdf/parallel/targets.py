@@ -209,7 +209,7 @@ def main():
         esdmtest.skip("threads are watched in integration.ranks; HDF5 and MPI are not built for it")
     if not PROGRAM:
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
-    with tempfile.TemporaryDirectory(prefix="esdm-targets.") as name:
+    with tempfile.TemporaryDirectory(prefix="esdm-targets.", dir=esdmtest.folder_of_sites()) as name:
         for part in (a_target_dies, all_targets_die, copies, node_local, a_server_dies):
             part(pathlib.Path(name))
 

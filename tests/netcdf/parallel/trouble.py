@@ -230,7 +230,7 @@ def main():
         esdmtest.skip("threads are watched in integration.ranks; HDF5 and MPI are not built for it")
     if not PROGRAM:
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
-    with tempfile.TemporaryDirectory(prefix="esdm-trouble.") as name:
+    with tempfile.TemporaryDirectory(prefix="esdm-trouble.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         for part in (mistakes, other_sites, lost, full):
             part(folder)
