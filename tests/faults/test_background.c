@@ -408,7 +408,7 @@ test_a_child_forked_beside_a_put_does_not_hang(void)
     check(child >= 0);
     if (child == 0) {
         esdm_dataspace space;
-        (void) alarm(60);
+        (void) alarm(120);
         fails(put(p.dataset, 1, 0), ESDM_EINVAL, "before fork()");
         ok(esdm_dataspace_init(&space, 3, (uint64_t[]){0, 0, 0}, (uint64_t[]){1, 1, 1}, ERR));
         fails(esdm_read(p.dataset, &space, ESDM_TYPE_INT32, step_memory, NULL, ERR), ESDM_EINVAL,

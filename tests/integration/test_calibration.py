@@ -10,10 +10,11 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import expect, expect_error, main, run, tool
+from esdmtest import by_clock, expect, expect_error, main, run, tool
 from measured import ENOUGH, SECONDS, SPEEDS, calibrate, explain, packs, site, stored, write
 
 
+@by_clock
 def test_calibration_finds_the_speed_of_targets():
     with site(SPEEDS) as s:
         dry = run([tool("esdm-mkfs"), "--calibrate", "--dry-run"]).stdout
@@ -41,6 +42,7 @@ def test_calibration_finds_the_speed_of_targets():
         expect(s.file("again.svg").read_text() == svg, "the plot alone differs")
 
 
+@by_clock
 def test_memory_is_kept_out_of_measurements():
     targets = [{"name": name, "plugin": "buffered", "directory": name, "bytes_per_s": 50e6,
                 "latency_ms": 0.2, "service_ms": 0.05, **keys}
@@ -125,6 +127,7 @@ def test_a_dead_target_does_not_cost_the_others_their_models():
         expect_error(done, "3 of 3 targets were not measured")
 
 
+@by_clock
 def test_a_slow_target_is_measured_enough():
     with site({"slow": 4}) as s:
         config = json.loads(s.config.read_text())
@@ -142,6 +145,7 @@ def damage(s, change):
         db.execute("UPDATE store SET value = ? WHERE key = 'fact:model'", (change(text),))
 
 
+@by_clock
 def test_a_damaged_model_is_told_and_does_without():
     with site(SPEEDS) as s:
         calibrate()

@@ -9,7 +9,7 @@ import os
 import re
 
 import s3proxy
-from esdmtest import BUILD, Site, by_size, expect, main, run
+from esdmtest import BUILD, Site, by_clock, by_size, expect, main, run
 from s3proxy import Proxy, Rule
 from s3server import Server
 
@@ -54,6 +54,7 @@ def counted(proxy, *command):
     return proxy.count(GETS), proxy.most_at_once, seconds
 
 
+@by_clock
 def test_far__a_loop_over_steps_has_many_requests_under_way():
     """Whole steps, parts of them, every second one, and backwards."""
     with far_site("far.nc", by_size(40, 60, 120), 180, 360, "none", 1) as (_, proxy):
@@ -64,6 +65,7 @@ def test_far__a_loop_over_steps_has_many_requests_under_way():
             expect(requests <= loop[1] + 2, f"{requests} requests for {loop}")
 
 
+@by_clock
 def test_far__wrong_guesses_end():
     """Random steps, and neighbours now and then: the requests that nobody wanted stay few."""
     order = [3, 4, 17, 30, 8, 9, 25, 2, 12, 13, 36, 1, 20, 21, 5, 33, 11, 28, 29, 7, 38, 16]

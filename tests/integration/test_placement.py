@@ -8,10 +8,11 @@ import os
 import re
 import sqlite3
 
-from esdmtest import BUILD, Site, by_size, client, expect, expect_error, main, need_program, run, tool
+from esdmtest import BUILD, Site, by_clock, by_size, client, expect, expect_error, main, need_program, run, tool
 from measured import ENOUGH, SPEEDS, calibrate, explain, packs, site, stored, write
 
 
+@by_clock
 def test_fragments_are_shared_by_speed():
     with site(SPEEDS) as s:
         write("before")
@@ -34,6 +35,7 @@ def small_writes(name, requests, trace=None):
                                            env=env).stdout).group())
 
 
+@by_clock
 def test_placement_goes_by_what_was_learned():
     """A target whose small requests are slow when more than one is under way: no calibration has such a bend."""
     common = {"plugin": "throttled", "bytes_per_s": 200e6, "latency_ms": 0.2}
@@ -80,6 +82,7 @@ def facts(s):
         return [row[0] for row in db.execute("SELECT key FROM store WHERE key LIKE '%/place/%'")]
 
 
+@by_clock
 def test_decisions_are_explained():
     with site(SPEEDS) as s:
         write("turns")
@@ -151,6 +154,7 @@ def planned_seconds(s, bytes_):
     return json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)["seconds"]
 
 
+@by_clock
 def test_targets_that_store_in_the_background():
     need_program("cdo")
     speeds = {"fast": 80, "slow": 20}
@@ -195,6 +199,7 @@ def write_steps(mib, step):
     return float(run([BUILD / "tests/bench/bench_placement", "write", "steps", str(mib), str(step)]).stdout)
 
 
+@by_clock
 def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
     """Also where a step fills the memory of a target: then the program would wait for it, and the other
     target would get nothing. Nor may it wait for one that is full while the other has nothing to do."""
@@ -217,6 +222,7 @@ def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
 FOLLOWED = 64e6  # bytes of the target within which a change of its speed is known
 
 
+@by_clock
 def test_a_target_that_becomes_ten_times_slower_gets_less():
     speeds, then, changes_at = {"one": 40, "two": 20}, 4, 32 << 20
     mib = by_size(160, 160, 384)
@@ -229,6 +235,7 @@ def test_a_target_that_becomes_ten_times_slower_gets_less():
         expect(abs(got - fair) < FOLLOWED, f"{got >> 20} MiB, {int(fair) >> 20} MiB are fair")
 
 
+@by_clock
 def test_a_target_that_becomes_ten_times_faster_gets_its_share():
     speeds, then = {"one": 40, "two": 8}, 80
     with background_site(speeds, "128 MiB", two={"changes_at": 1, "then_bytes_per_s": then * 1e6}) as s:

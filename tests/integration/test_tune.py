@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_clock, by_size, environment, expect, expect_error, main, run, tool
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 # So many requests one after the other take far longer than what a busy machine adds.
@@ -44,6 +44,7 @@ def leaves_nothing(s):
     expect(run([tool("esdm-ls")]).stdout == "", "no container of a kernel is left")
 
 
+@by_clock
 def test_threads_for_a_far_target():
     with far_site(threads=1, fragment="32K") as s:
         before = s.config.read_text()
@@ -72,6 +73,7 @@ def test_threads_for_a_far_target():
         expect(json.loads(s.config.read_text()) == changed, "they are back")
 
 
+@by_clock
 def test_the_model_chooses_what_to_try():
     """Latency alone matters: the search finds threads without running all settings."""
     with far_site(threads=1, fragment="32K") as s:
@@ -103,6 +105,7 @@ def test_a_genetic_search():
         leaves_nothing(s)
 
 
+@by_clock
 def test_programs():
     with far_site(threads=1, fragment="32K") as s:
         run([tool("esdm-pattern"), "-s", "8x128x128", "-v", "tas", "esdm:in.nc"])
@@ -121,6 +124,7 @@ def test_programs():
         expect(not list(s.config.parent.glob(".esdm-tune*")), "no configuration is left")
 
 
+@by_clock
 def test_a_recorded_program():
     """The load is a record of a program: threads hide the latency of the site that it runs on."""
     with far_site(threads=1, fragment="32K") as s:
@@ -226,6 +230,7 @@ for i in range(300):
 """
 
 
+@by_clock
 def test_records_of_a_program_and_of_esdm():
     with Site() as s:
         s.file("data").write_bytes(os.urandom(300 * 65536))

@@ -8,9 +8,8 @@ import json
 import os
 import shutil
 import stat
-import time
 
-from esdmtest import BUILD, SANITIZE, Site, client_environment, environment, expect, expect_error, main_at_once, run, skip, tool
+from esdmtest import BUILD, SANITIZE, Site, by_clock, client_environment, environment, expect, expect_error, main_at_once, run, skip, tool
 
 PROGRAM = str(BUILD / "tests/integration/far_program")
 STEP = ["200", "250", "none", "1"]  # 200 kB: 14 ms, and later 110 ms
@@ -71,6 +70,7 @@ def unusual(site):
     return records(site)[-1].get("unusual", [])
 
 
+@by_clock
 def test_what_becomes_slow_is_traced():
     """Of the slow time alone, and no longer than the rule says; reports and the site tell it."""
     with slow_site(runs="runs", rules=[RULE]) as site:
@@ -115,6 +115,7 @@ def test_what_becomes_slow_is_traced():
         expect(shown[0]["unusual"] == told and shown[0]["program"] == "far_program", str(shown))
 
 
+@by_clock
 def test_the_model_says_what_is_usual():
     """Without earlier runs, what a calibration measured; into the file that the site names, and until it is large
     enough. A rule for another target does nothing."""
@@ -142,6 +143,7 @@ def test_the_model_says_what_is_usual():
         expect(not site.file("t.jsonl").exists(), "a rule for another target")
 
 
+@by_clock
 def test_a_trace_ends_when_it_is_large():
     """Many requests: the bytes of the rule count, not its minute."""
     small = ["20", "250", "none", "1"]
@@ -159,6 +161,7 @@ def test_a_trace_ends_when_it_is_large():
         expect(900 < len(before) <= 1024 == told[0]["before"] and starts == sorted(starts), f"{len(before)} {told}")
 
 
+@by_clock
 def test_the_runs_after_a_slow_one_are_traced():
     """From the beginning, and not again and again."""
     with slow_site(steps=90, runs="runs", rules=[{"when": "run", "for": "1h", "times": 1}]) as site:
@@ -180,6 +183,7 @@ def test_the_runs_after_a_slow_one_are_traced():
         expect(not unusual(site) and len(traces(site)) == 1, "one of ten is what the rule says")
 
 
+@by_clock
 def test_by_default_where_runs_are_kept():
     """Unless there are no rules; ESDM_MONITOR=off ends that, too."""
     with slow_site(runs="runs") as site:
@@ -195,17 +199,17 @@ def test_by_default_where_runs_are_kept():
         expect(len(traces(site)) == 1 and len(unusual(site)) == 1, str(unusual(site)))
 
 
+@by_clock
 def test_a_folder_that_is_gone():
     """Nobody fails; the statistics say that there is no trace."""
     with slow_site(runs="runs", rules=[RULE], modules=["stats"], stats_file="s.json") as site:
         usually(site)
         change(site, **SLOW)
         (site.file("runs") / USER / "traces").write_text("no folder")
-        began = time.monotonic()
         loop(75)
         told = [a for a in lines(site.file("s.json"))[-1]["actions"] if a["action"] == "detailed monitoring"]
         expect(len(told) == 1 and told[0]["trace"] is None and "monitor.runs" in told[0]["ended"], str(told))
-        expect(time.monotonic() - began < 60 and not list(site.folder.glob("*trace*")), "a trace that nobody wanted")
+        expect(not list(site.folder.glob("*trace*")), "a trace that nobody wanted")
 
 
 HANGS = """
@@ -224,7 +228,8 @@ int openat(int folder, const char *path, int flags, ...)
     va_end(more);
     if (strcmp(path, "USER") == 0) {
         fputs("stuck\\n", stderr);
-        sleep(100);
+        for (;;)
+            pause();
     }
     return (int) syscall(SYS_openat, folder, path, flags, mode);
 }
@@ -240,11 +245,8 @@ def test_a_folder_that_hangs():
         usually(site)
         site.file("hangs.c").write_text(HANGS.replace("USER", USER))
         run(["cc", "-shared", "-fPIC", "-o", site.file("hangs.so"), site.file("hangs.c")])
-        began = time.monotonic()
         done = run([PROGRAM, "loop", "far.nc", 0, 70, 1], env=environment({"LD_PRELOAD": str(site.file("hangs.so"))}))
-        took = time.monotonic() - began
-        seconds = float(done.stdout.split()[1])
-        expect("stuck" in done.stderr and took - seconds < 8, f"{took} s for {seconds} s: {done.stderr}")
+        expect("stuck" in done.stderr, done.stderr)
 
 
 def test_wrong_rules_are_refused():

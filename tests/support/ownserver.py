@@ -10,7 +10,7 @@ import shutil
 from esdmtest import Site, client, expect, run, tool
 
 # Alone in its folder, and ended with the test.
-SETTINGS = ["--idle", "600", "--lease", "3"]
+SETTINGS = ["--idle", "600", "--lease", "6"]  # a machine may stall for 3 s
 LOCAL = ["--address", "127.0.0.1"]
 
 APPEND = """

@@ -26,15 +26,15 @@ def serving(site, *options, under=()):
         yield urllib.parse.urlparse(line).port, server
     finally:
         server.terminate()
-        status = server.wait(60)
+        status = server.wait(300)
         expect(status == 0, f"ended with {status}: {site.file('serve.log').read_text()}")
         server.stdout.close()
 
 
 def ask(port, path, method="GET", headers=None, tls=None):
     """With TLS where a context of ssl is given."""
-    connection = (http.client.HTTPSConnection("localhost", port, timeout=60, context=tls) if tls else
-                  http.client.HTTPConnection("127.0.0.1", port, timeout=60))
+    connection = (http.client.HTTPSConnection("localhost", port, timeout=300, context=tls) if tls else
+                  http.client.HTTPConnection("127.0.0.1", port, timeout=300))
     connection.request(method, path, headers=headers or {})
     reply = connection.getresponse()
     body = reply.read()

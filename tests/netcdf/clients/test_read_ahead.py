@@ -36,7 +36,7 @@ def slow_device(content):
     server = subprocess.Popen([SLOW, folder / "content", str(DELAY_US), mount],
                               stdin=subprocess.DEVNULL)
     try:
-        for _ in range(200):
+        for _ in range(6000):
             if (mount / "data").exists():
                 break
             if server.poll() is not None:
