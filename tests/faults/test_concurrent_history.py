@@ -18,7 +18,7 @@ from esdmtest import BUILD, SEED, Failed, Site, by_size, environment, expect, is
 from postgres import Server, skip_without_postgres
 
 PROGRAM = str(BUILD / "tests/faults/concurrent_worker")
-SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(6, 8, 60))
+SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(5, 5, 60))
 WRITERS, READERS, BRANCHERS, KEEPERS = by_size((6, 5, 2, 1), (16, 16, 4, 2), (16, 16, 4, 2))
 TARGETS = ("fast", "disk", "more")
 CONTAINERS = ("h0", "h1", "sub/h2", "sub/h3")

@@ -14,7 +14,7 @@ import time
 import postgres
 from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client_environment, expect, main, run, skip, tool
 
-SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(5, 10, 60))
+SECONDS = float(os.environ.get("ESDM_MODEL_SECONDS") or by_size(5, 6, 60))
 WORKER = '''
 import json, os, random, sys
 import esdm, netCDF4

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from esdmtest import (Failed, Site, by_build, by_size, client, client_environment, environment, expect,
+from esdmtest import (Failed, Site, by_build, by_clock, by_size, client, client_environment, environment, expect,
                       expect_error, is_pack, main, run, some, tool)
 from faults import LONG, PROGRAM, Writer, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, skip_without_postgres
@@ -66,7 +66,7 @@ def test_postgres__connection_cut_at_every_message():
         expect(messages > 5, f"only {messages} messages")
         cases = [(number, what) for number in range(1, messages + 1)
                  for what in ("before", "after")]
-        cases = some(cases, len(cases) // by_size(by_build(11, 6), 6, 1))
+        cases = some(cases, len(cases) // by_size(by_build(11, 6), 8, 1))
         for number, what in cases:
             name = f"{what}-{number}"
             first = messages_of(proxy)
@@ -113,6 +113,7 @@ def test_postgres__server_restarts_while_writing():
         check_goes_on("a", last)
 
 
+@by_clock
 def test_postgres__durability_process_waits_for_no_disk():
     """The server flushes its log once in a while; a program is told when it crashed before."""
 
@@ -401,7 +402,7 @@ def test_postgres__unknown_outcome_then_refused():
                 return done, found, len(hit)
 
             numbers = range(1, messages + 1)
-            for number in some(numbers, messages // by_size(by_build(4, 2), 2, 1)):
+            for number in some(numbers, messages // by_size(by_build(4, 2), 5, 1)):
                 refused_from(f"refused-{number}", lambda message, at=number: message == at)
             # Which number the commit has is chance: two messages may come as one.
             done, found, hit = refused_from("published", lambda _: b"publish($1" in proxy.text)

@@ -6,9 +6,9 @@ import json
 import subprocess
 import xml.dom.minidom
 
-from esdmtest import SOURCE, Site, by_build, by_size, expect, expect_error, main, run, tool
+from esdmtest import SOURCE, Site, by_build, by_size, expect, expect_error, main, run, some, tool
 
-ROWS = by_size(by_build(20, 60), 300, 300)
+ROWS = by_size(by_build(20, 60), 120, 300)
 # This mode does not weigh times, so that estimates are always the same.
 ACCURACY = "digits=4; mode=archive"
 
@@ -43,7 +43,7 @@ def test_total__is_what_storing_everything_takes():
         expect(none["low"] * 0.99 <= raw * 1.01, f"{raw} raw bytes, and {none}")
         stored = 0
         for i in range(4):
-            one = advise(site, "-n", by_size("8", "15", "15"), f"data/{i}.nc", "-a", ACCURACY)
+            one = advise(site, "-n", by_size("8", "10", "15"), f"data/{i}.nc", "-a", ACCURACY)
             share = result(one, "pattern", ACCURACY)["share_of_raw"]
             expect(share["low"] <= share["estimate"] <= share["high"] < 1.0, share)
             stored += share["estimate"] * (4 + 3 * i) * ROWS * 400 * 4
@@ -57,7 +57,7 @@ def test_few_blocks__are_all_measured_once():
     """Two draws of two blocks hit one of them twice half of the time: an estimate without an interval."""
     with Site() as site:
         pattern(site, "two.nc", "-s", "2x900x800", "-p", "noise:octaves=4", "-r", "250,300")
-        for seed in by_build([1], range(1, 5)):
+        for seed in by_build([1], some(range(1, 5), by_size(2, 2, 4))):
             told = advise(site, "--seed", str(seed), "--block", "4", "two.nc", "-a", ACCURACY)
             share = result(told, "pattern", ACCURACY)["share_of_raw"]
             expect(share["low"] > 0.8 * share["estimate"] and share["high"] < 1.2 * share["estimate"],
@@ -128,9 +128,9 @@ def test_samples__of_small_files_are_as_many_as_their_blocks_ask_for():
 
 def test_same_seed__draws_the_same_blocks():
     with Site() as site:
-        pattern(site, "a.nc", "-s", "40x300x300", "-p", "noise:octaves=6")
+        pattern(site, "a.nc", "-s", "40x300x300", "-p", "noise:octaves=3")
         # Other modes weigh the time that codecs take, which is not always the same.
-        shares = [total(advise(site, "-n", "2", "--block", "4", "--seed", seed, "a.nc", "-a", "mode=archive"),
+        shares = [total(advise(site, "-n", "1", "--block", "4", "--seed", seed, "a.nc", "-a", "mode=archive"),
                         "mode=archive")["share_of_now"]["estimate"] for seed in ("7", "7", "8")]
         expect(shares[0] == shares[1] != shares[2], shares)
 

@@ -185,7 +185,7 @@ def test_queries_pass_them_by():
         run([tool("esdm-diff"), site.file("fix.nc"), "run/a.nc@branch:fix"])
 
 
-ROUNDS = by_size(4, 8, 60)
+ROUNDS = by_size(4, 6, 60)
 
 
 def make_at_once(where):

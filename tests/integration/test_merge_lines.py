@@ -178,7 +178,7 @@ def check_random(rounds):
 
 def test_lines_in_all_directions():
     with Site() as _:
-        check_random(by_size(4, 12, 200))
+        check_random(by_size(4, 8, 200))
 
 
 def test_lines_in_all_directions__postgres():

@@ -222,10 +222,11 @@ class Server:
         return [self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
                 "-d", self.connection(database, user), "-c", text]
 
-    def fill(self, text, database="postgres", user="esdm"):
-        """Runs SQL that is too long for a command."""
-        subprocess.run([*self.psql("", database, user)[:-2], "-1", "-f", "-"], input=text, text=True, check=True,
-                       stdout=subprocess.DEVNULL, env=dict(os.environ, PGPASSWORD=self.password or ""))
+    def fill(self, text, database="postgres", user="esdm", at_once=True):
+        """Runs SQL that is too long for a command, or would need many; as one transaction if `at_once`. What it says."""
+        done = subprocess.run([*self.psql("", database, user)[:-2], *["-1"] * at_once, "-f", "-"], input=text, text=True,
+                              check=True, stdout=subprocess.PIPE, env=dict(os.environ, PGPASSWORD=self.password or ""))
+        return done.stdout
 
     def sql_command(self, text):
         """That runs SQL, for a shell."""

@@ -25,13 +25,13 @@ PROGRAMS = {
 
 
 def real_files(program):
-    """Every file with --long. Else each program has a part of them, with each commit another one, and all
-    programs together have them all: the files are dealt out in turn."""
+    """Every file with --long. Else each program has a part of them, with each commit another one: the files are dealt
+    out in turn, so that programs that run beside each other have different ones."""
     turn = SEED + [*PROGRAMS, "esdm-cp", "xarray-debian", "xarray-pypi"].index(program)
     cmip6 = sorted(need_data("cmip6").rglob("*.nc"))
     fields = sorted(need_data("fields").glob("*.nc"))
-    deal = by_size(24, 6, 1)
-    return cmip6[turn % deal :: deal] + fields[turn % min(deal, 4) :: min(deal, 4)]
+    deal = by_size(24, 9, 1)
+    return cmip6[turn % deal :: deal] + fields[turn % min(deal, 6) :: min(deal, 6)]
 
 
 class Item:

@@ -18,7 +18,7 @@ STATED = "absolute_tolerance=0.01"
 def lines():
     """(words, whether the numbers are handed on as they are)"""
     chosen = [l for l in (HERE / "derived.txt").read_text().splitlines() if l and l[0] != "#"]
-    for line in some(chosen, len(chosen) // by_size(9, 5, 1)):
+    for line in some(chosen, len(chosen) // by_size(9, 7, 1)):
         words = line.lstrip("= ").split()
         words[1:1] = ["-s", "-O"] if words[0] == "cdo" else [] if words[0] == "nccopy" else ["-O"]
         yield words, line.startswith("=")

@@ -48,13 +48,13 @@ def test_what_lies_between_messages():
             m = steps(sample)
             size = len(m[0])
             for before, behind in some(((b"", b"\0" * 500), (b"", b"\0" * 60000), (telegram, b"\r\r\n\3"), (telegram + b"GRIB follows\n", b""),
-                                        (struct.pack("<I", size),) * 2, (struct.pack(">Q", size),) * 2, (b"", b"\xff" * 20)), by_size(3, 4, 7)):
+                                        (struct.pack("<I", size),) * 2, (struct.pack(">Q", size),) * 2, (b"", b"\xff" * 20)), by_size(3, 3, 7)):
                 data = b"".join(x + before * (k > 0) + behind for k, x in enumerate(m[:-1])) + before + m[-1] + behind
                 path.write_bytes(data)
                 refer(path)
                 check_all(m)
             for between, rest in some(((x, rest) for rest in (m[3:], []) for x in (
-                    b"\0" * 70000, b"\x80" * 64, bytes(range(256)), m[2][1:], m[2][:-5], b"XRIB" + m[2][4:])), by_size(5, 7, 12)):
+                    b"\0" * 70000, b"\x80" * 64, bytes(range(256)), m[2][1:], m[2][:-5], b"XRIB" + m[2][4:])), by_size(5, 5, 12)):
                 path.write_bytes(b"".join(m[:2]) + between + b"".join(rest))
                 done = refer(path, check=False)
                 after = f"byte {len(m[0] + m[1] + between)}" if rest else "no whole message is behind it"
@@ -101,7 +101,7 @@ def test_no_damage_is_passed_over():
             ends = [sum(map(len, m[:k + 1])) - 1 - i for k in range(4) for i in range(4)]
             places = heads + ends + [rng.randrange(len(whole)) for _ in range(20)]
             failed = 0
-            for k, at in enumerate(rng.sample(places, by_size(20, 26, len(places)))):
+            for k, at in enumerate(rng.sample(places, by_size(20, 20, len(places)))):
                 data = bytearray(whole)
                 if k % 3 == 0:
                     del data[at:at + rng.choice((1, 3, 100))]

@@ -101,7 +101,7 @@ def check(series, plain, store):
 def test_series_of_an_archive_are_what_other_programs_join():
     need_program("ncrcat", "ncks", "cdo", "ncdump", PYTHON)
     chosen = all_series(pathlib.Path(need_data("cmip6")))
-    chosen = some(chosen, len(chosen) // by_size(13, 6, 1))
+    chosen = some(chosen, len(chosen) // by_size(13, 8, 1))
     with Site() as site:
         plain = [join_plain(site, number, files) for number, files in enumerate(chosen)]
         check(chosen, plain, [tool("esdm-cp"), "-q"])
