@@ -8,7 +8,7 @@ import xml.dom.minidom
 
 from esdmtest import SOURCE, Site, by_build, by_size, expect, expect_error, main, run, some, tool
 
-ROWS = by_size(by_build(20, 60), 120, 300)
+ROWS, COLUMNS = by_size(by_build(20, 60), 120, 300), by_build(100, 400)
 # This mode does not weigh times, so that estimates are always the same.
 ACCURACY = "digits=4; mode=archive"
 
@@ -35,10 +35,10 @@ def test_total__is_what_storing_everything_takes():
     with Site() as site:
         site.file("data").mkdir()
         for i, kind in enumerate(("noise:octaves=1", "noise:octaves=6", "random", "steps")):
-            pattern(site, f"data/{i}.nc", "-s", f"{4 + 3 * i}x{ROWS}x400", "-p", kind, "-r", "250,300")
+            pattern(site, f"data/{i}.nc", "-s", f"{4 + 3 * i}x{ROWS}x{COLUMNS}", "-p", kind, "-r", "250,300")
         told = advise(site, "-n", "30", "data")
         expect(told["sources"] == 4 and told["samples"] == 30, told)
-        raw = sum((4 + 3 * i) * ROWS * 400 * 4 for i in range(4))
+        raw = sum((4 + 3 * i) * ROWS * COLUMNS * 4 for i in range(4))
         none = total(told, "lossless, speed")["bytes"]
         expect(none["low"] * 0.99 <= raw * 1.01, f"{raw} raw bytes, and {none}")
         stored = 0
@@ -46,7 +46,7 @@ def test_total__is_what_storing_everything_takes():
             one = advise(site, "-n", by_size("8", "10", "15"), f"data/{i}.nc", "-a", ACCURACY)
             share = result(one, "pattern", ACCURACY)["share_of_raw"]
             expect(share["low"] <= share["estimate"] <= share["high"] < 1.0, share)
-            stored += share["estimate"] * (4 + 3 * i) * ROWS * 400 * 4
+            stored += share["estimate"] * (4 + 3 * i) * ROWS * COLUMNS * 4
         told = advise(site, "-n", "30", "--confidence", "0.9999", "data", "-a", ACCURACY)
         together = total(told, ACCURACY)["bytes"]
         expect(together["low"] <= stored <= together["high"],
@@ -128,9 +128,12 @@ def test_samples__of_small_files_are_as_many_as_their_blocks_ask_for():
 
 def test_same_seed__draws_the_same_blocks():
     with Site() as site:
-        pattern(site, "a.nc", "-s", "40x300x300", "-p", "noise:octaves=3")
+        site.file("data").mkdir()
+        for i in range(by_build(6, 1)):  # blocks of several files, or of one
+            pattern(site, f"data/{i}.nc", "-s", by_build("4x60x60", "40x300x300"), "-p", f"noise:octaves={3 - i % 3}", "--seed",
+                    str(i + 1))
         # Other modes weigh the time that codecs take, which is not always the same.
-        shares = [total(advise(site, "-n", "1", "--block", "4", "--seed", seed, "a.nc", "-a", "mode=archive"),
+        shares = [total(advise(site, "-n", "1", "--block", "4", "--seed", seed, "data", "-a", "mode=archive"),
                         "mode=archive")["share_of_now"]["estimate"] for seed in ("7", "7", "8")]
         expect(shares[0] == shares[1] != shares[2], shares)
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import clients
-from esdmtest import Site, by_size, client, client_environment, expect, main, run, skip, some, tool
+from esdmtest import Site, by_build, by_size, client, client_environment, expect, main, run, skip, some, tool
 
 SCRIPT = clients.HERE / "failing.py"
 WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
@@ -64,18 +64,18 @@ def check(kind, chosen, *loop):
 
 def test_debian():
     ways = (*FAILS, *HALF_DONE, *COMPLETE)
-    check("debian", by_size(SOME, some(ways, 10), ways))
+    check("debian", by_size(some(SOME, by_build(14, len(SOME))), some(ways, 10), ways))
 
 
 def test_pypi():
     ways = ("top", "with", "interrupt", "dask", "dask-caught", "dask-retried", "dask-late", "kept", "caught-at-once")
-    check("pypi", by_size(ways, some(ways, 5), ways))
+    check("pypi", by_size(some(ways, by_build(4, 9)), some(ways, 5), ways))
 
 
 def test_tasks_of_trio_and_several_that_fail():
     ways = ("trio-cancelled", "trio-stopped", "task-second-caught", "task-second-thread", "task-shared", "task-returned",
             "dask-task-caught")
-    check("workers", by_size(ways, some(ways, 4), ways))
+    check("workers", by_size(some(ways, by_build(4, 7)), some(ways, 4), ways))
 
 
 def test_tasks_of_uvloop():
@@ -86,7 +86,7 @@ def test_tasks_of_uvloop():
     tasks = [way for ways in (FAILS, HALF_DONE) for way in ways if way.partition("-")[0] == "task"]
     few = ("task", "task-unasked", "task-frame", "task-cancelled", "task-stopped", "task-other-loop", "task-second",
            "task-second-caught", "task-second-executor", "task-shielded", "task-shared")
-    check("workers", by_size(few, some(tasks, 5), tasks), "uvloop")
+    check("workers", by_size(some(few, by_build(5, len(few))), some(tasks, 5), tasks), "uvloop")
 
 
 def test_threads_that_write_their_first_files_at_once():
