@@ -8,7 +8,7 @@ import threading
 
 import s3proxy
 import s3server
-from esdmtest import by_size, expect, expect_error, main, run, skip, tool
+from esdmtest import by_clock, by_size, expect, expect_error, main, run, skip, tool
 from faults import check_goes_on, generation, must, program, shown
 from s3proxy import Proxy, Rule
 from s3server import Server
@@ -127,6 +127,7 @@ def test_s3__wrong_bytes_are_found():
             expect(generation("a") == 1, "wrong data")
 
 
+@by_clock
 def test_s3__slow_servers_are_waited_for():
     with Server() as server, Proxy(server, [Rule(s3proxy.delay(0.05))]) as proxy:
         with s3_site(server, endpoint=proxy.endpoint, timeout=4):

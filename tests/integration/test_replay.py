@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_clock, by_size, environment, expect, expect_error, main, run, tool
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 
@@ -132,6 +132,7 @@ def test_pauses_threads_and_processes():
         expect(names() == [], "nothing is left")
 
 
+@by_clock
 def test_threads_work_at_once():
     """Each commit waits for a far target; those of two threads do so at the same time."""
     with Site(make=False) as s:

@@ -270,10 +270,10 @@ def by_clock(test):
     """A test of how fast something is: done again, up to five times, as a machine that stalls for a moment or is busy
     makes it fail by chance. What is wrong fails each time."""
     @functools.wraps(test)
-    def tries():
+    def tries(*arguments):
         for left in range(4, -1, -1):
             try:
-                return test()
+                return test(*arguments)
             except (Failed, subprocess.TimeoutExpired) as problem:
                 if left == 0:
                     raise

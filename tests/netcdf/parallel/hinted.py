@@ -146,13 +146,18 @@ def some_without(mpi, folder):
     expect((done.stdout, program.output.read_bytes()) == program.plain, done.stdout)
 
 
+@esdmtest.by_clock
+def alone(check, mpi):
+    with tempfile.TemporaryDirectory(prefix="esdm-test-hinted.") as name:
+        check(mpi, pathlib.Path(name).resolve())
+
+
 def main():
     if not PROGRAMS:
         mpirun.missing("there was no MPI when ESDM was built")
     for mpi in PROGRAMS:
         for check in (learns, large_pieces, waits_for_nobody, is_careful, *by_size((), (some_without,), (some_without,))):
-            with tempfile.TemporaryDirectory(prefix="esdm-test-hinted.") as name:
-                check(mpi, pathlib.Path(name).resolve())
+            alone(check, mpi)
     print("hinted:", *PROGRAMS)
 
 

@@ -38,6 +38,7 @@ def by_mpi(report, name):
     return found[0]
 
 
+@esdmtest.by_clock
 def raw(mpi, folder, env):
     report = reported(mpi, env, PROGRAMS[mpi], str(folder / f"{mpi}.data"))
     file = by_mpi(report, f"/{mpi}.data")
