@@ -23,13 +23,26 @@ typedef struct finding {
     esdm__vector known[ESDM__BASES_NODES]; /* of what each node is the base */
 } finding;
 
+/* In the order in which they are merged with each other: it decides about three and more. Vectors
+ * have theirs by chance. */
+static int
+by_branch(const void *a, const void *b)
+{
+    const esdm__vector_item *x = ((const candidate *) a)->item;
+    const esdm__vector_item *y = ((const candidate *) b)->item;
+    int order = strcmp(x->branch, y->branch);
+    return order != 0 ? order : strcmp(x->id, y->id);
+}
+
 static esdm_status
 load(const finding *f, const esdm__vector *both, candidate *all, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < both->count; i++)
+        all[i].item = &both->items[i];
+    qsort(all, both->count, sizeof *all, by_branch);
     for (size_t i = 0; i < both->count && status == ESDM_OK; i++) {
         candidate *c = &all[i];
-        c->item = &both->items[i];
         status = esdm__line_by_id(f->session, f->name, c->item->branch, c->item->id, &c->l, c->name,
                                   err);
         if (status == ESDM_OK && c->l.record != 0)

@@ -1,186 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Branches of branches: random lines of commits, merged into what they began with, against a model that knows which
-commits are in which line; parents that are removed; how the tools tell of them."""
+"""Branches of branches: random lines of commits, merged into each other, against a model that knows which commits are in
+which line; parents that are removed; how the tools tell of them."""
 
 import json
 import shutil
 
-from esdmtest import BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main, run, tool
+from esdmtest import (BUILD, SANITIZE, SEED, SOURCE, Site, by_size, client, client_environment, expect, expect_error, main,
+                      run, tool)
 
 MERGE, BRANCH, RM, GC, FSCK, LOG = (tool(name) for name in (
     "esdm-merge", "esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck", "esdm-log"))
 
-# A line knows its commits in order, also those that it began with: (values, what is in it). "What is in it" are pairs
-# (line, number of a commit). The base of a merge is the newest commit of the branch's line that is in the other one.
-RANDOM = '''
-import os, random, sys
-import esdm, netCDF4, numpy
-
-class Line:
-    def __init__(self, name, parent, commits):
-        self.name, self.parent, self.commits = name, parent, commits
-        self.gone = False
-
-    def commit(self, values, more=frozenset()):
-        self.commits = self.commits + [(values, self.commits[-1][1] | more | {(self.name, len(self.commits))})]
-
-def url(line):
-    return "a.nc" if line.parent is None else "a.nc@branch:" + line.name
-
-def read(line):
-    with netCDF4.Dataset("esdm://" + url(line)) as d:
-        return d["v"][:].filled()
-
-def write(rng, line):
-    values = line.commits[-1][0].copy()
-    with netCDF4.Dataset("esdm://" + url(line), "a") as d:
-        y, x = rng.randrange(4), rng.randrange(6)
-        where = (slice(y, y + rng.randrange(1, 3)), slice(x, x + rng.randrange(1, 4)))
-        values[where] = rng.randrange(3)
-        d["v"][where] = values[where]
-    line.commit(values)
-
-def base_of(theirs, ours):
-    """The newest commit of theirs that is in ours."""
-    inside = ours.commits[-1][1]
-    return max(n for n, (_, names) in enumerate(theirs.commits) if names <= inside)
-
-def newest_of(lines, theirs, ours):
-    """What both have, without what another one of these has too: several where merges have gone past each other."""
-    both = ours.commits[-1][1] & theirs.commits[-1][1]
-    found = {names: values for line in lines for values, names in line.commits if names <= both}
-    return [values for names, values in found.items() if not any(names < other for other in found)]
-
-def bases_of(lines, theirs, ours):
-    """What both have: that which has all of it first, where there is such a commit."""
-    both = ours.commits[-1][1] & theirs.commits[-1][1]
-    found = [(names == both, values) for line in lines for values, names in line.commits if names <= both]
-    found.sort(key=lambda one: not one[0])
-    return found[0][0], [values for _, values in found]
-
-def expected(b, t, o):
-    return (o != b) & (t != b) & (o != t), numpy.where(t != b, t, o)
-
-exact = older = open_ones = several = 0
-
-def count(whole, bases, fits):
-    """Where lines have merged in both directions, and past each other, an older common snapshot may be taken."""
-    global exact, older, open_ones
-    first = next((i for i, b in enumerate(bases) if fits(b)), None)
-    exact, older, open_ones = exact + (whole and first == 0), older + (whole and first != 0), open_ones + (not whole)
-    return first is not None and (MOST > 2 or first == 0)
-
-def merge(rng, theirs, ours, lines):
-    n = base_of(theirs, ours)
-    t, o = theirs.commits[-1][0], ours.commits[-1][0]
-    whole, bases = bases_of(lines, theirs, ours) if DOWN else (True, [theirs.commits[n][0]])
-    what = f"{theirs.name} into {ours.name} since commit {n}"
-    seen, prefer = numpy.zeros(t.shape, bool), None
-    try:
-        done = esdm.merge(url(ours), theirs.name or None)
-    except esdm.MergeConflict as e:
-        for c in e.result["conflicts"]:
-            seen[tuple(slice(a, a + k) for a, k in zip(c["offset"], c["size"]))] = True
-        prefer = rng.choice(("ours", "theirs"))
-        done = esdm.merge(url(ours), theirs.name or None, prefer)
-    got = read(ours)
-    def fits(b):
-        conflicts, merged = expected(b, t, o)
-        return (seen == conflicts).all() and (got == (numpy.where(seen, o, merged) if prefer == "ours" else merged)).all()
-    news = newest_of(lines, theirs, ours)
-    if DOWN or len(news) == 1:
-        if not DOWN:
-            bases = news # of another line where that was merged into both
-        assert count(whole, bases, fits), f"{what}: {done} {got} {t} {o} {bases[0]} {seen}"
-    else: # each value is merged since one of them; where these differ it may be told instead
-        global several
-        several += 1
-        merges = [expected(b, t, o) for b in news]
-        right = (o == t) & (got == t) & ~seen
-        right |= seen & (o != t) & (got == (o if prefer == "ours" else t)) & \
-            ((numpy.array(news) != news[0]).any(0) | merges[0][0])
-        for conflicts, merged in merges:
-            right |= ~seen & ~conflicts & (got == merged)
-        assert right.all(), f"{what}: {done} {got} {t} {o} {news} {seen}"
-    if DOWN or done["snapshot"] != 0 or n < len(theirs.commits) - 1:
-        ours.commit(got, theirs.commits[-1][1])
-
-def round(seed, steps):
-    rng = random.Random(seed)
-    values = numpy.random.default_rng(seed).integers(0, 3, (4, 6), "i4")
-    with netCDF4.Dataset("esdm://a.nc", "w") as d:
-        d.createDimension("y", 4); d.createDimension("x", 6)
-        d.createVariable("v", "i4", ("y", "x"))[:] = values
-    lines = [Line("", None, [(values, frozenset({("", 0)}))])]
-    said = []
-    for step in range(steps):
-        there = [line for line in lines if not line.gone]
-        line = rng.choice(there)
-        kind = rng.random()
-        if kind < 0.2 and len(there) < MOST:
-            new = Line(f"s{seed}b{step}", line, list(line.commits))
-            said.append(f"{new.name} of {line.name}")
-            assert esdm.branch(url(line), new.name) == url(new)
-            lines.append(new)
-        elif kind < 0.55:
-            said.append(f"write {line.name}")
-            write(rng, line)
-        elif kind < 0.93 and line.parent is not None:
-            above = [line.parent]
-            while (SKIPS or DOWN) and above[-1].parent is not None:
-                above.append(above[-1].parent)
-            above = [other for other in above if not other.gone]
-            if above:
-                other = rng.choice(above)
-                sides = (other, line) if DOWN and rng.random() < 0.5 else (line, other)
-                said.append(f"merge {sides[0].name} into {sides[1].name}")
-                try:
-                    merge(rng, *sides, lines)
-                except BaseException:
-                    print("; ".join(said))
-                    raise
-        elif line.parent is not None and REMOVES:
-            said.append(f"remove {line.name}")
-            esdm.remove(url(line))
-            line.gone = True
-        for other in lines:
-            assert other.gone or (read(other) == other.commits[-1][0]).all(), f"{other.name} has changed: {said}"
-    for line in lines[1:]:
-        if not line.gone:
-            esdm.remove(url(line))
-
-REMOVES, SKIPS, DOWN, MOST = "removes" in sys.argv, "skips" in sys.argv, "down" in sys.argv, 6
-if "two" in sys.argv:
-    MOST = 2
-for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-    try:
-        round(seed, 40)
-    except BaseException:
-        print("seed", seed)
-        raise
-if DOWN:
-    assert older * 20 <= exact, f"{exact} {older} {open_ones}"
-    if os.environ.get("ESDM_TEST_TELL"):
-        raise SystemExit(f"{exact} merges since the newest common snapshot, {older} since an older one, {open_ones} without one")
-print("right")
-'''
-
-
-def python(code, *arguments, check=True):
-    env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
-                              "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
-    env.pop("LD_PRELOAD", None)
-    return run(["/usr/bin/python3", "-c", code, *map(str, arguments)], env=env, check=check).stdout
-
-
-def check_random(*what):
+def check_random(*kinds):
+    """The model says what each merge has to give (tests/support/branch_model.py)."""
     if SANITIZE:
         return
     with Site() as _:
-        first = SEED
-        out = python(RANDOM, first, first + by_size(4, 16, 200), *what)
-        expect(out == "right\n", out)
+        env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
+                                  "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+        env.pop("LD_PRELOAD", None)
+        rounds = [SEED, SEED + by_size(4, 16, 200)]
+        out = run(["/usr/bin/python3", SOURCE / "tests/support/branch_model.py", *map(str, rounds), *kinds], env=env).stdout
+        expect(out.startswith("right "), out)
+        print(out, end="")
         run([FSCK, "--data"])
 
 
@@ -198,6 +41,10 @@ def test_two_lines_in_both_directions():
 
 def test_lines_in_both_directions():
     check_random("down")
+
+
+def test_any_line_into_any_other():
+    check_random("beside")
 
 
 MAKE = """
@@ -242,6 +89,34 @@ def test_a_branch_that_is_merged_past_its_parent():
         run([MERGE, "a.nc@branch:b", "c"])
         expect_values("a.nc@branch:b", 1, 1, 1, 0, 0, 0, 0, 0)
         run([FSCK, "--data"])
+
+
+def test_three_in_common():
+    """They are merged with each other in the order of their names: one that has the value that another one
+    changed comes before that one or after it."""
+    for n in range(by_size(1, 2, 10)):
+        for last, result in ("bd", 3), ("bb", None):
+            with Site() as _:
+                script(MAKE)
+                run([BRANCH, "a.nc", "x", "ba", "bc", last, "o", "t"])
+                put("a.nc@branch:x", 0, 1)
+                put("a.nc@branch:ba", 0, 1)
+                run([MERGE, "a.nc@branch:bc", "x"])
+                put("a.nc@branch:bc", 1, 1)
+                run([MERGE, "a.nc@branch:" + last, "x"])
+                put("a.nc@branch:" + last, 0, 2)
+                for branch in "ba", "bc", last:
+                    run([MERGE, "a.nc@branch:o", branch])
+                for branch in "bc", last, "ba":
+                    run([MERGE, "--ours", "a.nc@branch:t", branch])
+                put("a.nc@branch:t", 0, 3)
+                put("a.nc@branch:o", 2, 1)
+                for theirs, ours in ("t", "o"), ("o", "t"):
+                    done = json.loads(run([MERGE, "--json", "--dry-run", "a.nc@branch:" + ours, theirs], check=False).stdout)
+                    told = [(c["offset"], c["size"]) for c in done["conflicts"]]
+                    expect(told == ([] if result else [([0], [1])]), f"{n} {last} {theirs} into {ours}: {done}")
+                run([MERGE, *([] if result else ["--ours"]), "a.nc@branch:o", "t"])
+                expect_values("a.nc@branch:o", result or 2, 1, 1, 0, 0, 0, 0, 0)
 
 
 def test_a_parent_that_is_gone():
@@ -360,6 +235,6 @@ def test_what_tools_tell():
 
 if __name__ == "__main__":
     main(test_lines_are_merged_since_what_they_have_in_common, test_two_lines_in_both_directions,
-         test_lines_in_both_directions, test_parents_are_removed,
-         test_a_branch_that_is_merged_past_its_parent, test_a_parent_that_is_gone, test_the_catalogue_is_lost,
-         test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
+         test_lines_in_both_directions, test_any_line_into_any_other, test_parents_are_removed,
+         test_a_branch_that_is_merged_past_its_parent, test_three_in_common, test_a_parent_that_is_gone,
+         test_the_catalogue_is_lost, test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
