@@ -79,7 +79,15 @@ MUTATIONS = [
     Mutation("branches-that-are-gone", "1de9c53", [
         ("src/api/lines.c", "status == ESDM_OK ? esdm__branch_names(session, base, begin_with, &e, err) : status;",
          "status;")],
-        LIBRARY, "integration.branch_lines", (), 1),
+        LIBRARY, "integration.branch_lines", ("test_a_line_keeps_what_branches_of_removed_ones_began_with",), 1),
+    Mutation("tags-of-erased-branches", "1de9c53", [
+        ("src/api/former.c", "if (esdm__name_branch(normal, NULL) != NULL) {",
+         "if (esdm__name_branch(normal, NULL) != NULL && ret_removed == NULL) {")],
+        LIBRARY, "integration.branch_lines", ("test_a_line_keeps_what_branches_of_removed_ones_began_with",), 1),
+    Mutation("bases-in-any-order", "e3730af7", [
+        ("src/api/line_bases.c", "int order = strcmp(x->branch, y->branch);",
+         "int order = strcmp(y->branch, x->branch);")],
+        LIBRARY, "integration.branch_lines", ("test_three_in_common",), 1),
     Mutation("infinite-costs", "c842cdc", [
         ("tools/esdm-cost/esdm-cost.c", "if (!good) {", "if (!good && year < 0) {")],
         ("tools/esdm-cost",), "integration.cost", (), 1),
@@ -107,8 +115,8 @@ MUTATIONS = [
         ("src/api/merge.c", "session->meta->commit_tags)", "session->meta->commit_tags && all->record == 0)")],
         LIBRARY, "faults.merged_meanwhile", ("test_what_was_merged_is_known_although_its_program_was_killed",), 1),
     Mutation("older-merges-in-the-place-of-newer-ones", "463664c", [
-        ("src/api/line_spread.c", "return status == ESDM_OK && own.snapshot <= snapshot",
-         "return status == ESDM_OK && own.snapshot < UINT64_MAX")],
+        ("src/api/lines.c", "return set_tag(session, on, name, snapshot, author, true, err);",
+         "return set_tag(session, on, name, snapshot, author, false, err);")],
         LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
     Mutation("merges-past-each-other", "e35cc6be", [
         ("src/api/merge.c", "pick != 0 || !all->session->meta->commit_follows)", "pick != 0 || all->session->meta != NULL)")],

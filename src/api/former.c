@@ -177,6 +177,22 @@ check_untagged(esdm_session *session, const char *name, esdm_error *err)
         name, t.tag, others, name);
 }
 
+/* What lines keep for a branch goes with it, as its own tags tell: it is a former one first. */
+static esdm_status
+remove_living(esdm_session *session, const char *normal, uint64_t *ret_removed, esdm_error *err)
+{
+    esdm_status status;
+    if (esdm__name_branch(normal, NULL) != NULL) {
+        status = esdm__remove(session, normal, true, err);
+        *ret_removed = status == ESDM_OK;
+        return status;
+    }
+    status = esdm__named_remove(session, normal, ret_removed, err);
+    if (status == ESDM_OK)
+        esdm__shapes_follow(session, normal, NULL);
+    return status;
+}
+
 esdm_status
 esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
 {
@@ -193,9 +209,7 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
         status = check_untagged(session, normal, err);
     if (status != ESDM_OK)
         return status;
-    esdm_status living = esdm__named_remove(session, normal, &removed, &absent);
-    if (living == ESDM_OK)
-        esdm__shapes_follow(session, normal, NULL);
+    esdm_status living = remove_living(session, normal, &removed, &absent);
     if (living == ESDM_OK || living == ESDM_ENOENT)
         status = esdm__former_forget(session, normal, &freed, err);
     else

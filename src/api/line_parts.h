@@ -61,7 +61,8 @@ esdm_status esdm__line_given(esdm_session *session, const char *name, const char
 esdm_status esdm__line_noted_in(esdm_session *session, const char *name, const esdm__line *l,
                                 const char *in, uint64_t *ret, esdm_error *err);
 
-/** The branch itself keeps what of it is in the other line. */
+/** The branch itself keeps what of it is in the other line, unless that is noted of something
+ * newer: somebody may have merged it since. */
 esdm_status esdm__line_note_own(esdm_session *session, const char *name, const esdm__line *l,
                                 const char *in, uint64_t snapshot, esdm_error *err);
 /** Somebody else does. @param began snapshot of the branch since which it has that. */

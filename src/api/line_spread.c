@@ -129,9 +129,7 @@ esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, co
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     esdm__line l;
     esdm_meta_container record;
-    esdm__tag_name merged;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
-    esdm__tag_wanted own = {.name = merged};
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
     if (status == ESDM_OK)
         status = esdm__line_find(session, name, &l, err);
@@ -148,11 +146,5 @@ esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, co
         status = esdm__branch_names(session, base, spread_by, &e, err);
     if (status == ESDM_OK && parent.snapshot != 0)
         status = esdm__line_carry_up(session, name, snapshot, in, since, err);
-    /* Somebody may have merged a newer one since. */
-    esdm__line_tag_in(ESDM__MERGED_TAG, in, merged);
-    if (status == ESDM_OK)
-        status = esdm__tag_look(session, record.container, &own, err);
-    return status == ESDM_OK && own.snapshot <= snapshot
-               ? esdm__line_note_own(session, name, &l, in, snapshot, err)
-               : status;
+    return status == ESDM_OK ? esdm__line_note_own(session, name, &l, in, snapshot, err) : status;
 }

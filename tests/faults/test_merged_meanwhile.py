@@ -118,6 +118,9 @@ def test_a_newer_merge_is_not_forgotten():
                 merge(way)
                 site.file("go").touch()
                 expect(first.wait(600) == 0, "the first merge")
+            if way == "up":
+                told = json.loads(run([tool("esdm-branch"), "--json", "a.nc"]).stdout)["branches"]
+                expect(told[0]["merged"] == 3, f"{told}")
             put(TAKES[way], "1=20")
             put(GIVES[way], "2=12")
             merge(way)

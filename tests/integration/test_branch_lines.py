@@ -166,6 +166,34 @@ def test_parents_that_are_gone_between_two_lines():
         run([FSCK, "--data"])
 
 
+def test_a_line_keeps_what_branches_of_removed_ones_began_with():
+    """Nobody else has a tag on the snapshot that both have once the branch between them is gone; and nobody at all once both
+    are."""
+    for how in [], ["--for-good"]:
+        with Site(history=1, replaced={"keep": 0}) as _:
+            script(MAKE)
+            run([BRANCH, "a.nc", "b"])
+            put("a.nc@branch:b", 0, 1)
+            run([BRANCH, "a.nc@branch:b", "c"])
+            run([BRANCH, "a.nc@branch:c", "d"])
+            run([RM, "--yes", *how, "a.nc@branch:c"])
+            put("a.nc@branch:b", 0, 2)
+            put("a.nc@branch:b", 1, 2)
+            put("a.nc@branch:d", 2, 3)
+            run([GC, "--yes", "--age=0"])
+            for theirs, ours in ("b", "d"), ("d", "b"):
+                run([MERGE, "a.nc@branch:" + ours, theirs])
+                expect_values("a.nc@branch:" + ours, 2, 2, 3, 0, 0, 0, 0, 0)
+            run([RM, "--yes", *how, "a.nc@branch:d"])
+            run([MERGE, "a.nc", "b"])
+            run([RM, "--yes", *how, "a.nc@branch:b"])
+            put("a.nc", 3, 4)
+            run([GC, "--yes", "--age=0"])
+            out = run([LOG, "a.nc"]).stdout
+            expect("a.nc@1 " not in out, f"{how}: {out}")
+            run([FSCK, "--data"])
+
+
 def test_the_catalogue_is_lost():
     """What lines have in common comes back from the journals: the same is merged as would have been."""
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}], replaced={"keep": 0},
@@ -237,4 +265,5 @@ if __name__ == "__main__":
     main(test_lines_are_merged_since_what_they_have_in_common, test_two_lines_in_both_directions,
          test_lines_in_both_directions, test_any_line_into_any_other, test_parents_are_removed,
          test_a_branch_that_is_merged_past_its_parent, test_three_in_common, test_a_parent_that_is_gone,
-         test_the_catalogue_is_lost, test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
+         test_a_line_keeps_what_branches_of_removed_ones_began_with, test_the_catalogue_is_lost,
+         test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
