@@ -3,6 +3,7 @@
 /** @file Containers that were replaced or removed. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/catalogue.h"
@@ -10,6 +11,7 @@
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/history.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "io/session/nesting.h"
@@ -69,21 +71,58 @@ esdm_former_would_be_kept(esdm_session *session, const char *name)
 
 /* ---- bringing back ------------------------------------------------------------------------ */
 
+/* That a person wanted it back is a fact of the container, "UUID/restored", which goes with it. */
+typedef struct fact_name {
+    char text[ESDM_META_UUID_BYTES + sizeof "/restored"];
+} fact_name;
+
+static fact_name
+fact_of(const char *uuid)
+{
+    fact_name fact;
+    (void) snprintf(fact.text, sizeof fact.text, "%s/restored", uuid);
+    return fact;
+}
+
+bool
+esdm_container_is_restored(const esdm_container *container)
+{
+    const esdm_session *session = container != NULL ? container->session : NULL;
+    char *text = NULL;
+    if (session == NULL || session->meta->fact_get == NULL ||
+        session->meta->fact_get(session->store, fact_of(esdm_container_uuid(container)).text, &text,
+                                NULL) != ESDM_OK)
+        return false;
+    free(text);
+    return true;
+}
+
+/* Before it has its name again: nobody takes it for one that may go meanwhile. */
+static esdm_status
+note_restored(const esdm_session *session, const char *uuid, esdm_error *err)
+{
+    return session->meta->fact_put == NULL
+               ? ESDM_OK
+               : session->meta->fact_put(session->store, fact_of(uuid).text, "1", err);
+}
+
 typedef struct search {
     const char *name;
     const char *id;
+    char uuid[ESDM_META_UUID_BYTES];
     char stored[ESDM__FORMER_NAME_BYTES]; /* "": none was found */
 } search;
 
 static bool
 find_former(const char *stored, const esdm_meta_container *record, void *user)
 {
-    (void) record;
     search *s = user;
     esdm__former former;
-    if (esdm__former_parse(stored, &former) && strcmp(former.name, s->name) == 0 &&
-        (s->id == NULL || strcmp(former.id, s->id) == 0))
-        (void) snprintf(s->stored, sizeof s->stored, "%s", stored); /* the last one is the newest */
+    if (!esdm__former_parse(stored, &former) || strcmp(former.name, s->name) != 0 ||
+        (s->id != NULL && strcmp(former.id, s->id) != 0))
+        return true;
+    (void) snprintf(s->stored, sizeof s->stored, "%s", stored); /* the last one is the newest */
+    (void) snprintf(s->uuid, sizeof s->uuid, "%s", record->uuid);
     return true;
 }
 
@@ -123,6 +162,8 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
         status = esdm__nesting_check(session, target, err);
     if (status == ESDM_OK && to != NULL)
         status = esdm__moment_check_new(session, target, err);
+    if (status == ESDM_OK)
+        status = note_restored(session, s.uuid, err);
     if (status != ESDM_OK)
         return status;
     esdm_error why = {0};

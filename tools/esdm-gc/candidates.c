@@ -19,6 +19,7 @@ typedef struct candidate {
     bool kept;    /* where its stub was made cannot be looked at */
     bool afar;    /* that was on another node or file system, as far as is known */
     bool renamed; /* since then */
+    bool restored;
 } candidate;
 
 static void
@@ -89,6 +90,7 @@ ask(const gc_search *s, esdm_session *session, candidate *c)
             !esdm_container_stub_is_at(container, place) && (c->walked != NULL || place[0] != '\0');
     }
     c->renamed = esdm_container_stub_is_renamed(container);
+    c->restored = (c->walked != NULL || c->called != NULL) && esdm_container_is_restored(container);
     esdm_container_discard(container);
     return true;
 }
@@ -216,14 +218,15 @@ take_stubless(gc_search *s, const GPtrArray *candidates)
 {
     reason afar = {.count = 0};
     reason renamed = {.count = 0};
+    reason restored = {.count = 0};
     for (guint i = 0; i < candidates->len; i++) {
         const candidate *c = g_ptr_array_index(candidates, i);
         bool belongs = c->called != NULL || c->walked != NULL;
         s->found += belongs;
         if (!belongs || c->kept || has_stub(s, c))
             continue;
-        if (c->afar || c->renamed) {
-            keep(c->afar ? &afar : &renamed, c);
+        if (c->afar || c->renamed || c->restored) {
+            keep(c->afar ? &afar : c->renamed ? &renamed : &restored, c);
             continue;
         }
         if (c->modified_ns > s->newest_ns)
@@ -237,6 +240,8 @@ take_stubless(gc_search *s, const GPtrArray *candidates)
                      "the same path; esdm-gc finds them there, esdm-rm removes them");
     tell_kept(&renamed, "they got another name after their stubs were made, by esdm-mv, mv or "
                         "esdm-restore; esdm-rm removes them");
+    tell_kept(&restored,
+              "esdm-restore brought them back, without their stubs; esdm-rm removes them");
 }
 
 /* What nobody can look at is told, and stays. */

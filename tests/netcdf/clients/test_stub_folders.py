@@ -218,6 +218,26 @@ def test_what_was_brought_back_after_a_rerun_stays():
         expect("v = 1, 1" in text, text)
 
 
+def test_what_was_brought_back_without_its_stub_stays():
+    """Somebody wanted it: an esdm-gc that runs every night must not take it away again. What is written anew under
+    its name is another container, and what is removed again goes."""
+    with Named() as site:
+        site.write("a.nc", "b.nc", "keep.nc")
+        (site.run / "a.nc").unlink()
+        (site.run / "b.nc").unlink()
+        expect(site.gc("--yes")["without_stub"] == ["exp/a.nc", "exp/b.nc"], site.told)
+        run([tool("esdm-restore"), "esdm://exp/a.nc", "esdm://exp/b.nc"])
+        expect(site.gc("--yes")["without_stub"] == [], site.told)
+        expect("2 containers without stub kept, such as 'exp/a.nc': esdm-restore brought them back" in site.told,
+               site.told)
+        expect(site.names() == ["exp/a.nc", "exp/b.nc", "exp/keep.nc"], f"{site.names()}")
+        remove_for_good("exp/b.nc")
+        site.write("a.nc", "b.nc", value=2)
+        (site.run / "a.nc").unlink()
+        (site.run / "b.nc").unlink()
+        expect(site.stubless() == ["exp/a.nc", "exp/b.nc"], site.told)
+
+
 def test_folders_that_cannot_be_read():
     """Of what another user keeps to himself nothing is known, and nothing is removed."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
