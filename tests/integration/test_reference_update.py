@@ -208,6 +208,40 @@ def test_nothing_is_removed_when_the_archive_is_not_there():
         expect(got == counts(new=4, failed=1) and "bad.nc" in done.stderr and done.returncode == 1, (got, done.stderr))
 
 
+def test_an_archive_that_was_moved():
+    """One sentence says it, and not one for each file. What is the same by size and time is taken over."""
+    with Site() as site:
+        folder = tree(site)
+        run([REF, "-q", folder, "esdm://arc"])
+        new = site.folder / "elsewhere/archive"
+        new.parent.mkdir()
+        folder.rename(new)
+        got, told, done = update(new, "esdm://arc", check=False)
+        expect(got == counts(failed=4) and done.returncode == 4, (got, done.stderr))
+        lines = done.stderr.strip().splitlines()
+        expect(len(lines) == 1 and f"4 of 4 containers refer to files below '{folder}', which is gone" in lines[0] and
+               f"esdm-ref --moved '{folder}' '{new}' 'esdm://arc'" in lines[0], done.stderr)
+        expect(all("was made of" in c["message"] for c in told["copies"]), told)
+        # One was changed on the way, and one was written to as a container.
+        times = os.stat(new / "a.nc")
+        make(**{str(new / "a.nc"): 50})
+        os.utime(new / "a.nc", ns=(times.st_atime_ns, times.st_mtime_ns + 10**9))
+        run([tool("esdm-attr"), "--set", "note=mine", "esdm://arc/sub/b.nc"])
+        settle(new)
+        done = run([REF, "--json", "--moved", folder, new, "esdm://arc"], check=False)
+        told = json.loads(done.stdout)
+        expect((told["changed"], told["failed"]) == (2, 2) and done.returncode == 4, (told, done.stderr))
+        expect("differs in size or time" in done.stderr and "was written to since" in done.stderr, done.stderr)
+        expect(value("arc/classic.nc") == 2, "it is read where it lies now")
+        got, _, _ = update("--force", "--moved", folder, new, "esdm://arc")
+        expect(got == counts(changed=2, unchanged=2), got)
+        expect((value("arc/a.nc"), value("arc/sub/b.nc")) == (50, 3), "--force")
+        # Of another folder nothing is taken.
+        new.rename(folder)
+        done = run([REF, "--moved", "/nowhere", folder, "esdm://arc"], check=False)
+        expect(done.returncode == 4 and done.stderr.count("was made of") == 4, done.stderr)
+
+
 def test_a_scan_that_was_killed_is_gone_on_with():
     with Site() as site:
         folder = site.folder / "many"
@@ -242,5 +276,5 @@ if __name__ == "__main__":
     sys.exit(main(test_a_tree_is_scanned_again, test_what_is_as_it_was_is_not_opened,
                   test_touched_copied_and_exchanged_files_are_looked_at,
                   test_what_was_written_or_made_otherwise_is_kept,
-                  test_nothing_is_removed_when_the_archive_is_not_there,
+                  test_nothing_is_removed_when_the_archive_is_not_there, test_an_archive_that_was_moved,
                   test_a_scan_that_was_killed_is_gone_on_with, test_options_that_contradict_are_told))

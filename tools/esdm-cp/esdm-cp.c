@@ -91,6 +91,8 @@ static const GOptionEntry entries[] = {
      "Scan again: add what is new, replace what changed, leave what did not", NULL},
     {"delete", 0, 0, G_OPTION_ARG_NONE, &cp_wants.remove_gone,
      "With --update: remove containers whose source is gone", NULL},
+    {"moved", 0, 0, G_OPTION_ARG_FILENAME, &cp_wants.moved,
+     "As --update, of what lay below the folder OLD before", "OLD"},
 #endif
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
@@ -170,9 +172,10 @@ warn_of_left_out(const cp_job *job, const cp_left_out *left_out)
 }
 
 static totals
-sum_up(const GPtrArray *jobs, const cp_result *results)
+sum_up(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees)
 {
     totals sum = {0};
+    bool told = trees != NULL && cp_moved_tell(jobs, results, trees);
     for (guint i = 0; i < jobs->len; i++) {
         if (results[i].status == ESDM_OK && results[i].skipped) {
             sum.skipped++;
@@ -199,7 +202,8 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
         else
             (void) g_snprintf(err.message, sizeof err.message, "%s: %s", job->source,
                               results[i].message);
-        tool_exit one = tool_fail(results[i].status, &err);
+        tool_exit one =
+            results[i].elsewhere && told ? TOOL_REFUSED : tool_fail(results[i].status, &err);
         sum.result = sum.result == TOOL_OK ? one : sum.result;
     }
     return sum;
@@ -304,7 +308,7 @@ update(const GPtrArray *jobs, const GPtrArray *trees)
         cp_run(jobs, &results);
     tool_exit result = cp_update_sweep(jobs, trees, &swept);
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
-    totals sum = sum_up(jobs, results);
+    totals sum = sum_up(jobs, results, trees);
     for (guint i = 0; i < jobs->len && !tool.json; i++)
         cp_pin_print(g_ptr_array_index(jobs, i), &results[i]);
     if (tool.json)
@@ -332,7 +336,7 @@ run(const GPtrArray *jobs)
         return TOOL_FAILED;
     cp_run(jobs, &results);
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
-    sum = sum_up(jobs, results);
+    sum = sum_up(jobs, results, NULL);
     if (cp_wants.fit == NULL && tool.json) /* else cp_fit() tells */
         print_json(jobs, results, &sum, NULL, seconds);
     else if (cp_wants.fit == NULL)
@@ -465,6 +469,7 @@ main(int argc, char **argv)
 #endif
     complete_reflink(argc, argv);
     tool_parse(&cp_help, entries, &argc, &argv);
+    cp_wants.update |= cp_wants.moved != NULL;
     bool pin_only = cp_pin_only(argv + 1, argc - 1);
     if (cp_wants.list != NULL)
         pin_only = false;

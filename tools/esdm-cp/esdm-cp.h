@@ -360,6 +360,7 @@ typedef struct cp_options {
     gboolean pin;         /**< containers keep what the files have */
     gboolean update;      /**< what is as it was is left alone, what changed is replaced */
     gboolean remove_gone; /**< containers go whose sources are gone */
+    char *moved;          /**< the folder below which sources lay before; NULL: where they are */
     gboolean dry_run;
     gboolean verbose;
     gboolean quiet;
@@ -418,6 +419,7 @@ typedef struct cp_result {
     bool skipped;     /* with ESDM_OK: the target exists, and was to be left as it is */
     bool cloned;      /* no data were copied: source and target share them */
     cp_change change; /* with --update */
+    bool elsewhere;   /* its container was made of another file or store */
     bool pinned;      /* and how many files that took, and bytes of values */
     uint64_t pinned_files;
     uint64_t pinned_bytes;
@@ -442,7 +444,18 @@ esdm_status cp_job_run(const cp_job *job, esdm_session *session, cp_progress pro
  *  @param now of cp_seen_take(). @return ESDM_EEXIST: the container was made of something else, or
  *  written to since. */
 esdm_status cp_update_look(const cp_job *job, esdm_session *session, const char *now,
-                           cp_change *ret_change, esdm_error *err);
+                           cp_result *result, esdm_error *err);
+
+/* ---- sources that were moved (esdm-cp/moved.c) ---------------------------------------------- */
+
+/** Whether --moved says that a source that was called `was` is called `whole` now. */
+bool cp_moved_fits(const char *was, const char *whole);
+/** Whether it is the same by size and time; of stores by those of all objects. Both of
+ *  cp_seen_take(). */
+bool cp_moved_same(const char *then, const char *now);
+/** Says once for a tree, and not for each of its files, that its containers were made of files
+ *  elsewhere. @return false: nothing was said. */
+bool cp_moved_tell(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees);
 
 /** A container without a source. */
 typedef struct cp_gone {

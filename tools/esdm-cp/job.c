@@ -426,7 +426,7 @@ make_copy(copy *c, cp_result *result)
     if (cp_wants.reference)
         status = cp_seen_take(c->job->source, &c->seen, c->err);
     if (status == ESDM_OK && cp_wants.update) {
-        status = cp_update_look(c->job, c->session, c->seen, &result->change, c->err);
+        status = cp_update_look(c->job, c->session, c->seen, result, c->err);
         if (status == ESDM_OK && (result->change >= CP_CHANGE_NONE || cp_wants.dry_run))
             return result->change == CP_CHANGE_NONE && cp_wants.pin && !cp_wants.dry_run
                        ? cp_pin(c->session, c->job->target, result, c->err)

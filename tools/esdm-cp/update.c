@@ -64,7 +64,7 @@ remembered(esdm_session *session, const char *name, char **ret_seen, bool *ret_p
 }
 
 static esdm_status
-check_name(const cp_job *job, const char *then, esdm_error *err)
+check_name(const cp_job *job, const char *then, const char *now, cp_result *result, esdm_error *err)
 {
     g_autofree char *name = then != NULL ? cp_seen_name(then) : NULL;
     g_autofree char *whole = esdm_location_is_remote(job->source)
@@ -72,13 +72,21 @@ check_name(const cp_job *job, const char *then, esdm_error *err)
                                  : g_canonicalize_filename(job->source, NULL);
     if (cp_wants.force || (name != NULL && g_str_equal(name, whole)))
         return ESDM_OK;
+    if (name != NULL && cp_moved_fits(name, whole))
+        return cp_moved_same(then, now)
+                   ? ESDM_OK
+                   : tool_error_set(err, ESDM_EEXIST,
+                                    "'%s' differs in size or time from '%s', of which '%s' was "
+                                    "made; --force replaces it",
+                                    whole, name, job->target);
+    result->elsewhere = name != NULL;
     return tool_error_set(err, ESDM_EEXIST, "'%s' was %s%s, not of '%s'; --force replaces it",
                           job->target, name != NULL ? "made of " : "made of something else",
                           name != NULL ? name : "", whole);
 }
 
 esdm_status
-cp_update_look(const cp_job *job, esdm_session *session, const char *now, cp_change *ret_change,
+cp_update_look(const cp_job *job, esdm_session *session, const char *now, cp_result *result,
                esdm_error *err)
 {
     g_autofree char *then = NULL;
@@ -86,27 +94,27 @@ cp_update_look(const cp_job *job, esdm_session *session, const char *now, cp_cha
     esdm_container_info info;
     bool pinned = false;
     esdm_status status = esdm_container_stat(session, job->target, &info, &why);
-    *ret_change = CP_CHANGE_NEW;
+    result->change = CP_CHANGE_NEW;
     if (status == ESDM_ENOENT)
         return ESDM_OK;
     if (status == ESDM_OK)
         status = remembered(session, job->target, &then, &pinned, &why);
     if (status == ESDM_OK && then != NULL && cp_seen_equal(then, now)) {
-        *ret_change = CP_CHANGE_NONE;
+        result->change = CP_CHANGE_NONE;
         return ESDM_OK;
     }
-    *ret_change = CP_CHANGE_CHANGED;
+    result->change = CP_CHANGE_CHANGED;
     if (status == ESDM_OK && then != NULL)
-        status = check_name(job, then, &why);
+        status = check_name(job, then, now, result, &why);
     if (status == ESDM_OK && pinned && !cp_wants.force) {
-        *ret_change = CP_CHANGE_KEPT;
+        result->change = CP_CHANGE_KEPT;
         return ESDM_OK;
     }
     /* An older esdm-ref kept no more than its message. */
     if (status == ESDM_OK)
         status = check_untouched(session, job->target, &why);
     if (status == ESDM_ENOENT) { /* removed this moment */
-        *ret_change = CP_CHANGE_NEW;
+        result->change = CP_CHANGE_NEW;
         return ESDM_OK;
     }
     if (status != ESDM_OK)
