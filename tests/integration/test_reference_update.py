@@ -195,6 +195,11 @@ def test_nothing_is_removed_when_the_archive_is_not_there():
         folder.rename(away)
         done = run([REF, "--update", "--delete", folder, "esdm://arc"], check=False)
         expect(done.returncode != 0 and len(snapshots("arc")) == 4, done)
+        done = run([REF, "--update", folder, "esdm://arc"], check=False)
+        expect(done.returncode == 3 and f"4 of 4 sources are gone below '{folder}'" in done.stderr and
+               f"esdm-ref --moved '{folder}' NEW 'esdm://arc'" in done.stderr and "gone: " not in done.stdout, done)
+        done = run([REF, "--update", site.folder / "typo", "esdm://arc"], check=False)
+        expect(done.returncode == 3 and "typo: No such file" in done.stderr, done)
         folder.mkdir()
         done = run([REF, "--update", "--delete", folder, "esdm://arc"], check=False)
         expect(done.returncode == 4 and "is it mounted?" in done.stderr and len(snapshots("arc")) == 4, done)

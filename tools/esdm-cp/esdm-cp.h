@@ -388,6 +388,7 @@ typedef struct cp_job {
 typedef struct cp_tree {
     char *folder; /* absolute path */
     char *prefix; /* its containers are called so, and below; "": the root */
+    bool absent;  /* there is no such folder (any more) */
 } cp_tree;
 
 /** Turns the arguments into jobs (esdm-cp/plan.c). Prints errors. @param ret_jobs owned.
@@ -463,6 +464,7 @@ typedef struct cp_gone {
     char *target;
     bool pinned;
     bool removed;
+    bool told; /* by one sentence for all of its tree */
 } cp_gone;
 
 typedef struct cp_swept {

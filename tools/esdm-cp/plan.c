@@ -240,6 +240,12 @@ add_path(plan *p, const char *path)
         tool_error("'%s' is no regular file", path);
         return TOOL_FAILED;
     }
+    if (cp_wants.update && !p->several && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        tool_exit result = add_tree(p, path, p->target);
+        for (guint i = 0; i < p->trees->len; i++)
+            ((cp_tree *) g_ptr_array_index(p->trees, i))->absent = true;
+        return result;
+    }
     g_autofree char *below = p->into_folder ? join(p->target, base) : g_strdup(p->target);
     return add_file(p, path, below);
 }

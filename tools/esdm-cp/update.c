@@ -206,10 +206,25 @@ has_sources(const cp_tree *tree, const GPtrArray *jobs)
     return false;
 }
 
+/* The whole tree is gone: nobody wants a line for each of its files. */
+static void
+tell_all_gone(sweep *s, guint first)
+{
+    guint count = s->swept->gone->len - first;
+    g_autofree char *folder = tool_printable(s->tree->folder);
+    for (guint i = first; i < s->swept->gone->len; i++)
+        ((cp_gone *) g_ptr_array_index(s->swept->gone, i))->told = true;
+    tool_error("%u of %u sources are gone below '%s'. Is it mounted? If it was moved: esdm-ref "
+               "--moved '%s' NEW 'esdm://%s'; --verbose names them",
+               count, count, folder, folder, s->tree->prefix);
+}
+
 static void
 sweep_tree(sweep *s, const GPtrArray *jobs)
 {
     esdm_error err = {0};
+    guint first = s->swept->gone->len;
+    guint removed = s->swept->removed;
     g_ptr_array_set_size(s->names, 0);
     esdm_status status = esdm_container_list(
         s->session, s->tree->prefix[0] != '\0' ? s->tree->prefix : NULL, note_stranger, s, &err);
@@ -220,14 +235,21 @@ sweep_tree(sweep *s, const GPtrArray *jobs)
     /* An archive that is not mounted looks like that. */
     if (cp_wants.remove_gone && !cp_wants.dry_run && !cp_wants.force && s->names->len > 0 &&
         !has_sources(s->tree, jobs)) {
-        tool_error("there is no source at all in '%s': is it mounted? --force removes all "
-                   "containers that were made of it",
+        tool_error("there is no source at all in '%s': is it mounted? Was it moved (--moved)? "
+                   "--force removes all containers that were made of it",
                    s->tree->folder);
         s->result = TOOL_REFUSED;
         return;
     }
     for (guint i = 0; i < s->names->len && !cp_is_interrupted(); i++)
         sweep_one(s, g_ptr_array_index(s->names, i));
+    guint gone = s->swept->gone->len - first;
+    if (gone > 1 && s->swept->removed == removed && !has_sources(s->tree, jobs))
+        tell_all_gone(s, first);
+    if (s->tree->absent && gone <= 1)
+        tool_error("%s: %s", s->tree->folder, g_strerror(ENOENT));
+    if (s->tree->absent && s->result == TOOL_OK)
+        s->result = TOOL_NOT_FOUND;
 }
 
 static void
@@ -309,7 +331,7 @@ cp_update_print(const GPtrArray *jobs, const cp_result *results, const cp_swept 
     }
     for (guint i = 0; i < swept->gone->len; i++) {
         const cp_gone *gone = g_ptr_array_index(swept->gone, i);
-        if (!gone->removed || cp_wants.verbose)
+        if ((!gone->removed && !gone->told) || cp_wants.verbose)
             print_line(gone->removed  ? "removed"
                        : gone->pinned ? "gone, but pinned"
                                       : "gone",
