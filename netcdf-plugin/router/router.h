@@ -329,6 +329,7 @@ typedef struct esdmnc__stub {
                        * gives both another one, so that copies of the stub are told from it */
     char site[ESDMNC_SITE_BYTES]; /**< id of the site that has the container; ESDMNC_SITE_NONE; "":
                                    * made by an earlier ESDM */
+    uint64_t copied_ns;           /**< when the copy was made, since 1970-01-01 UTC; 0: not known */
 } esdmnc__stub;
 
 /** Nothing was committed to the container yet, on any site. */

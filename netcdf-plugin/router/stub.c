@@ -25,6 +25,7 @@
 #define TAG_ATTRIBUTES 12u
 #define TYPE_CHAR      2u
 #define SITE           "esdm_site"
+#define NS_PER_S       UINT64_C(1000000000)
 
 const char esdmnc__stub_notice[] =
     "This file holds no data: it stands for the container in ESDM that esdm_container names. To "
@@ -382,6 +383,22 @@ fill_stub(const fields *f, bool is_original, esdmnc__stub *ret)
     esdmnc__text_copy(ret->site, f->site);
 }
 
+/** When a copy got its bytes: a file that was written over is older, one that keeps the time of its
+ *  original is younger than it says. */
+static uint64_t
+copied_ns(const char *path, const struct stat *st)
+{
+    struct statx stx = {0};
+    uint64_t written_ns = (uint64_t) st->st_mtim.tv_sec * NS_PER_S + (uint64_t) st->st_mtim.tv_nsec;
+    /* Not through the shim, which shows the container's times. */
+    if (syscall(SYS_statx, AT_FDCWD, path, 0, STATX_BTIME, &stx) != 0 ||
+        !(stx.stx_mask & STATX_BTIME)) {
+        return (uint64_t) st->st_ctim.tv_sec * NS_PER_S + (uint64_t) st->st_ctim.tv_nsec;
+    }
+    uint64_t made_ns = (uint64_t) stx.stx_btime.tv_sec * NS_PER_S + stx.stx_btime.tv_nsec;
+    return made_ns > written_ns ? made_ns : written_ns;
+}
+
 int
 esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret)
 {
@@ -410,6 +427,7 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
         return status;
     }
     fill_stub(&f, is_original(path, &st, &f), ret);
+    ret->copied_ns = ret->is_original ? 0 : copied_ns(path, &st);
     errno = saved;
     return NC_NOERR;
 }

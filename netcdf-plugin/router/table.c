@@ -12,6 +12,8 @@ __thread esdmnc__pending esdmnc__pending_call;
 
 #define FORMAT_BITS (NC_NETCDF4 | NC_64BIT_OFFSET | NC_64BIT_DATA)
 #define UDF_BITS    (NC_UDF0 | NC_UDF1)
+/** Kernels stamp files with a clock that ticks so. */
+#define KERNEL_TICK_NS UINT64_C(20000000)
 
 int
 esdmnc__open_mode_check(int mode)
@@ -274,6 +276,23 @@ open_former(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int
     return status == NC_NOERR ? NC_NOERR : ENOENT;
 }
 
+/** A copy is read as what its container is now: who kept the file as it was then must know. */
+static void
+tell_changed(const char *path, const esdmnc__stub *stub)
+{
+    static int told;
+    esdmnc_stat now;
+    if (stub->copied_ns == 0 || esdmnc__core_get()->exists(stub->container, &now) != NC_NOERR ||
+        now.modified_ns <= stub->copied_ns + KERNEL_TICK_NS ||
+        __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        return;
+    }
+    esdmnc__tell("'%s' is a copy of the file that stands for '%s', which was written to after the "
+                 "copy was made: this reads what it is now (copies of such files hold no data; "
+                 "esdm-cp makes some that do, esdm-tag keeps a state)",
+                 path, stub->container);
+}
+
 static int
 open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int mode,
                const NC_memio *memory, int ncid)
@@ -299,13 +318,20 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     }
     if (status == ENOENT && by_stub && leads(ranks)) {
-        esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
+        bool begun = strcmp(stub.site, ESDMNC_SITE_NONE) == 0;
+        esdmnc__tell("'%s' stands for the container '%s', which does not exist%s", path, container,
+                     begun ? ": the program that created it still runs, or was ended before it had "
+                             "closed or synced it; run it again"
+                           : " (any more): esdm-ls --replaced shows whether it is kept, "
+                             "esdm-restore brings it back");
     }
     if (status == NC_NOERR && stub.container[0]) {
         status = check_number(library->api.instance, ncid, &stub);
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
             status = open_former(library, ranks, path, mode, &stub, ncid);
+        } else if (!by_stub && leads(ranks)) {
+            tell_changed(path, &stub);
         } else if ((mode & NC_WRITE) && by_stub && leads(ranks)) {
             esdmnc__creation_add(library->api.instance, ncid, false, false, path, container);
         }

@@ -9,8 +9,21 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
+
+/** Says once why, as programs say no more than "Operation not supported". */
+static void
+tell_bytes(const char *path)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told)) {
+        esdmnc__tell("'%s': a container takes no bytes, but what is written by NetCDF's calls: let "
+                     "the program write NetCDF (cdo: -f nc4), or a file elsewhere",
+                     path);
+    }
+}
 
 /** A descriptor for an `esdm:` path, or -1 and errno. */
 static int
@@ -28,7 +41,7 @@ open_container(const char *path, int flags)
     } else if (error == 0 && (flags & O_DIRECTORY)) {
         error = ENOTDIR;
     } else if (writes && (error == 0 || (error == ENOENT && (flags & O_CREAT)))) {
-        esdmnc_debug("%s: containers are written through NetCDF calls, not as bytes", path);
+        tell_bytes(path);
         error = EOPNOTSUPP;
     }
     if (error != 0) {

@@ -10,6 +10,9 @@
 
 #include "common/common.h"
 
+#define NS_PER_S       UINT64_C(1000000000)
+#define KERNEL_TICK_NS UINT64_C(20000000) /* with which files are stamped */
+
 static uint32_t
 number_at(const unsigned char *bytes)
 {
@@ -111,7 +114,8 @@ typedef struct stub {
     char *container; /* owned; NULL: there is no stub */
     uint64_t number; /* 0: none, of an earlier ESDM */
     uint64_t version;
-    bool is_original; /* else a copy */
+    uint64_t copied_ns; /* when the copy was made */
+    bool is_original;   /* else a copy */
 } stub;
 
 /* As netcdf-plugin/router/stub.c: where it was made it has the same inode. Network file systems
@@ -132,6 +136,17 @@ is_original(const unsigned char *bytes, size_t size, const char *path, const str
     bool same = strcmp(made, inode) == 0 || (real != NULL && strcmp(real, where) == 0);
     free(real);
     return same;
+}
+
+/* As netcdf-plugin/router/stub.c. */
+static uint64_t
+copied_ns(const char *path, const struct stat *is)
+{
+    struct statx more = {0};
+    uint64_t written_ns = (uint64_t) is->st_mtim.tv_sec * NS_PER_S + (uint64_t) is->st_mtim.tv_nsec;
+    if (statx(AT_FDCWD, path, 0, STATX_BTIME, &more) != 0 || (more.stx_mask & STATX_BTIME) == 0)
+        return (uint64_t) is->st_ctim.tv_sec * NS_PER_S + (uint64_t) is->st_ctim.tv_nsec;
+    return MAX((uint64_t) more.stx_btime.tv_sec * NS_PER_S + more.stx_btime.tv_nsec, written_ns);
 }
 
 static void
@@ -158,6 +173,7 @@ read_stub(const char *path, stub *ret_stub)
     size_t rest = (size_t) (bytes + size - at);
     (void) tool_stub_names(at, rest, keep_first, &ret_stub->container);
     ret_stub->is_original = is_original(at, rest, path, &is);
+    ret_stub->copied_ns = ret_stub->is_original ? 0 : copied_ns(path, &is);
     ret_stub->number = hexadecimal(at, rest, number_key, sizeof number_key);
     ret_stub->version = hexadecimal(at, rest, version_key, sizeof version_key);
     if (ret_stub->version == 0)
@@ -200,6 +216,20 @@ means_newest(esdm_session *session, const stub *found)
            (number == found->number && (found->is_original || version == found->version));
 }
 
+/* A copy is read as what its container is now. */
+static void
+tell_changed(esdm_session *session, const char *path, const stub *found)
+{
+    esdm_container_info now;
+    esdm_error ignored;
+    if (found->copied_ns != 0 &&
+        esdm_container_stat(session, found->container, &now, &ignored) == ESDM_OK &&
+        now.modified_ns > found->copied_ns + KERNEL_TICK_NS)
+        tool_error("note: '%s' is a copy of the file that stands for '%s', which was written to "
+                   "after the copy was made: this is what it is now",
+                   path, found->container);
+}
+
 esdm_status
 tool_stub_container(esdm_session *session, const char *path, char **ret_name, esdm_error *err)
 {
@@ -207,8 +237,12 @@ tool_stub_container(esdm_session *session, const char *path, char **ret_name, es
     char former[ESDM_CONTAINER_NAME_MAX + 1];
     read_stub(path, &found);
     *ret_name = found.container;
-    if (found.container == NULL || means_newest(session, &found))
+    if (found.container == NULL)
         return ESDM_OK;
+    if (means_newest(session, &found)) {
+        tell_changed(session, path, &found);
+        return ESDM_OK;
+    }
     esdm_error why = {0};
     esdm_status status =
         esdm_container_of_stub(session, found.container, found.number, found.version, former, &why);

@@ -99,6 +99,27 @@ def test_tools_change_no_other_container_for_a_copy():
         expect(values("esdm://back.nc").startswith("v = 1"), values("esdm://back.nc"))
 
 
+def test_a_copy_of_what_was_written_to_since():
+    """A copied stub is no backup: what it stands for is appended to or changed in place, and who reads the copy for
+    what it was then is told."""
+    with Routed() as site:
+        add = "import sys, netCDF4\nwith netCDF4.Dataset(sys.argv[1], 'a') as d:\n    d['v'][1] = 9"
+        shutil.copy2(site.path, site.folder / "kept.nc")  # with the time of its original
+        for path in (site.copy, site.folder / "kept.nc"):
+            expect(client(["ncdump", "-h", path]).stderr == "", "nothing was changed yet")
+            expect("note:" not in run([tool("esdm-stat"), path]).stderr, "nothing was changed yet")
+        client([clients.python_of("debian"), "-c", add, site.path])
+        for path in (site.copy, site.folder / "kept.nc"):
+            done = client(["ncdump", "-v", "v", path])
+            expect("v = 1, 9" in done.stdout and "which was written to after the copy was made" in done.stderr and
+                   done.stderr.count("\n") == 1, f"{done.stdout}{done.stderr}")
+            done = run([tool("esdm-cp"), "-f", path, site.folder / "plain.nc"])
+            expect("which was written to after the copy was made" in done.stderr, done.stderr)
+        shutil.copy(site.path, site.copy)  # over the older one
+        expect(client(["ncdump", "-h", site.copy]).stderr == "", "this copy is newer")
+        expect(client(["ncdump", "-h", site.path]).stderr == "", "the original")
+
+
 def test_what_is_not_kept_is_refused():
     with Routed() as site:
         site.write(2)
@@ -165,5 +186,5 @@ def test_a_folder_becomes_plain_again():
 
 main(test_a_folder_becomes_plain_again,
      test_tools_take_what_a_copy_was_made_for, test_tools_change_no_other_container_for_a_copy,
-     test_what_is_not_kept_is_refused, test_bytes_in_memory_are_copies_too,
+     test_a_copy_of_what_was_written_to_since, test_what_is_not_kept_is_refused, test_bytes_in_memory_are_copies_too,
      test_moved_originals_stay_originals)

@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What a scientist sees next when something went wrong: programs that were ended, formats that no container takes."""
+
+import clients
+from esdmtest import Site, client, expect, expect_error, main, need_program, run, tool
+
+KILLED = """
+import os, signal, sys, netCDF4
+d = netCDF4.Dataset(sys.argv[1], 'w')
+d.createDimension('x', 2)
+d.createVariable('v', 'i4', ('x',))[:] = 1
+if len(sys.argv) > 2:
+    d.sync()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Routed(Site):
+    def __enter__(self):
+        super().__enter__()
+        self.out = self.folder / "out"
+        self.out.mkdir()
+        self.env = {"ESDM_NC_ROUTE": str(self.out)}
+        return self
+
+    def program(self, script, *arguments):
+        """Whatever becomes of it."""
+        return client(["sh", "-c", '"$@"; true', "sh", clients.python_of("debian"), "-c", script, *arguments],
+                      env=self.env)
+
+
+def test_a_format_that_no_container_takes():
+    """cdo says "Operation not supported" alone."""
+    need_program("cdo")
+    with Site() as site:
+        expect_error(client(["cdo", "-s", "-f", "grb", "-topo", "esdm://topo.grb"], check=False),
+                     "a container takes no bytes", "'esdm:topo.grb'", "-f nc4")
+        expect(run([tool("esdm-ls")]).stdout == "", "something is left")
+        client(["cdo", "-s", "-f", "grb", "-topo", site.folder / "topo.grb"])
+        expect(client(["cdo", "-s", "-f", "nc4", "-topo", "esdm://topo.nc"]).stderr == "", "NetCDF")
+
+
+def test_a_file_whose_program_was_killed():
+    """Before its first commit nothing is there but the stub; it says so, and not that a container was lost."""
+    with Routed() as site:
+        path = site.out / "a.nc"
+        site.program(KILLED, path)
+        done = client(["ncdump", "-h", path], check=False)
+        expect(done.returncode != 0 and "was ended before it had closed or synced it" in done.stderr, done.stderr)
+        site.program(KILLED, path, "sync")
+        expect("v = 1, 1" in client(["ncdump", path]).stdout, "what was synced")
+        run([tool("esdm-rm"), path])
+        path.exists() or site.program(KILLED, path)
+        done = client(["ncdump", "-h", path], check=False)
+        expect(done.returncode != 0 and "esdm-restore" in done.stderr, done.stderr)
+
+
+main(test_a_format_that_no_container_takes, test_a_file_whose_program_was_killed)
