@@ -336,6 +336,30 @@ def test_what_takes_the_place_of_a_branch():
         expect(names() == ["a.nc"], f"{names()}")
 
 
+def test_another_kind_takes_the_place_of_a_branch():
+    """A branch of a classic container that a netCDF-4 file replaces, and the container with which it is merged, are
+    of that kind: what classic files cannot hold made both unreadable."""
+    script = ("import netCDF4, sys\nwith netCDF4.Dataset(sys.argv[1], 'w', format=sys.argv[2]) as d:\n"
+              "    d.createDimension('x', 3)\n    d.createVariable('v', 'f4', ('x',))[:] = 1\n"
+              "    d.note = 'plain'\n    if sys.argv[2] == 'NETCDF4':\n        d.setncattr_string('text', 'a string')\n")
+    with Site() as site:
+        kind = lambda name: client(["ncdump", "-k", f"esdm://{name}"]).stdout.strip()
+        for merged in (False, True):
+            client(["/usr/bin/python3", "-c", script, "esdm://a.nc", "NETCDF3_CLASSIC"])
+            branch("a.nc", "fix")
+            client(["/usr/bin/python3", "-c", script, "esdm://a.nc@branch:fix", "NETCDF4"])
+            expect("from" in branch("a.nc").stdout, "it is no branch any more")
+            name = "a.nc" if merged else "a.nc@branch:fix"
+            if merged:
+                run([MERGE, "a.nc", "fix"])
+            expect(kind(name) == "netCDF-4", f"{name}: {kind(name)}")
+            expect('string :text = "a string"' in client(["ncdump", "-h", f"esdm://{name}"]).stdout, name)
+            plain = site.folder / "plain.nc"
+            run([tool("esdm-cp"), "-f", f"esdm://{name}", plain])
+            branch("--remove", "a.nc", "fix")
+            run([RM, "a.nc"])
+
+
 def test_xarray_and_esdm_cp():
     with Site() as _:
         to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
@@ -390,5 +414,6 @@ if __name__ == "__main__":
     main(test_a_branch_is_written_by_programs, test_python, test_each_side_may_go, test_removing_and_restoring,
          test_beginning_with_older_snapshots, test_several_make_one_at_once,
          test_several_make_one_at_once_on_postgresql, test_queries_pass_them_by, test_what_is_refused,
-         test_nco_and_cdo, test_what_takes_the_place_of_a_branch, test_xarray_and_esdm_cp, test_what_is_read_is_not_written,
+         test_nco_and_cdo, test_what_takes_the_place_of_a_branch,
+         test_another_kind_takes_the_place_of_a_branch, test_xarray_and_esdm_cp, test_what_is_read_is_not_written,
          test_catalogue_that_is_lost_and_moved)
