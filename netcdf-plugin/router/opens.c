@@ -11,6 +11,7 @@
  */
 #include "router/router.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,20 @@ nc__create_mp(const char *path, int cmode, size_t initialsz, int basepe, size_t 
     return CALL_REAL(library, nc__create_mp, path, cmode, initialsz, basepe, chunksizehintp, ncidp);
 }
 
+/** Programs that take `esdm:NAME` for a path put their folder before it. */
+static int
+tell_below_folder(int status, const char *path)
+{
+    static int told;
+    const char *at = status == ENOENT && path ? strstr(path, "/esdm:") : NULL;
+    if (at && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        at += strlen("/esdm:");
+        esdmnc__tell("'%s' is no container, but a path below a folder: write esdm://%s", path,
+                     at + strspn(at, "/"));
+    }
+    return status;
+}
+
 ESDMNC_EXPORT int
 nc_open(const char *path, int mode, int *ncidp)
 {
@@ -135,7 +150,7 @@ nc_open(const char *path, int mode, int *ncidp)
     if (takes_over(library, path, mode, false)) {
         return open_behind(library, path, mode, ncidp);
     }
-    return CALL_REAL(library, nc_open, path, mode, ncidp);
+    return tell_below_folder(CALL_REAL(library, nc_open, path, mode, ncidp), path);
 }
 
 ESDMNC_EXPORT int

@@ -2,6 +2,7 @@
 
 /** @file Containers that were replaced or removed. */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "esdm/history.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
@@ -71,7 +73,7 @@ esdm_former_would_be_kept(esdm_session *session, const char *name)
 
 /* ---- bringing back ------------------------------------------------------------------------ */
 
-/* That a person wanted it back is a fact of the container, "UUID/restored", which goes with it. */
+/* When a person wanted it back is a fact of the container, "UUID/restored", which goes with it. */
 typedef struct fact_name {
     char text[ESDM_META_UUID_BYTES + sizeof "/restored"];
 } fact_name;
@@ -84,26 +86,29 @@ fact_of(const char *uuid)
     return fact;
 }
 
-bool
-esdm_container_is_restored(const esdm_container *container)
+uint64_t
+esdm_container_restored_ns(const esdm_container *container)
 {
     const esdm_session *session = container != NULL ? container->session : NULL;
     char *text = NULL;
     if (session == NULL || session->meta->fact_get == NULL ||
         session->meta->fact_get(session->store, fact_of(esdm_container_uuid(container)).text, &text,
                                 NULL) != ESDM_OK)
-        return false;
+        return 0;
+    uint64_t time_ns = strtoull(text, NULL, 10);
     free(text);
-    return true;
+    return time_ns;
 }
 
 /* Before it has its name again: nobody takes it for one that may go meanwhile. */
 static esdm_status
 note_restored(const esdm_session *session, const char *uuid, esdm_error *err)
 {
+    char text[24];
+    (void) snprintf(text, sizeof text, "%" PRIu64, esdm__now_ns());
     return session->meta->fact_put == NULL
                ? ESDM_OK
-               : session->meta->fact_put(session->store, fact_of(uuid).text, "1", err);
+               : session->meta->fact_put(session->store, fact_of(uuid).text, text, err);
 }
 
 typedef struct search {

@@ -20,7 +20,7 @@ OPTIONAL_IN = {
     "esdm_container_stub": {"container", "ret_version"},
     "esdm_container_stub_folder": {"container"},
     "esdm_container_stub_is_at": {"container", "place"}, "esdm_container_stub_is_renamed": {"container"},
-    "esdm_container_is_restored": {"container"},
+    "esdm_container_restored_ns": {"container"},
     "esdm_stub_place": {"session", "folder", "ret_place"},
     "esdm_container_check_seen": {"uuid"}, "esdm_container_name_is_left": {"ret_elsewhere"},
     "esdm_accuracy_set": {"units"}, "esdm_accuracy_parse": {"units"},

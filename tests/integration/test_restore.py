@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import time
 
 from esdmtest import Failed, Site, client, expect, expect_error, main, need_program, run, tool
 
@@ -384,6 +385,35 @@ def test_ls__sorts_sums_and_folds():
         below = run([LS, "--depth", "1", "exp"]).stdout.split()
         expect(below == ["exp/run1/", "exp/run2/"], f"{below}")
         expect_error(run([LS, "--sort", "colour"], check=False), "colour", "owner")
+
+
+def test_restore__what_was_changed_in_place_is_no_former_container():
+    """Who undoes a mistake, makes another one in place and undoes again must not get the first mistake back."""
+    need_program("cdo", "ncatted")
+    with Site():
+        write("exp/a.nc", 1)
+        write("exp/a.nc", 2)  # the mistake
+        run([RESTORE, "--yes", "exp/a.nc"])
+        expect(value("exp/a.nc") == 1, "the mistake is undone")
+        run([RESTORE, "--yes", "exp/a.nc"])
+        run([RESTORE, "--yes", "exp/a.nc"])
+        expect(value("exp/a.nc") == 1, "and undone twice")
+        client(["ncatted", "-a", "units,const,o,c,degC", "esdm://exp/a.nc"])
+        kept = former("exp/a.nc")
+        done = run([RESTORE, "--yes", "exp/a.nc"], check=False)
+        expect(done.returncode == 4, f"{done.stdout}{done.stderr}")
+        expect_error(done, "was written to in place", "esdm-log 'exp/a.nc'", f"--id {kept[-1]['id']}")
+        expect(value("exp/a.nc") == 1 and former("exp/a.nc") == kept, "something has changed")
+        run([RESTORE, "--yes", "--id", kept[-1]["id"], "exp/a.nc"])
+        expect(value("exp/a.nc") == 2, "--id")
+        # After a replacement, and not after a restoration: it is told.
+        write("exp/b.nc", 1)
+        write("exp/b.nc", 2)
+        expect("in place" not in run([RESTORE, "--dry-run", "exp/b.nc"]).stderr, "nothing was changed in place")
+        time.sleep(0.3)
+        client(["ncatted", "-a", "units,const,o,c,degC", "esdm://exp/b.nc"])
+        done = run([RESTORE, "--yes", "exp/b.nc"])
+        expect("was written to in place" in done.stderr and value("exp/b.nc") == 1, done.stderr)
 
 
 if __name__ == "__main__":

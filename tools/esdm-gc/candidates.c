@@ -90,7 +90,8 @@ ask(const gc_search *s, esdm_session *session, candidate *c)
             !esdm_container_stub_is_at(container, place) && (c->walked != NULL || place[0] != '\0');
     }
     c->renamed = esdm_container_stub_is_renamed(container);
-    c->restored = (c->walked != NULL || c->called != NULL) && esdm_container_is_restored(container);
+    c->restored =
+        (c->walked != NULL || c->called != NULL) && esdm_container_restored_ns(container) != 0;
     esdm_container_discard(container);
     return true;
 }

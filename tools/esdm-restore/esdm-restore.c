@@ -20,7 +20,9 @@ static const tool_help help = {
         "stands under the name it asks,\n"
         "or refuses unless --yes is given; that container then becomes a former one itself,\n"
         "so that a second esdm-restore undoes the first. --as brings it back beside the\n"
-        "other one.\n"
+        "other one. What a program changes in place (ncatted, mode \"a\") is a snapshot, and no\n"
+        "former container: esdm-log. Where the container was brought back before that change,\n"
+        "esdm-restore refuses without --id.\n"
         "\n"
         "With --recursive each NAME also stands for all removed containers below it.",
     .examples = "  esdm-restore run1.nc                what run1.nc was before\n"
@@ -29,6 +31,9 @@ static const tool_help help = {
                 "  esdm-restore -r experiment          after esdm-rm -r experiment\n",
     .see_also = "esdm-ls --replaced, esdm-rm, esdm-gc --replaced-now",
 };
+
+/* Between the commit of a container and its taking a name. */
+#define REPLACED_WITHIN_NS UINT64_C(200000000)
 
 static gboolean list_only, recursive, yes, dry_run;
 static char *wanted_id;
@@ -109,6 +114,55 @@ stands(esdm_session *session, const char *name)
     return esdm_container_stat(session, name, &info, &ignored) == ESDM_OK;
 }
 
+/* What stands under a name that a former container is to get. */
+typedef struct standing {
+    uint64_t modified_ns;
+    uint64_t restored_ns; /* 0: it was not brought back itself */
+} standing;
+
+static bool
+look_at(esdm_session *session, const char *name, standing *ret)
+{
+    esdm_container_info info;
+    esdm_container *container;
+    esdm_error ignored;
+    *ret = (standing){0};
+    if (esdm_container_stat(session, name, &info, &ignored) != ESDM_OK)
+        return false;
+    ret->modified_ns = info.modified_ns;
+    if (esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container,
+                            &ignored) == ESDM_OK) {
+        ret->restored_ns = esdm_container_restored_ns(container);
+        esdm_container_discard(container);
+    }
+    return true;
+}
+
+/* What was written to in place has no former container: who wants that undone would get another
+ * one, perhaps the mistake that was undone before. false: refused. */
+static bool
+undoes_what_is_meant(esdm_session *session, const former *one)
+{
+    standing now;
+    if (new_name != NULL || wanted_id != NULL || !look_at(session, one->name, &now))
+        return true;
+    g_autofree char *name = tool_printable(one->name);
+    g_autofree char *changed = tool_time(now.modified_ns);
+    g_autofree char *then = tool_time(one->time_ns);
+    if (now.restored_ns != 0 && now.modified_ns > now.restored_ns) {
+        tool_error("'%s' was brought back by esdm-restore, and was written to in place at %s: what "
+                   "it was before that is no former container (\"esdm-log '%s'\" shows the "
+                   "snapshots that are kept). --id %s brings back the one that was %s at %s",
+                   name, changed, name, one->id, one->removed ? "removed" : "replaced", then);
+        return false;
+    }
+    if (now.modified_ns > one->time_ns + REPLACED_WITHIN_NS)
+        tool_error("note: '%s' was written to in place at %s, after it had replaced what comes "
+                   "back: that goes with it",
+                   name, changed);
+    return true;
+}
+
 /* Who renamed it and wants it back is told that this is another one. */
 static void
 tell_renamed(esdm_session *session, const former *one)
@@ -129,6 +183,8 @@ restore(esdm_session *session, const former *one)
 {
     const char *name = new_name != NULL ? tool_container(new_name) : one->name;
     tell_renamed(session, one);
+    if (!undoes_what_is_meant(session, one))
+        return TOOL_REFUSED;
     esdm_error err = {0};
     bool replace = false;
     /* Who may not write is told so, and not asked. */

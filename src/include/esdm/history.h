@@ -117,9 +117,9 @@ ESDM_API bool esdm_container_stub_is_at(const esdm_container *container, const c
  *  back under another name. A program's own rename (esdm_container_name_is_intermediate()) does not
  *  count. false: also of clones, and where it is not known. */
 ESDM_API bool esdm_container_stub_is_renamed(const esdm_container *container);
-/** Whether esdm_former_restore() has brought the container back. false: also where the store cannot
- *  be asked. Any thread. */
-ESDM_API bool esdm_container_is_restored(const esdm_container *container);
+/** When esdm_former_restore() has brought the container back last, in ns since 1970-01-01 UTC. 0:
+ * it has not, or the store cannot be asked. Any thread. */
+ESDM_API uint64_t esdm_container_restored_ns(const esdm_container *container);
 /**
  * Which container a stub file means that tells a name, a number and a version: the one that has the
  * name, or a former one.

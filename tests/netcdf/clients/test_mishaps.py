@@ -3,7 +3,7 @@
 """What a scientist sees next when something went wrong: programs that were ended, formats that no container takes."""
 
 import clients
-from esdmtest import Site, client, expect, expect_error, main, need_program, run, tool
+from esdmtest import SOURCE, Site, client, expect, expect_error, main, need_program, run, tool
 
 KILLED = """
 import os, signal, sys, netCDF4
@@ -56,4 +56,14 @@ def test_a_file_whose_program_was_killed():
         expect(done.returncode != 0 and "esdm-restore" in done.stderr, done.stderr)
 
 
-main(test_a_format_that_no_container_takes, test_a_file_whose_program_was_killed)
+def test_a_name_that_became_a_path():
+    """xarray takes esdm:NAME for a path below the working folder."""
+    with Site():
+        client(["ncgen", "-o", "esdm://exp/a.nc", SOURCE / "tests/netcdf/clients/classic.cdl"])
+        script = "import sys, xarray\nxarray.open_dataset(sys.argv[1])"
+        done = client([clients.python_of("debian"), "-c", script, "esdm:exp/a.nc"], check=False)
+        expect(done.returncode != 0 and "write esdm://exp/a.nc" in done.stderr, done.stderr)
+        client([clients.python_of("debian"), "-c", script, "esdm://exp/a.nc"])
+
+
+main(test_a_format_that_no_container_takes, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
