@@ -70,6 +70,19 @@ esdmnc__path_container(const char *prefixed, char *container, size_t size)
 
 /* ---- decisions ------------------------------------------------------------------------------ */
 
+/** Who reads it would take what is left for all there is. */
+static void
+tell_remains(const char *path, const char *container)
+{
+    static int told;
+    if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        esdmnc__tell("'%s' stood for the container '%s', and was changed by a program that was "
+                     "started without esdm-run: it holds what that program wrote, and nothing of "
+                     "the container, which is esdm://%s",
+                     path, container, container);
+    }
+}
+
 bool
 esdmnc__path_is_ours(const char *path, bool creating)
 {
@@ -80,6 +93,9 @@ esdmnc__path_is_ours(const char *path, bool creating)
     esdmnc__stub stub;
     int status = esdmnc__stub_read(path, &stub);
     if (!creating) {
+        if (status != NC_NOERR && stub.remains) {
+            tell_remains(path, stub.container);
+        }
         return status == NC_NOERR;
     }
     char container[ESDMNC_NAME_MAX + 1];

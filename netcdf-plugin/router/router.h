@@ -330,13 +330,16 @@ typedef struct esdmnc__stub {
     char site[ESDMNC_SITE_BYTES]; /**< id of the site that has the container; ESDMNC_SITE_NONE; "":
                                    * made by an earlier ESDM */
     uint64_t copied_ns;           /**< when the copy was made, since 1970-01-01 UTC; 0: not known */
+    bool annotated; /**< a program that does not know of ESDM has added attributes to the file */
+    bool remains;   /**< such a program has made another file of it: it is no stub any more; the
+                     * container is known all the same */
 } esdmnc__stub;
 
 /** Nothing was committed to the container yet, on any site. */
 #define ESDMNC_SITE_NONE "00000000000000000000000000000000"
 
-/** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
- *  when it has the magic but is damaged. */
+/** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub (any more);
+ *  NC_ENOTNC when it has the magic but is damaged. */
 int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
 /** The same for bytes in memory, which are nobody's original. */
 int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);

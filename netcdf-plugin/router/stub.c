@@ -274,6 +274,7 @@ typedef struct fields {
     char number[17];
     char version[17];
     char site[ESDMNC_SITE_BYTES];
+    bool annotated;
 } fields;
 
 static void
@@ -296,6 +297,7 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
             known[i].text[length] = '\0';
         }
     }
+    f->annotated = f->annotated || name_length < 5 || memcmp(name, "esdm_", 5) != 0;
 }
 
 /** @param exact whether nothing may follow. */
@@ -325,8 +327,7 @@ parse_header(const unsigned char *bytes, size_t size, bool exact, fields *ret)
     return r.bad || !ret->container[0] ? NC_ENOTNC : NC_NOERR;
 }
 
-/** Reads a regular file of at most `size` bytes, or the first bytes of a larger one.
- *  @return bytes read; -1 when there is none. */
+/** Reads the first bytes of a regular file. @return bytes read; -1 when there is none. */
 static ssize_t
 file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
 {
@@ -338,8 +339,7 @@ file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
     }
     ssize_t n = -1;
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) {
-        /* Of large files a look at the magic number is enough. */
-        n = pread(fd, bytes, st->st_size <= (off_t) size ? size : ESDMNC_STUB_MAGIC_LEN, 0);
+        n = pread(fd, bytes, size, 0);
     }
     (void) close(fd);
     return n;
@@ -381,6 +381,7 @@ fill_stub(const fields *f, bool is_original, esdmnc__stub *ret)
     ret->number = strtoull(f->number, NULL, 16);
     ret->version = f->version[0] ? strtoull(f->version, NULL, 16) : ret->number;
     esdmnc__text_copy(ret->site, f->site);
+    ret->annotated = f->annotated;
 }
 
 /** When a copy got its bytes: a file that was written over is older, one that keeps the time of its
@@ -419,11 +420,16 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
     errno = saved;
     fields f = {0};
-    int status = n < 0 ? ENOENT : parse(bytes, (size_t) n, &f);
+    ret->remains = false;
+    /* Of what is larger than any stub the magic number is enough. */
+    bool small = n >= 0 && st.st_size <= (off_t) sizeof(bytes);
+    size_t looked_at = small || n < ESDMNC_STUB_MAGIC_LEN ? (size_t) n : ESDMNC_STUB_MAGIC_LEN;
+    int status = n < 0 ? ENOENT : parse(bytes, looked_at, &f);
     if (status != NC_NOERR) {
         if (status == NC_ENOTNC) {
             esdmnc_debug("%s begins like a stub but is damaged", path);
         }
+        ret->remains = n > 0 && esdmnc__stub_remains(bytes, (size_t) n, ret->container);
         return status;
     }
     fill_stub(&f, is_original(path, &st, &f), ret);

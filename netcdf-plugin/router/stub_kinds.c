@@ -229,3 +229,25 @@ esdmnc__stub_find(const unsigned char *bytes, size_t size, size_t *ret_offset)
     *ret_offset = found ? (size_t) (found - bytes) : 0;
     return found != NULL;
 }
+
+bool
+esdmnc__stub_remains(const unsigned char *bytes, size_t size, char *container)
+{
+    static const char name[20] = "\0\0\0\016esdm_container"; /* counted, and padded */
+    static const char notice[16] = "\0\0\0\013esdm_notice";
+    bool classic = size > 8 && memcmp(bytes, "CDF", 3) == 0 && (bytes[3] == 1 || bytes[3] == 2);
+    const unsigned char *at = classic ? memmem(bytes, size, name, sizeof(name)) : NULL;
+    size_t rest = at ? size - (size_t) (at - bytes) - sizeof(name) : 0;
+    if (rest < 8 || !memmem(at, rest, notice, 15)) {
+        return false;
+    }
+    at += sizeof(name) + 4; /* the type */
+    size_t length = (size_t) at[0] << 24 | (size_t) at[1] << 16 | (size_t) at[2] << 8 | at[3];
+    if (length == 0 || length > rest - 8 || length > ESDMNC_NAME_MAX ||
+        memchr(at + 4, '\0', length)) {
+        return false;
+    }
+    memcpy(container, at + 4, length);
+    container[length] = '\0';
+    return true;
+}

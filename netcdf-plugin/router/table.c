@@ -293,6 +293,18 @@ tell_changed(const char *path, const esdmnc__stub *stub)
                  path, stub->container);
 }
 
+static void
+tell_annotated(const char *path, const char *container)
+{
+    static int told;
+    if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        esdmnc__tell("attributes were added to '%s' by a program that was started without "
+                     "esdm-run: they are in this file, and not in the container '%s' for which it "
+                     "stands; do that again with esdm-run, or esdm-attr",
+                     path, container);
+    }
+}
+
 static int
 open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int mode,
                const NC_memio *memory, int ncid)
@@ -335,6 +347,9 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         } else if ((mode & NC_WRITE) && by_stub && leads(ranks)) {
             esdmnc__creation_add(library->api.instance, ncid, false, false, path, container);
         }
+    }
+    if (status == NC_NOERR && stub.annotated && leads(ranks)) {
+        tell_annotated(path, container);
     }
     esdmnc_debug("open %s as '%s': %d", path, container, status);
     return status;

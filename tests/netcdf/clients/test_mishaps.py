@@ -16,6 +16,22 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+WRITE = """
+import sys, netCDF4
+for name in sys.argv[1:]:
+    with netCDF4.Dataset(name, 'w') as d:
+        d.createDimension('x', 2)
+        d.createVariable('v', 'i4', ('x',))[:] = 1
+"""
+# Of a size beyond that of all stubs.
+ADD = """
+import os, sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], 'a' if os.path.exists(sys.argv[1]) else 'w', format='NETCDF3_CLASSIC') as d:
+    d.createDimension('y', 5000)
+    d.createVariable('w', 'i4', ('y',))[:] = 5
+"""
+
+
 class Routed(Site):
     def __enter__(self):
         super().__enter__()
@@ -66,4 +82,28 @@ def test_a_name_that_became_a_path():
         client([clients.python_of("debian"), "-c", script, "esdm://exp/a.nc"])
 
 
-main(test_a_format_that_no_container_takes, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+def test_a_stub_that_was_changed_without_esdm_run():
+    """A stub is a valid, empty file, to which stock programs write: what they wrote is not in the container, and what
+    the container has is not in their file. Nobody takes the one for the other unawares."""
+    need_program("ncatted", "ncks")
+    with Routed() as site:
+        names = [site.out / f"{name}.nc" for name in "abcd"]
+        site.program(WRITE, *names)
+        extra = site.folder / "extra.nc"
+        run([clients.python_of("debian"), "-c", ADD, extra])
+        run(["ncatted", "-h", "-a", "author,global,c,c,me", names[0]])
+        run(["ncks", "-h", "-A", extra, names[1]])
+        run([clients.python_of("debian"), "-c", ADD, names[2]])
+        done = client(["ncdump", names[0]])
+        expect("v = 1, 1" in done.stdout and "do that again with esdm-run" in done.stderr, f"{done.stdout}{done.stderr}")
+        for path in names[1:3]:
+            done = client(["ncdump", path])
+            expect("w = " in done.stdout and "v = " not in done.stdout, done.stdout)
+            expect(f"which is esdm://{str(path)[1:]}" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+            expect("v = 1, 1" in client(["ncdump", f"esdm://{str(path)[1:]}"]).stdout, "the container")
+        for path in (names[3], extra):
+            expect(client(["ncdump", path]).stderr == "", path)
+
+
+main(test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
+     test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
