@@ -293,6 +293,25 @@ tell_changed(const char *path, const esdmnc__stub *stub)
                  path, stub->container);
 }
 
+/** The stub is there, and its container is not. */
+static void
+tell_missing(const char *path, const char *container, const esdmnc__stub *stub)
+{
+    char site[ESDMNC_SITE_BYTES];
+    const char *why = " (any more): esdm-ls --replaced shows whether it is kept, esdm-restore "
+                      "brings it back";
+    esdmnc__core_get()->site(site);
+    if (strcmp(stub->site, ESDMNC_SITE_NONE) == 0) {
+        why = ": the program that created it still runs, or was ended before it had closed or "
+              "synced it; run it again";
+    } else if (stub->site[0] && site[0] && strcmp(stub->site, site) != 0) {
+        why = " on this site: it was made on another one, with another configuration (ESDM_CONFIG, "
+              "./esdm.json; \"esdm-ls --json\" tells which one is used)";
+    }
+    esdmnc__tell("'%s' stands for the container '%s', which does not exist%s", path, container,
+                 why);
+}
+
 static void
 tell_annotated(const char *path, const char *container)
 {
@@ -330,12 +349,7 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     }
     if (status == ENOENT && by_stub && leads(ranks)) {
-        bool begun = strcmp(stub.site, ESDMNC_SITE_NONE) == 0;
-        esdmnc__tell("'%s' stands for the container '%s', which does not exist%s", path, container,
-                     begun ? ": the program that created it still runs, or was ended before it had "
-                             "closed or synced it; run it again"
-                           : " (any more): esdm-ls --replaced shows whether it is kept, "
-                             "esdm-restore brings it back");
+        tell_missing(path, container, &stub);
     }
     if (status == NC_NOERR && stub.container[0]) {
         status = check_number(library->api.instance, ncid, &stub);

@@ -3,7 +3,7 @@
 """What a scientist sees next when something went wrong: programs that were ended, formats that no container takes."""
 
 import clients
-from esdmtest import SOURCE, Site, client, expect, expect_error, main, need_program, run, tool
+from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, tool
 
 KILLED = """
 import os, signal, sys, netCDF4
@@ -105,5 +105,21 @@ def test_a_stub_that_was_changed_without_esdm_run():
             expect(client(["ncdump", path]).stderr == "", path)
 
 
+def test_a_file_of_another_site():
+    """Somebody has another ESDM_CONFIG, or stands in a folder with another esdm.json."""
+    with Routed() as site:
+        path = site.out / "a.nc"
+        site.program(WRITE, path)
+        other = site.folder / "other"
+        other.mkdir()
+        (other / "site.json").write_text(site.config.read_text().replace(str(site.folder), str(other)))
+        env = {"ESDM_CONFIG": str(other / "site.json")}
+        run([tool("esdm-mkfs")], env=environment(env))
+        done = client(["ncdump", path], env=env, check=False)
+        expect(done.returncode != 0 and "made on another one" in done.stderr and "esdm-restore" not in done.stderr,
+               done.stderr)
+        expect("v = 1, 1" in client(["ncdump", path]).stdout, "on its own site")
+
+
 main(test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
-     test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+     test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
