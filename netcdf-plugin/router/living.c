@@ -126,13 +126,14 @@ look_again(const char *start)
     }
 }
 
-/** Whether a stub that was seen is still where it was. @param ret_stale set when one is not. */
+/** Whether a stub that was seen is still where it was. @param except a path that does not count; ""
+ *  for none. @param ret_stale set when one is not. */
 static bool
-find(const char *container, char *where, size_t size, bool *ret_stale)
+find(const char *container, const char *except, char *where, size_t size, bool *ret_stale)
 {
     esdmnc__stub stub;
     for (const seen *s = stubs; s; s = s->next) {
-        if (strcmp(s->container, container) != 0) {
+        if (strcmp(s->container, container) != 0 || strcmp(s->path, except) == 0) {
             continue;
         }
         if (esdmnc__stub_read(s->path, &stub) == NC_NOERR &&
@@ -145,10 +146,35 @@ find(const char *container, char *where, size_t size, bool *ret_stale)
     return false;
 }
 
+/** The path of a file itself, whatever a link of its name leads to. @param ret PATH_MAX bytes; "":
+ * it is not known. */
+static void
+absolute_of(const char *path, char *ret)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t) (slash - path) : 0;
+    int n =
+        length < sizeof(folder) ? snprintf(folder, sizeof(folder), "%.*s", (int) length, path) : -1;
+    ret[0] = '\0';
+    if (n < 0 || !realpath(slash ? (length ? folder : "/") : ".", ret)) {
+        ret[0] = '\0';
+        return;
+    }
+    size_t used = strcmp(ret, "/") == 0 ? 0 : strlen(ret);
+    n = snprintf(ret + used, PATH_MAX - used, "/%s", slash ? slash + 1 : path);
+    if (n <= 0 || (size_t) n >= PATH_MAX - used) {
+        ret[0] = '\0';
+    }
+}
+
 esdmnc__living
-esdmnc__living_stub(const char *folder, const char *container, char *where, size_t size)
+esdmnc__living_stub(const char *folder, const char *container, const char *created, char *where,
+                    size_t size)
 {
     char start[PATH_MAX];
+    char except[PATH_MAX];
+    absolute_of(created, except);
     (void) snprintf(start, sizeof(start), "%s", folder);
     char *slash = strrchr(start, '/');
     if (slash && slash != start) {
@@ -156,10 +182,10 @@ esdmnc__living_stub(const char *folder, const char *container, char *where, size
     }
     (void) pthread_mutex_lock(&lock);
     bool stale = strcmp(root, start) != 0;
-    bool found = !stale && find(container, where, size, &stale);
+    bool found = !stale && find(container, except, where, size, &stale);
     if (!found && stale) {
         look_again(start);
-        found = find(container, where, size, &stale);
+        found = find(container, except, where, size, &stale);
     }
     bool known = found || complete;
     (void) pthread_mutex_unlock(&lock);

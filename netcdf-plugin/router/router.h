@@ -284,10 +284,11 @@ typedef enum esdmnc__living {
     ESDMNC_LIVING_YES,
     ESDMNC_LIVING_UNKNOWN /**< not everything could be looked at */
 } esdmnc__living;
-/** Whether a stub of the container lies in or beside the routed folder. @param where receives its
- *  path. */
-esdmnc__living esdmnc__living_stub(const char *folder, const char *container, char *where,
-                                   size_t size);
+/** Whether a stub of the container lies in or beside the routed folder. @param created the path
+ * that is about to be written anew: what lies there does not count. @param where receives the path
+ * of the one that is found. */
+esdmnc__living esdmnc__living_stub(const char *folder, const char *container, const char *created,
+                                   char *where, size_t size);
 /** This process has put a stub at an absolute path. */
 void esdmnc__living_note(const char *path, const char *container);
 /** In a forked child, as esdmnc__creations_forked(). */

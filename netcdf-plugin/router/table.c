@@ -196,8 +196,9 @@ open_name(const char *path, int mode, char *container, esdmnc__stub *ret_stub)
     int status = esdmnc__stub_read(path, ret_stub);
     if (status == NC_NOERR && (mode & NC_WRITE) && !ret_stub->is_original) {
         esdmnc__tell("'%s' is a copy of the stub of '%s': writing through it would change the "
-                     "original; copy the container instead (esdm-cp)",
-                     path, ret_stub->container);
+                     "original; copy the container instead (esdm-cp), or write to esdm://%s where "
+                     "this file came back from a backup or another disk and is the only one",
+                     path, ret_stub->container, ret_stub->container);
         status = NC_EPERM;
     }
     if (status == NC_NOERR) {

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """What a scientist sees next when something went wrong: programs that were ended, formats that no container takes."""
 
+import shutil
+
 import clients
 from esdmtest import SOURCE, Site, client, environment, expect, expect_error, main, need_program, run, tool
 
@@ -121,5 +123,28 @@ def test_a_file_of_another_site():
         expect("v = 1, 1" in client(["ncdump", path]).stdout, "on its own site")
 
 
+def test_a_folder_that_came_from_a_backup():
+    """Its files have other inodes: a rerun takes their place, as it did before, and leaves nothing of the old run
+    under the names of the new one. Of another copy that is there it does not take the container."""
+    with Routed() as site:
+        path, backup = site.out / "a.nc", site.folder / "elsewhere/a.nc"
+        site.program(WRITE, path)
+        backup.parent.mkdir()
+        shutil.copy2(path, backup)
+        backup.replace(path)
+        done = site.program(WRITE.replace("= 1", "= 2"), path)
+        names = run([tool("esdm-ls")]).stdout.split()
+        expect(names == [str(path)[1:]] and "replaces the container" in done.stderr, f"{names} {done.stderr}")
+        expect("v = 2, 2" in client(["ncdump", path]).stdout, "the second run")
+        run([tool("esdm-restore"), "--as", "before.nc", str(path)[1:]])
+        expect("v = 1, 1" in client(["ncdump", "esdm://before.nc"]).stdout, "the first one")
+        shutil.copy2(path, backup)
+        again = shutil.copy2(backup, site.out / "new")
+        again.replace(path)  # as rsync does it: with another inode
+        done = site.program(WRITE.replace("= 1", "= 3"), path)
+        expect("stays as it is" in done.stderr and "v = 2, 2" in client(["ncdump", backup]).stdout, done.stderr)
+        expect("v = 3, 3" in client(["ncdump", path]).stdout, "the third run")
+
+
 main(test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
-     test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+     test_a_folder_that_came_from_a_backup, test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
