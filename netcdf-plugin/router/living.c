@@ -168,6 +168,28 @@ absolute_of(const char *path, char *ret)
     }
 }
 
+bool
+esdmnc__path_is_itself(const char *path, const char *absolute)
+{
+    char own[PATH_MAX];
+    absolute_of(path, own);
+    return own[0] && strcmp(own, absolute) == 0;
+}
+
+bool
+esdmnc__living_alone(const char *path, const char *container)
+{
+    char folder[PATH_MAX];
+    char where[PATH_MAX];
+    absolute_of(path, folder);
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder) {
+        return false;
+    }
+    *slash = '\0';
+    return esdmnc__living_stub(folder, container, path, where, sizeof(where)) == ESDMNC_LIVING_NO;
+}
+
 esdmnc__living
 esdmnc__living_stub(const char *folder, const char *container, const char *created, char *where,
                     size_t size)

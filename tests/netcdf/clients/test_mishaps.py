@@ -146,5 +146,45 @@ def test_a_folder_that_came_from_a_backup():
         expect("v = 3, 3" in client(["ncdump", path]).stdout, "the third run")
 
 
+def test_appending_in_a_folder_that_came_from_a_backup():
+    """Where a file is the only one for its container, and that is as it was, it is written to as before; the copy of
+    another run, of one that was moved, or of what was replaced since is not."""
+    add = "import sys, netCDF4\nwith netCDF4.Dataset(sys.argv[1], 'a') as d:\n    d['v'][1] = int(sys.argv[2])"
+    with Routed() as site:
+        path, other = site.out / "a.nc", site.folder / "elsewhere/a.nc"
+        other.parent.mkdir()
+        site.program(WRITE, path)
+
+        def bring_back(of):
+            new = shutil.copy2(of, site.out / "new")
+            new.replace(path)
+
+        def is_refused():
+            done = site.program(add, path, 9)
+            expect("is a copy of the stub" in done.stderr, done.stderr)
+
+        bring_back(path)
+        done = site.program(add, path, 7)
+        expect("came from a backup" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+        expect("v = 1, 7" in client(["ncdump", f"esdm://{str(path)[1:]}"]).stdout, "the container")
+        expect(site.program(add, path, 8).stderr == "", "it is the original now")
+        shutil.copy2(path, other)
+        bring_back(other)
+        is_refused()
+        path.unlink()
+        site.program(add, other, 9)
+        expect("v = 1, 8" in client(["ncdump", other]).stdout, "a copy at another path was written to")
+        bring_back(other)
+        other.unlink()
+        site.program(add, path, 5)
+        expect("v = 1, 5" in client(["ncdump", path]).stdout, "the last one that is left")
+        shutil.copy2(path, other)
+        site.program(WRITE, path)
+        other.replace(path)  # as it was before the rerun
+        is_refused()
+        expect("v = 1, 1" in client(["ncdump", f"esdm://{str(path)[1:]}"]).stdout, "the rerun")
+
+
 main(test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
-     test_a_folder_that_came_from_a_backup, test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+     test_a_folder_that_came_from_a_backup, test_appending_in_a_folder_that_came_from_a_backup,
+     test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
