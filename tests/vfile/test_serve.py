@@ -319,6 +319,51 @@ def test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others(
             expect(len(body) > 32 << 20 and server.poll() is None, f"{len(body)} bytes")
 
 
+def test_floods__clients_that_take_the_answer_at_leisure_give_their_place_when_others_wait():
+    """Each takes some 200 KB/s, three times what is too slow at any time. Who takes it faster keeps its place."""
+    with Site() as site:
+        fill(site)
+        client(["/usr/bin/python3", "-c", "import netCDF4, numpy\nd = netCDF4.Dataset('esdm://large.nc', 'w')\n"
+                "d.createDimension('x', 8 << 20)\nd.createVariable('v', 'f4', ('x',))[:] = numpy.arange(8 << 20)\n"])
+        with serving(site) as (port, server), contextlib.ExitStack() as stack:
+            places, over, ended = [], threading.Event(), set()
+
+            def take():
+                while not over.wait(0.3):
+                    for number, one in enumerate(list(places)):
+                        with contextlib.suppress(OSError):
+                            if one.recv(60_000 if number else 150_000) == b"":
+                                ended.add(number)
+
+            taking = threading.Thread(target=take)
+            taking.start()
+            try:
+                for number in range(128):
+                    one = socket.socket()
+                    stack.enter_context(one)
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 60_000 if number else 150_000)
+                    one.connect(("127.0.0.1", port))
+                    one.sendall(b"GET /files/large.nc HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    one.setblocking(False)
+                    places.append(one)
+                time.sleep(12)
+                expect(len(ended) <= 3, f"{len(ended)} have lost their place, though nobody waits")
+                began = time.monotonic()
+                for _ in range(5):  # each needs a place of its own
+                    kept = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                    stack.callback(kept.close)
+                    kept.request("GET", "/api/list")
+                    expect(kept.getresponse().status == 200, "no answer in a flood")
+                print(f"{time.monotonic() - began:.1f} s in a flood", flush=True)
+                expect(time.monotonic() - began < 30, f"{time.monotonic() - began:.1f} s in a flood")
+                time.sleep(1)
+                expect(0 not in ended and len(ended) <= 12, f"{sorted(ended)} have lost their place")
+            finally:
+                over.set()
+                taking.join()
+            expect(server.poll() is None, "the server has ended")
+
+
 AS_ANOTHER = """
 import http.client, os, sys
 os.setgroups([]); os.setgid(64000); os.setuid(int(sys.argv[2]))
@@ -573,6 +618,7 @@ main(test_listing_search_and_structure, test_facets, test_views_are_browsed, tes
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
      test_floods__clients_that_ask_for_nothing_give_their_place_to_others,
      test_floods__clients_that_hardly_take_the_answer_give_their_place_to_others,
+     test_floods__clients_that_take_the_answer_at_leisure_give_their_place_when_others_wait,
      test_other_users_of_the_machine__read_what_the_directories_let_them, test_other_users__must_come_by_the_way_that_links_lead,
      test_other_users__that_the_server_cannot_tell_apart_read_nothing, test_other_users__do_not_read_with_the_rights_of_the_server,
      test_other_users__access_lists_are_no_right, test_own_user__a_table_that_misses_the_connection_is_read_again,

@@ -56,6 +56,9 @@ static const tool_help help = {
         "Pages of other places that a browser shows cannot read anything, unless\n"
         "--allow-origin names them.\n"
         "\n"
+        "128 connections have a place at a time. When others wait, the slowest one that has\n"
+        "been answered for 10 seconds or more is ended, one a second.\n"
+        "\n"
         "It stays in the foreground; Ctrl-C or SIGTERM ends it.",
     .examples =
         "  esdm-serve                       then open http://localhost:8680/\n"
@@ -297,8 +300,11 @@ serve(serve_state *state, const address *at, const tls_files *tls)
         return TOOL_FAILED;
     }
     atomic_store(&started, true);
+    const union MHD_DaemonInfo *listens = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    serve_guard_listens(state->guard, listens != NULL ? listens->listen_fd : -1);
     print_place(daemon);
     (void) sigwait(&ends, &which);
+    serve_guard_listens(state->guard, -1);
     if (end_connections(daemon) != 0) {
         /* Slow clients hold theirs. libmicrohttpd 0.9.75 can crash in MHD_stop_daemon() over them;
          * nothing that a server read is to be kept, so the process just ends. */

@@ -62,6 +62,8 @@ bool serve_is_stranger(int socket);
 
 /** Begins to watch. @param connections most that there are. @return owned; NULL: no thread. */
 serve_guard *serve_guard_new(guint connections);
+/** New connections come by this socket; -1: none come any more. Threads: any. */
+void serve_guard_listens(serve_guard *guard, MHD_socket socket);
 /** When no connection is left. */
 void serve_guard_free(serve_guard *guard);
 /** For MHD_OPTION_NOTIFY_CONNECTION; the user is the guard. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Connections that ask for nothing, or hardly take the answer, give their place to others:
  * libmicrohttpd's own time begins anew with each byte, so that clients which send or take one now
- * and then would keep all places for ever. */
+ * and then would keep all places for ever. Where all places are taken and others wait, the slowest
+ * give theirs, however fast they are: there is no speed at which a flood could stay. */
 #include "esdm-serve/esdm-serve.h"
 
 #include <linux/sockios.h>
@@ -20,6 +21,10 @@
 #define SECONDS_SLOW     5
 #define SLOW_BYTES_PER_S (64u << 10)
 #define LOOK_US          200000
+/* When all places are taken and others wait, the slowest one gives its place, once in so long; who
+ * has been answered for less than that stays. */
+#define SECONDS_BETWEEN 1
+#define SECONDS_SURE    10
 
 /* A connection. */
 typedef struct seat {
@@ -29,31 +34,53 @@ typedef struct seat {
      * taken until then. */
     gint64 taking_us;
     uint64_t taken;
+    uint64_t speed; /* bytes per second, when last known; FASTEST: as fast as the server */
     bool answering;
     bool ended;
     bool looked_up; /* whose it is */
     bool stranger;
 } seat;
 
+#define FASTEST UINT64_MAX
+
 struct serve_guard {
     pthread_mutex_t lock; /* guards all below; nothing is called with it but shutdown() */
     GHashTable *seats;    /* seat */
+    guint places;
     guint crowd;          /* places that are taken when patience ends */
+    gint64 given_us;      /* when the slowest one last gave its place, or nobody waited */
+    atomic_int listening; /* socket; -1: not yet */
     atomic_bool over;
     pthread_t watcher;
 };
+
+/* What the kernel tells of a socket. @return how many bytes of it are there; 0: nothing. */
+static size_t
+ask_kernel(int socket, struct tcp_info *ret)
+{
+    socklen_t bytes = sizeof *ret;
+    memset(ret, 0, sizeof *ret);
+    return getsockopt(socket, IPPROTO_TCP, TCP_INFO, ret, &bytes) == 0 ? bytes : 0;
+}
 
 /* Bytes that the client has got. Kernels before 4.1 do not tell: then nobody is too slow. */
 static uint64_t
 taken_by(const seat *s)
 {
     struct tcp_info info;
-    socklen_t bytes = sizeof info;
-    memset(&info, 0, sizeof info);
-    if (getsockopt(s->socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
-        bytes < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked)
+    if (ask_kernel(s->socket, &info) <
+        offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked)
         return UINT64_MAX;
     return info.tcpi_bytes_acked;
+}
+
+/* Whether connections have come that got no place. */
+static bool
+others_wait(serve_guard *guard)
+{
+    struct tcp_info info;
+    int socket = atomic_load(&guard->listening);
+    return socket >= 0 && ask_kernel(socket, &info) != 0 && info.tcpi_unacked > 0;
 }
 
 /* Whether a client keeps its place without taking what waits for it. The time in which nothing
@@ -68,9 +95,57 @@ is_slow(seat *s, gint64 now_us)
     uint64_t taken = taken_by(s);
     uint64_t least = (uint64_t) (now_us - s->taking_us) * SLOW_BYTES_PER_S / G_USEC_PER_SEC;
     bool slow = has && taken != UINT64_MAX && taken - s->taken < least;
+    gint64 passed_us = MAX(now_us - s->taking_us, 1);
+    s->speed = has && taken != UINT64_MAX
+                   ? (uint64_t) ((double) (taken - s->taken) * G_USEC_PER_SEC / (double) passed_us)
+                   : FASTEST;
     s->taking_us = now_us;
     s->taken = taken;
     return slow;
+}
+
+/* Whether a client that has no answer yet has had its time: not while what it sent lies unread, as
+ * all threads of the server are busy. */
+static bool
+is_idle(const seat *s, gint64 now_us, gint64 patience_us)
+{
+    int unread = 0;
+    return now_us - s->since_us >= patience_us &&
+           (ioctl(s->socket, SIOCINQ, &unread) != 0 || unread == 0);
+}
+
+static void
+end_seat(seat *s)
+{
+    s->ended = true;
+    (void) shutdown(s->socket, SHUT_RDWR); /* libmicrohttpd closes it then */
+}
+
+/* Who takes its answer as fast as the server gives it keeps its place in any case. */
+static void
+end_slowest(serve_guard *guard, gint64 now_us)
+{
+    GHashTableIter iterator;
+    gpointer key;
+    seat *slowest = NULL;
+    if (g_hash_table_size(guard->seats) < guard->places || !others_wait(guard)) {
+        guard->given_us = now_us;
+        return;
+    }
+    if (now_us - guard->given_us < SECONDS_BETWEEN * G_USEC_PER_SEC)
+        return;
+    g_hash_table_iter_init(&iterator, guard->seats);
+    while (g_hash_table_iter_next(&iterator, &key, NULL)) {
+        seat *s = key;
+        if (!s->ended && s->answering && s->speed != FASTEST &&
+            now_us - s->since_us >= SECONDS_SURE * G_USEC_PER_SEC &&
+            (slowest == NULL || s->speed < slowest->speed))
+            slowest = s;
+    }
+    if (slowest == NULL)
+        return;
+    end_seat(slowest);
+    guard->given_us = now_us;
 }
 
 static void
@@ -85,12 +160,11 @@ look(serve_guard *guard)
     g_hash_table_iter_init(&iterator, guard->seats);
     while (g_hash_table_iter_next(&iterator, &key, NULL)) {
         seat *s = key;
-        if (s->ended ||
-            (s->answering ? !is_slow(s, now) || !crowded : now - s->since_us < patience))
+        if (s->ended || (s->answering ? !is_slow(s, now) || !crowded : !is_idle(s, now, patience)))
             continue;
-        s->ended = true;
-        (void) shutdown(s->socket, SHUT_RDWR); /* libmicrohttpd closes it then */
+        end_seat(s);
     }
+    end_slowest(guard, now);
     (void) pthread_mutex_unlock(&guard->lock);
 }
 
@@ -111,12 +185,20 @@ serve_guard_new(guint connections)
     serve_guard *guard = g_new0(serve_guard, 1);
     (void) pthread_mutex_init(&guard->lock, NULL);
     guard->seats = g_hash_table_new(NULL, NULL);
+    guard->places = connections;
     guard->crowd = connections / 2;
+    atomic_store(&guard->listening, -1);
     if (pthread_create(&guard->watcher, NULL, watch, guard) == 0)
         return guard;
     g_hash_table_unref(guard->seats);
     g_free(guard);
     return NULL;
+}
+
+void
+serve_guard_listens(serve_guard *guard, MHD_socket socket)
+{
+    atomic_store(&guard->listening, socket);
 }
 
 void
@@ -172,6 +254,7 @@ set_answering(serve_guard *guard, struct MHD_Connection *connection, bool answer
     s->since_us = g_get_monotonic_time();
     s->taking_us = s->since_us;
     s->taken = taken_by(s);
+    s->speed = FASTEST;
     (void) pthread_mutex_unlock(&guard->lock);
 }
 
