@@ -342,6 +342,15 @@ esdm_netcdf_activate(char *report, size_t bytes)
     return answer(report, bytes, w.changed, text);
 }
 
+__attribute__((visibility("default"))) void
+esdm_netcdf_activate_r(int *ret_calls)
+{
+    char report[256];
+    *ret_calls = esdm_netcdf_activate(report, sizeof report);
+    if (*ret_calls < 0)
+        (void) fprintf(stderr, "esdm: %s\n", report);
+}
+
 __attribute__((visibility("default"))) int
 esdm_netcdf_deactivate(void)
 {

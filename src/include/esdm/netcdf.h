@@ -28,6 +28,13 @@ extern "C" {
  */
 int esdm_netcdf_activate(char *report, size_t bytes);
 
+/**
+ * The same for languages that pass pointers alone, as R's `.C`. A failure is told on standard
+ * error.
+ * @param ret_calls as esdm_netcdf_activate() returns; never NULL.
+ */
+void esdm_netcdf_activate_r(int *ret_calls);
+
 /** Directs those calls back, for tests; open containers stay usable. @return how many. */
 int esdm_netcdf_deactivate(void);
 

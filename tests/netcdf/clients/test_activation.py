@@ -212,6 +212,83 @@ def test_a_c_program():
         expect(told == "7 1 1\n" and names() == ["c.nc"], f"{told}{names()}")
 
 
+R = """
+activate <- function() {
+    dyn.load("PLUGIN")
+    .C("esdm_netcdf_activate_r", calls = 0L)$calls
+}
+use <- function(name) {
+    x <- ncdim_def("x", "m", 1:5)
+    made <- nc_create(name, ncvar_def("v", "K", list(x)))
+    ncvar_put(made, "v", c(1, 2, 3, 4, 5))
+    nc_close(made)
+    back <- nc_open(name)
+    cat(sum(ncvar_get(back, "v")), "\\n")
+    nc_close(back)
+}
+"""
+LOADED_BEFORE = """
+library(ncdf4)
+use("plain.nc")
+stopifnot(activate() > 0, activate() == 0)
+use("esdm://r/before.nc")
+"""
+LOADED_AFTER = """
+invisible(activate())
+library(ncdf4)
+use("esdm://r/after.nc")
+use("plain2.nc")
+stopifnot(file.exists("plain2.nc"), !file.exists("r"))
+"""
+
+
+def test_r__before_and_after_ncdf4():
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    if shutil.which("Rscript") is None or run(["Rscript", "-e", "library(ncdf4)"], check=False).returncode:
+        skip("R's ncdf4 is not installed")
+    with Site() as site:
+        env = {k: v for k, v in client_environment().items() if k != "LD_PRELOAD"}
+        told = ""
+        for script in (LOADED_BEFORE, LOADED_AFTER):
+            site.file("try.R").write_text(R.replace("PLUGIN", str(BUILD / "netcdf-plugin/libesdm-netcdf.so")) + script)
+            told += run(["Rscript", site.file("try.R")], env=env, cwd=site.folder).stdout
+        expect(told.split() == ["15"] * 4 and names() == ["r/after.nc", "r/before.nc"], f"{told}{names()}")
+
+
+FOUND_BY_NAME = """
+import ctypes, os
+stock = ctypes.CDLL("libnetcdf.so.19", mode=os.RTLD_LOCAL | os.RTLD_NOW)
+plugin = ctypes.CDLL("PLUGIN", mode=os.RTLD_LOCAL | os.RTLD_NOW)
+assert plugin.esdm_netcdf_activate(None, ctypes.c_size_t(0)) > 0
+file, dim, var = (ctypes.c_int() for _ in range(3))
+def check(status):
+    assert status == 0, status
+check(stock.nc_create(b"esdm://by-name.nc", 0x1000, ctypes.byref(file)))
+check(stock.nc_def_dim(file, b"x", ctypes.c_size_t(3), ctypes.byref(dim)))
+check(stock.nc_def_var(file, b"v", 4, 1, ctypes.byref(dim), ctypes.byref(var)))
+check(stock.nc_enddef(file))
+check(stock.nc_put_var_int(file, var, (ctypes.c_int * 3)(5, 6, 7)))
+check(stock.nc_close(file))
+check(stock.nc_open(b"esdm://by-name.nc", 0, ctypes.byref(file)))
+values = (ctypes.c_int * 3)()
+check(stock.nc_get_var_int(file, 0, values))
+check(stock.nc_close(file))
+print(*values)
+"""
+
+
+def test_functions_that_are_found_by_name():
+    """Julia calls what dlsym() finds in the NetCDF library: no object has slots that could be directed."""
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    with Site() as site:
+        env = {k: v for k, v in client_environment().items() if k != "LD_PRELOAD"}
+        script = FOUND_BY_NAME.replace("PLUGIN", str(BUILD / "netcdf-plugin/libesdm-netcdf.so"))
+        told = run(["/usr/bin/python3", "-c", script], env=env, cwd=site.folder).stdout
+        expect(told == "5 6 7\n" and names() == ["by-name.nc"], f"{told}{names()}")
+
+
 PARTLY_SEALED = r"""
 #include <netcdf.h>
 int written = 1; /* lies behind the slots, in the same page */
@@ -286,6 +363,8 @@ main(
     test_what_is_forked_is_active_too,
     test_a_process_with_threads__starts_as_fast,
     test_a_c_program,
+    test_r__before_and_after_ncdf4,
+    test_functions_that_are_found_by_name,
     test_data_beside_the_slots_stay_writable,
     test_an_installed_package,
 )
