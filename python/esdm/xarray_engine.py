@@ -147,7 +147,7 @@ class EsdmDataStore(NetCDF4DataStore):
         variable = super().open_store_variable(name, var)
         group = var.group().path
         dataset = self.snapshot.dataset(group, name)
-        if dataset is None or dataset.dtype is None:
+        if dataset is None or dataset.dtype is None or variable.dtype.kind == "c":
             return variable
         array = EsdmArray(dataset, group, name)
         encoding = variable.encoding
@@ -191,9 +191,12 @@ class EsdmBackend(NetCDF4BackendEntrypoint):
 
     def open_dataset(self, filename_or_obj, *, mask_and_scale=True, decode_times=True,
                      concat_characters=True, decode_coords=True, drop_variables=None, use_cftime=None,
-                     decode_timedelta=None, group=None, lock=None, autoclose=False):
+                     decode_timedelta=None, group=None, auto_complex=None, lock=None, autoclose=False):
         """@param filename_or_obj `esdm://NAME`, with `@SNAPSHOT` or `@TIME` for an old one."""
-        store = _open_store(str(filename_or_obj), group, {"lock": lock, "autoclose": autoclose})
+        options = {"lock": lock, "autoclose": autoclose}
+        if auto_complex is not None:  # older ones of xarray do not know it
+            options["auto_complex"] = auto_complex
+        store = _open_store(str(filename_or_obj), group, options)
         try:
             return StoreBackendEntrypoint().open_dataset(
                 store, mask_and_scale=mask_and_scale, decode_times=decode_times,
