@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Writes and reads a field of time steps, for tests of targets that are far away.
+/* Writes and reads a field of time steps, with noise in it, for tests of targets that are far away.
  *
- *     far_program write NAME STEPS LAT LON CODEC [CHUNK-STEPS]  each step by itself, noise within
- * it far_program series NAME LAT LON       all steps of one point, by one read far_program loop
- * NAME FIRST COUNT STEP [LINES]  a step (its first lines) after the other far_program steps NAME T…
- * these steps, in that order far_program whole NAME                by one read
+ *     far_program write NAME STEPS LAT LON CODEC [CHUNK-STEPS]  each step by itself
+ *     far_program series NAME LAT LON [LAT LON]…   all steps of a point, by one read; of others
+ *     far_program loop NAME FIRST COUNT STEP [LINES]  a step (its first lines) after the other
+ *     far_program steps NAME T…                    these steps, in that order
+ *     far_program whole NAME                       by one read
  *
  * What is read is compared with what was written. Prints "seconds N" of what it read.
  */
@@ -106,9 +107,10 @@ static void
 read_field(esdm_dataset *tas, const char *what, char **a, int n)
 {
     double seconds = 0;
-    if (strcmp(what, "series") == 0 && n == 2) {
-        read_box(tas, (uint64_t[]){0, strtoull(a[0], NULL, 10), strtoull(a[1], NULL, 10)},
-                 (uint64_t[]){shape[0], 1, 1}, &seconds);
+    if (strcmp(what, "series") == 0 && n >= 2 && n % 2 == 0) {
+        for (int i = 0; i < n; i += 2)
+            read_box(tas, (uint64_t[]){0, strtoull(a[i], NULL, 10), strtoull(a[i + 1], NULL, 10)},
+                     (uint64_t[]){shape[0], 1, 1}, &seconds);
     } else if (strcmp(what, "loop") == 0 && n >= 3) {
         uint64_t first = strtoull(a[0], NULL, 10);
         uint64_t lines = n > 3 ? strtoull(a[3], NULL, 10) : shape[1];

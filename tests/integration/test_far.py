@@ -57,8 +57,8 @@ def counted(proxy, *command):
 @by_clock
 def test_far__a_loop_over_steps_has_many_requests_under_way():
     """Whole steps, parts of them, every second one, and backwards."""
-    with far_site("far.nc", by_size(40, 60, 120), 180, 360, "none", 1) as (_, proxy):
-        steps = by_size(40, 60, 120)
+    with far_site("far.nc", by_size(60, 60, 120), 180, 360, "none", 1) as (_, proxy):
+        steps = by_size(60, 60, 120)
         for loop in ([0, steps, 1], [0, steps, 1, 50], [0, steps // 2, 2], [steps - 1, steps, -1]):
             requests, at_once, _ = counted(proxy, "loop", "far.nc", *loop)
             expect(at_once >= 16, f"{at_once} requests at once for {loop}")
@@ -80,5 +80,57 @@ def test_far__a_part_of_a_fragment_takes_one_call():
         expect(requests == 1, f"{requests} requests")
 
 
+def test_far__the_first_step_brings_the_next_two():
+    """A loop over steps begins with the first one; who reads no other has read two too many."""
+    for arguments, most in (([0, 1, 1], 3), ([7, 1, 1], 1), ([0, 1, 1, 50], 1)):
+        with far_site("far.nc", 40, 180, 360, "none", 1) as (_, proxy):
+            requests, at_once, _ = counted(proxy, "loop", "far.nc", *arguments)
+            expect(requests <= most and (at_once >= 2) == (most > 1),
+                   f"{requests} requests, {at_once} at once for {arguments}")
+
+
+def test_far__tables_of_large_fragments_are_read_once():
+    """Of fragments above what a read costs a point takes the table and a block; another point the
+    block alone."""
+    steps = by_size(4, 6, 30)
+    for codec in ("none", "zstd"):
+        with far_site("far.nc", steps, 1024, 1024, codec, 1) as (_, proxy):
+            points = [100, 0, 700, 500, 300, 300, 1000, 20]
+            requests, *_ = counted(proxy, "series", "far.nc", *points[:2])
+            expect(requests == 2 * steps, f"{requests} requests")
+            requests, *_ = counted(proxy, "series", "far.nc", *points)
+            expect(requests == 5 * steps, f"{requests} requests for {codec}")
+
+
+def test_far__a_fragment_of_a_mebibyte_takes_one_request():
+    """Its table comes on top of what a read costs."""
+    steps = by_size(6, 20, 120)
+    with far_site("far.nc", steps, 512, 512, "none", 1) as (_, proxy):
+        requests, *_ = counted(proxy, "series", "far.nc", 400, 300)
+        expect(requests == steps, f"{requests} requests")
+
+
+def test_far__damaged_tables_are_not_kept():
+    """An entry that nobody wants yet is damaged on the way."""
+    head = 64 + 1024 * 16  # of 4 MiB in blocks of 4 KiB
+    hits = []
+
+    def flip_entry(_, exchange):
+        exchange.forward(proxy.upstream)
+        if len(exchange.answer) == head and not hits:
+            hits.append(exchange.target)
+            answer = bytearray(exchange.answer)
+            answer[64 + 512 * 16 + 8] ^= 0x10
+            exchange.answer = bytes(answer)
+
+    with far_site("far.nc", 1, 1024, 1024, "none", 1) as (_, proxy):
+        proxy.rules = [Rule(flip_entry, method="GET", path="/[^?]*/packs/.*")]
+        requests, *_ = counted(proxy, "series", "far.nc", 100, 0, 512, 0)
+        expect(len(hits) == 1, "no table was read")
+        expect(requests == 4, f"{requests} requests")
+
+
 main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_guesses_end,
-     test_far__a_part_of_a_fragment_takes_one_call)
+     test_far__a_part_of_a_fragment_takes_one_call, test_far__the_first_step_brings_the_next_two,
+     test_far__tables_of_large_fragments_are_read_once,
+     test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept)

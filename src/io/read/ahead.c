@@ -142,6 +142,35 @@ are_neighbours(const esdm_dataspace *space, const int64_t *delta)
     return true;
 }
 
+/* Whether a loop over steps is likely to begin: the first one, all of it. */
+static bool
+begins_loop(const esdm_dataset *dataset, const esdm_dataspace *space)
+{
+    bool larger = false;
+    if (space->rank < 2 || space->size[0] != 1 || space->offset[0] != 0)
+        return false;
+    for (uint32_t d = 1; d < space->rank; d++) {
+        if (space->size[d] != esdm_dimension_length(dataset->dimensions[d]))
+            return false;
+        larger |= space->size[d] > 1;
+    }
+    return larger;
+}
+
+/* Before anything of it was read. */
+static uint64_t
+note_first(struct esdm__steps *steps, const esdm_dataset *dataset, const esdm_dataspace *space)
+{
+    steps->turn = 1;
+    steps->asked = steps->asked > 1 ? steps->asked : 1;
+    steps->last = *space;
+    if (!begins_loop(dataset, space))
+        return 0;
+    steps->delta[0] = 1; /* as if another one had come before it */
+    steps->in_row = 1;
+    return FIRST_DEPTH;
+}
+
 /* Takes note of the read. @param follows an earlier run, which told of it.
  * @return how many of the next ones are foreseen */
 static uint64_t
@@ -154,7 +183,7 @@ note(struct esdm__steps *steps, const esdm_dataspace *space, bool follows, bool 
                  memcmp(delta, steps->delta, space->rank * sizeof delta[0]) == 0;
     *ret_wrong = !again && !follows;
     if (*ret_wrong && steps->asked > steps->turn && steps->recalled <= steps->turn &&
-        steps->distrust < DISTRUST_MOST)
+        steps->turn > 1 && steps->distrust < DISTRUST_MOST) /* nothing told of the first one */
         steps->distrust++;
     steps->in_row = again ? steps->in_row + 1 : axes == 1;
     if (steps->in_row >= TRUST_STEPS)
@@ -329,7 +358,8 @@ esdm__read_note_step(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dat
     if (steps->use != NULL)
         esdm__earlier_note(session->earlier, steps->use, space, &record);
     (void) pthread_mutex_lock(&io->lock);
-    uint64_t depth = note(steps, space, record.follows, &wrong);
+    uint64_t depth = steps->turn == 0 ? note_first(steps, dataset, space)
+                                      : note(steps, space, record.follows, &wrong);
     struct esdm__steps now = *steps;
     (void) pthread_mutex_unlock(&io->lock);
 

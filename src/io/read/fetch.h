@@ -16,6 +16,8 @@
 #define ESDM__CACHE_BLOCKS 32u
 /** Block number under which the cache keeps the head of a blob. */
 #define ESDM__HEAD_BLOCK UINT32_MAX
+/** Longest head that the cache keeps. */
+#define ESDM__KEPT_TABLE_BYTES 65536u
 
 /** Which blocks of a fragment are wanted, as ranges of raw bytes. */
 typedef struct esdm__want {
@@ -74,6 +76,13 @@ esdm_status esdm__fetch_decode(esdm_session *session, const esdm__fragment *frag
 esdm_status esdm__fetch_head(esdm_session *session, const esdm__fragment *fragment,
                              esdm__target *target, const esdm__coarse *coarse, uint8_t **ret_head,
                              esdm__blob_view *ret_view, esdm_error *err);
+
+/** Whether all of a fragment is read at once, whatever is wanted of it: a second read, of its table
+ *  or a block, costs more than the bytes of the others. (fetch_ahead.c) */
+bool esdm__fetch_takes_whole(const esdm__fragment *fragment, const esdm__target *target);
+/** Whether the table of a raw fragment is read as a whole and kept: each read has a price, and this
+ *  one does not take all of the fragment anyhow. (fetch_ahead.c) */
+bool esdm__fetch_keeps_table(const esdm__fragment *fragment, const esdm__target *target);
 
 /** Whether the payload is the raw data. */
 bool esdm__fragment_is_raw(const esdm__fragment *fragment);

@@ -9,8 +9,6 @@
 /* Of a fragment whose blocks nobody knows yet all is asked for when at least this share is wanted.
  */
 #define WHOLE_SHARE 4u
-/* Tables of at most so much are asked for as a whole. */
-#define WHOLE_TABLE_BYTES 65536u
 
 /* Bytes of the payload in which blocks first to last lie. */
 typedef struct part {
@@ -87,18 +85,40 @@ is_cached(esdm_session *session, esdm__cache_key key, const part *p)
     return esdm__cache_has(session->cache, &key);
 }
 
-/* Entries of the table, and blocks: by one request where most of what lies between is wanted. */
+bool
+esdm__fetch_takes_whole(const esdm__fragment *fragment, const esdm__target *target)
+{
+    return fragment->stored_bytes > 0 &&
+           fragment->stored_bytes - fragment->head_bytes <= target->read_bytes;
+}
+
+bool
+esdm__fetch_keeps_table(const esdm__fragment *fragment, const esdm__target *target)
+{
+    return target->read_bytes > 0 && !esdm__fetch_takes_whole(fragment, target) &&
+           fragment->head_bytes <= ESDM__KEPT_TABLE_BYTES;
+}
+
+/* Entries of the table, unless they are known, and blocks: by one request where most of what lies
+ * between is wanted. */
 static size_t
-raw_ranges(const esdm__fragment *fragment, const part *p, esdm_range *ret)
+raw_ranges(esdm_session *session, const esdm__fragment *fragment, const esdm__target *target,
+           esdm__cache_key key, const part *p, esdm_range *ret)
 {
     uint64_t entries = ESDM__BLOB_HEADER_BYTES + (uint64_t) p->first * ESDM__BLOB_ENTRY_BYTES;
     uint64_t table = ((uint64_t) p->last - p->first + 1) * ESDM__BLOB_ENTRY_BYTES;
     uint64_t blocks = fragment->head_bytes + p->offset;
+    bool all = esdm__fetch_keeps_table(fragment, target);
+    key.block = ESDM__HEAD_BLOCK;
+    if (all && esdm__cache_has(session->cache, &key))
+        return one(ret, fragment->position + blocks, p->bytes);
+    if (all) { /* serves the next one too */
+        entries = 0;
+        table = fragment->head_bytes;
+    }
     if (blocks + p->bytes - entries <= 2 * (table + p->bytes))
         return one(ret, fragment->position + entries, blocks + p->bytes - entries);
-    bool all = fragment->head_bytes <= WHOLE_TABLE_BYTES; /* serves the next one too */
-    ret[0] = (esdm_range){fragment->position + (all ? 0 : entries),
-                          all ? fragment->head_bytes : table, NULL};
+    ret[0] = (esdm_range){fragment->position + entries, table, NULL};
     ret[1] = (esdm_range){fragment->position + blocks, p->bytes, NULL};
     return 2;
 }
@@ -111,7 +131,7 @@ esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
     esdm__cache_key key =
         esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
     bool raw = esdm__fragment_is_raw(fragment);
-    bool small = fragment->stored_bytes <= target->read_bytes;
+    bool small = esdm__fetch_takes_whole(fragment, target);
     part p;
     if (from >= to || fragment->stored_bytes <= fragment->head_bytes)
         return 0;
@@ -126,5 +146,5 @@ esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
         return one(ret, fragment->position, fragment->stored_bytes);
     if (!raw)
         return one(ret, fragment->position, fragment->head_bytes);
-    return located ? raw_ranges(fragment, &p, ret) : 0;
+    return located ? raw_ranges(session, fragment, target, key, &p, ret) : 0;
 }

@@ -9,8 +9,6 @@
 #include "io/read/fetch.h"
 #include "plugin/registry.h"
 
-#define LARGEST_CACHED_HEAD 65536u
-
 typedef esdm__block_reader blob;
 typedef esdm__block_run block_run;
 
@@ -67,8 +65,7 @@ esdm__block_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
 {
     const esdm__fragment *f = b->fragment;
     esdm_status status = ESDM_OK;
-    if (b->whole == NULL &&
-        (b->head_known || f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
+    if (b->whole == NULL && (b->head_known || !esdm__fetch_takes_whole(f, b->target)))
         return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
     if (b->whole == NULL)
         status = read_whole(b, err);
@@ -102,7 +99,7 @@ load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
     if (b->view.raw_bytes != b->fragment->raw_bytes ||
         b->view.payload_bytes != b->fragment->stored_bytes - bytes)
         return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
-    if (bytes <= LARGEST_CACHED_HEAD)
+    if (bytes <= ESDM__KEPT_TABLE_BYTES)
         esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
     b->geometry = b->view.geometry;
     if (esdm__coarse_is_asked(coarse))
@@ -124,8 +121,72 @@ esdm__block_reader_open(esdm_session *session, const esdm__fragment *fragment, e
     return load_head(b, coarse, err);
 }
 
+/* Where each read has a price the table of a large fragment is read as a whole, and kept: whoever
+ * wants other blocks later has it. @return whether that is so; *ret_range.bytes: 0 when the cache
+ * has it. */
 static esdm_status
-read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+whole_table(blob *b, bool *ret_whole, esdm_range *ret_range, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    *ret_whole = b->whole == NULL && esdm__fetch_keeps_table(f, b->target);
+    *ret_range = (esdm_range){f->position, 0, NULL};
+    if (!*ret_whole || b->head_known)
+        return ESDM_OK;
+    if (b->head == NULL)
+        b->head = malloc(f->head_bytes);
+    if (b->head == NULL)
+        return esdm__error_nomem(err, f->head_bytes, "a block table");
+    b->key.block = ESDM__HEAD_BLOCK;
+    b->head_known = esdm__cache_get(b->session->cache, &b->key, b->head, f->head_bytes);
+    if (!b->head_known)
+        *ret_range = (esdm_range){f->position, f->head_bytes, b->head};
+    return ESDM_OK;
+}
+
+/* What was damaged on its way must not stay: blocks tell of it, and the table is read anew. */
+static void
+keep_table(blob *b)
+{
+    esdm__blob_view view;
+    size_t bytes = b->fragment->head_bytes;
+    if (esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &view, NULL) != ESDM_OK)
+        return;
+    b->head_known = true;
+    b->key.block = ESDM__HEAD_BLOCK;
+    esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
+}
+
+static esdm_range
+range_of_run(const blob *b, const block_run *run)
+{
+    const esdm__fragment *f = b->fragment;
+    uint64_t from = esdm__blocks_start(&b->geometry, run->first);
+    uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
+    return (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
+}
+
+static esdm_status
+read_with_table(blob *b, const block_run *runs, size_t nruns, const esdm_range *table,
+                esdm_range *ranges, esdm_error *err)
+{
+    size_t n = 0;
+    if (table->bytes > 0)
+        ranges[n++] = *table;
+    for (size_t i = 0; i < nruns; i++)
+        ranges[n++] = range_of_run(b, &runs[i]);
+    esdm_status status = esdm__block_ranges(b, ranges, n, err);
+    if (status == ESDM_OK && table->bytes > 0)
+        keep_table(b);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__raw_blocks_verify(&b->geometry, runs[i].first, runs[i].count,
+                                         b->head + ESDM__BLOB_HEADER_BYTES +
+                                             (size_t) runs[i].first * ESDM__BLOB_ENTRY_BYTES,
+                                         runs[i].out, err);
+    return status;
+}
+
+static esdm_status
+read_with_entries(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
     uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
     const esdm__fragment *f = b->fragment;
@@ -138,12 +199,10 @@ read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, 
     uint8_t *at = entries;
     for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
         const block_run *run = &runs[i];
-        uint64_t from = esdm__blocks_start(&b->geometry, run->first);
-        uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
         size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
         uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
         ranges[i] = (esdm_range){f->position + entry, bytes, at};
-        ranges[nruns + i] = (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
+        ranges[nruns + i] = range_of_run(b, run);
         at += bytes;
     }
     esdm_status status = esdm__block_ranges(b, ranges, 2 * nruns, err);
@@ -153,6 +212,19 @@ read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, 
     if (entries != stack)
         free(entries);
     return status;
+}
+
+/* @param ranges room for two of each run. */
+static esdm_status
+read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+{
+    bool whole;
+    esdm_range table;
+    esdm_status status = whole_table(b, &whole, &table, err);
+    if (status != ESDM_OK)
+        return status;
+    return whole ? read_with_table(b, runs, nruns, &table, ranges, err)
+                 : read_with_entries(b, runs, nruns, ranges, err);
 }
 
 /* Raw blocks, neighbours, whose part of the table is there. */

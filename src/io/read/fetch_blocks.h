@@ -22,7 +22,7 @@ typedef struct esdm__block_reader {
     bool raw;
     esdm__blocks geometry; /* of coded ones as well */
     esdm__blob_view view;  /* coded ones */
-    uint8_t *head;         /* owned; coded ones */
+    uint8_t *head;         /* owned; coded ones, or large ones where reads have a price */
     uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
     bool head_known;       /* and the rest takes one read anyhow */
     esdm__target *target;
