@@ -316,7 +316,9 @@ static esdm_status
 open_beside_runs(esdm__monitor *m, esdm__sink *sink, esdm_error *err)
 {
     char *path = NULL;
-    int fd = esdm__runs_trace(m->options.runs, &path);
+    char *program = esdm__runs_program();
+    int fd = program != NULL ? esdm__runs_trace(m->options.runs, program, &path) : -1;
+    free(program);
     if (path == NULL)
         return esdm__error_set_errno(err, errno, "monitor.runs: %s", m->options.runs);
     esdm__sink_use(sink, fd, path, &m->who);

@@ -24,6 +24,7 @@
 /** When modules are turned on by themselves, which ones, and for how long. */
 typedef struct esdm__monitor_rule {
     bool of_run;    /* the program's last run was slow, else requests of this one are */
+    bool of_files;  /* calls of plain files are, which esdm-run watches; sessions do nothing */
     double slower;  /* than usual, as a factor */
     uint32_t then;  /* ESDM__MONITOR_TRACE, ESDM__MONITOR_NODE */
     uint64_t for_s; /* then they are turned off again */

@@ -357,7 +357,7 @@ rule_for(esdm__monitor *m, const esdm__window *w, esdm__expected *ret_expected, 
     *ret_usual = false;
     for (size_t i = 0; i < m->options.nrules; i++) {
         const esdm__monitor_rule *rule = &m->options.rules[i];
-        if (rule->of_run || !names_target(rule, w->target))
+        if (rule->of_run || rule->of_files || !names_target(rule, w->target))
             continue;
         (void) pthread_mutex_lock(&m->lock);
         esdm__expected e = esdm__usual_of(m->reasoner->usual, m->expect, w, rule->slower);

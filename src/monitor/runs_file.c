@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/process_place.h"
-#include "base/program.h"
 #include "monitor/runs.h"
 
 #define SUFFIX       ".jsonl"
@@ -358,18 +357,14 @@ esdm__runs_add(const char *folder, const char *program, const char *line, esdm_e
 
 /* Each has a name of its own: the program, the time and the process. */
 static int
-make_trace(int user, char *ret_name, size_t room)
+make_trace(int user, const char *name, char *ret_name, size_t room)
 {
     char program[NAME_BYTES], when[24] = "";
     struct tm tm;
     time_t now = time(NULL);
-    char *name = esdm__program_name(false);
-    if ((mkdirat(user, TRACES, 0700) != 0 && errno != EEXIST) || name == NULL) {
-        free(name);
+    if (mkdirat(user, TRACES, 0700) != 0 && errno != EEXIST)
         return -1;
-    }
     name_file(name, program);
-    free(name);
     program[strcspn(program, ".")] = '\0';
     if (gmtime_r(&now, &tm) != NULL)
         (void) strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &tm);
@@ -387,14 +382,14 @@ make_trace(int user, char *ret_name, size_t room)
 }
 
 int
-esdm__runs_trace(const char *folder, char **ret_path)
+esdm__runs_trace(const char *folder, const char *program, char **ret_path)
 {
     struct stat st;
     char name[NAME_BYTES + 64];
     *ret_path = NULL;
     int site = open_site(folder, &st);
     int user = site >= 0 ? own_folder(site, &st) : -1;
-    int fd = user >= 0 ? make_trace(user, name, sizeof name) : -1;
+    int fd = user >= 0 ? make_trace(user, program, name, sizeof name) : -1;
     int why = errno;
     if (user >= 0)
         (void) close(user);

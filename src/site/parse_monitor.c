@@ -79,6 +79,8 @@ parse_then(const esdm__json_node *node, esdm__monitor_rule *rule, esdm_error *er
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         member = esdm__json_element(&list, i);
         status = esdm__json_choice(&member, known, &choice, err);
+        if (status == ESDM_OK && rule->of_files && choice != 0)
+            return esdm__json_error(&member, err, "of \"files\" there is a trace alone");
         if (status == ESDM_OK)
             rule->then |= esdm__monitor_module(known[choice], strlen(known[choice]));
     }
@@ -94,10 +96,11 @@ parse_rule_targets(const esdm__json_node *node, const esdm__site *site, esdm__mo
     esdm_status status = esdm__json_list(node, "targets", TARGETS_MAX, &list, &count, err);
     if (status != ESDM_OK || !esdm__json_member(node, "targets", &list))
         return status;
-    if (rule->of_run || count == 0)
+    if (rule->of_run || rule->of_files || count == 0)
         return esdm__json_error(&list, err,
-                                rule->of_run ? "goes with \"requests\" alone, not with \"run\""
-                                             : "at least one name of a target is needed");
+                                count == 0 ? "at least one name of a target is needed"
+                                           : "goes with \"requests\" alone, not with \"%s\"",
+                                rule->of_run ? "run" : "files");
     for (size_t i = 0; i < count; i++) {
         esdm__json_node member = esdm__json_element(&list, i);
         const char *name = NULL;
@@ -139,13 +142,23 @@ parse_bounds(const esdm__json_node *node, esdm__monitor_rule *rule, esdm_error *
     return status;
 }
 
+const esdm__monitor_rule *
+esdm__site_files_rule(const esdm__site *site)
+{
+    for (size_t i = 0; i < site->monitor.nrules; i++) {
+        if (site->monitor.rules[i].of_files)
+            return &site->monitor.rules[i];
+    }
+    return NULL;
+}
+
 static esdm_status
 parse_rule(const esdm__json_node *node, const esdm__site *site, esdm__monitor_rule *ret_rule,
            esdm_error *err)
 {
     static const char *const keys[] = {"when", "slower", "targets", "then",
                                        "for",  "bytes",  "times",   NULL};
-    static const char *const events[] = {"requests", "run", NULL};
+    static const char *const events[] = {"requests", "run", "files", NULL};
     esdm__json_node member;
     size_t event = 0;
     esdm_status status = esdm__json_is_object(node, err);
@@ -157,9 +170,13 @@ parse_rule(const esdm__json_node *node, const esdm__site *site, esdm__monitor_ru
         status = esdm__json_choice(&member, events, &event, err);
     if (status != ESDM_OK)
         return status;
-    if (event == 1 && site->monitor.runs == NULL)
-        return esdm__json_error(&member, err, "\"run\" needs \"runs\", the folder of earlier runs");
+    if (event != 0 && site->monitor.runs == NULL)
+        return esdm__json_error(&member, err, "\"%s\" needs \"runs\", the folder of earlier runs",
+                                events[event]);
     *ret_rule = esdm__monitor_rule_default(event == 1);
+    ret_rule->of_files = event == 2;
+    if (ret_rule->of_files && esdm__site_files_rule(site) != ret_rule)
+        return esdm__json_error(&member, err, "one rule for \"files\" is enough");
     status = parse_then(node, ret_rule, err);
     if (status == ESDM_OK)
         status = parse_bounds(node, ret_rule, err);
@@ -177,12 +194,15 @@ parse_rules(const esdm__json_node *node, esdm__site *site, esdm_error *err)
     if (status == ESDM_OK && !esdm__json_member(node, "rules", &list) && options->runs != NULL) {
         options->rules[options->nrules++] = esdm__monitor_rule_default(false);
         options->rules[options->nrules++] = esdm__monitor_rule_default(true);
+        options->rules[options->nrules] = esdm__monitor_rule_default(false);
+        options->rules[options->nrules++].of_files = true;
     }
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__json_node member = esdm__json_element(&list, i);
         status = parse_rule(&member, site, &options->rules[options->nrules++], err);
     }
-    if (options->nrules > 0)
+    /* Sessions do nothing for rules of plain files. */
+    if (options->nrules > (esdm__site_files_rule(site) != NULL))
         options->modules |= ESDM__MONITOR_RULES;
     return status;
 }

@@ -246,4 +246,7 @@ void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *t
 esdm_status esdm__site_make(esdm__site *site, bool dry_run, bool anew, esdm_plugin_reporter report,
                             void *user, esdm_error *err);
 
+/** The rule for calls of plain files, borrowed; NULL: there is none. */
+const esdm__monitor_rule *esdm__site_files_rule(const esdm__site *site);
+
 #endif

@@ -31,7 +31,7 @@ OPTIONAL_IN = {
     "esdm_site_calibrate": {"options", "how"}, "esdm_site_migrate": {"from"},
     "esdm_site_restore": {"options", "ret_result"},
     "esdm_records_read": {"context"}, "esdm_runs_read": {"config_path", "program", "context"},
-    "esdm_runs_add": {"config_path"}, "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},
+    "esdm_runs_add": {"config_path"}, "esdm_runs_rule": {"config_path"}, "esdm_runs_trace": {"config_path"}, "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},
     "esdm_restoration_end": {"ret_restoration"},
     "esdm_drain": {"options", "ret_result"},
     "esdm_dataset_statistics": {"space"}, "esdm_reduce": {"space", "ret_valid"},

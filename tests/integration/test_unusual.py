@@ -263,11 +263,16 @@ def test_wrong_rules_are_refused():
                          ({"when": "requests", "targets": ["nowhere"]}, "monitor.rules[0].targets[0]", "no target 'nowhere'"),
                          ({"when": "requests", "targets": []}, "monitor.rules[0].targets", "at least one"),
                          ({"when": "run"}, "monitor.rules[0].when", "runs"),
+                         ({"when": "files"}, "monitor.rules[0].when", "runs"),
                          ({"when": "requests", "until": 5}, "monitor.rules[0]", "until")):
         with Site(make=False, monitor={"rules": [rule]}):
             expect_error(run([tool("esdm-mkfs")], check=False), *words)
-    with Site(make=False, monitor={"runs": "runs", "rules": [{"when": "run", "targets": ["disk"]}]}):
-        expect_error(run([tool("esdm-mkfs")], check=False), "monitor.rules[0].targets", "not with")
+    for rules, *words in (([{"when": "run", "targets": ["disk"]}], "monitor.rules[0].targets", 'not with "run"'),
+                          ([{"when": "files", "targets": ["disk"]}], "monitor.rules[0].targets", 'not with "files"'),
+                          ([{"when": "files", "then": ["trace", "node"]}], "monitor.rules[0].then[1]", "trace alone"),
+                          ([{"when": "files"}, {"when": "run"}, {"when": "files"}], "monitor.rules[2].when", "one rule")):
+        with Site(make=False, monitor={"runs": "runs", "rules": rules}):
+            expect_error(run([tool("esdm-mkfs")], check=False), *words)
 
 
 main_at_once(test_what_becomes_slow_is_traced, test_the_model_says_what_is_usual, test_a_trace_ends_when_it_is_large,

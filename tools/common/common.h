@@ -251,7 +251,7 @@ typedef struct tool_run {
 } tool_run;
 
 typedef struct tool_moved {
-    double bytes, seconds;
+    double bytes, seconds, count;
 } tool_moved;
 
 /** The middle one of some values, and the quarters below and above it. */

@@ -180,6 +180,7 @@ tool_run_moved(const tool_run *run, const char *kind, const char *target)
             bytes <= FASTEST * seconds) {
             sum.bytes += bytes;
             sum.seconds += seconds;
+            sum.count += CLAMP(json_number_value(json_object_get(s, "count")), 0, 1e15);
         }
     }
     sum.bytes = MIN(sum.bytes, 1e18);

@@ -10,24 +10,22 @@
 #include <string.h>
 #include <time.h>
 
-#define DAY_NS    (INT64_C(86400) * 1000000000)
-#define ROWS_MOST 20u
-#define KIND_READ "file-read" /* of plain files, as esdm-run saw it */
-#define KIND_WRIT "file-write"
-#define NOTE_S    2.0   /* a server that hangs holds nobody up for longer */
-#define LEAST_S   0.001 /* less says nothing of a speed */
+#define DAY_NS       (INT64_C(86400) * 1000000000)
+#define ROWS_MOST    20u
+#define UNUSUAL_MOST 8u    /* as sessions keep of a run */
+#define NOTE_S       2.0   /* a server that hangs holds nobody up for longer */
+#define LEAST_S      0.001 /* less says nothing of a speed */
 
 /* ---- which program ---------------------------------------------------------------------------
  */
 
-/* As libesdm names it (base/program.c): "ncks", "python3 plot.py". */
-static char *
-program_of(const process *p)
+char *
+program_name(const watch_head *head)
 {
     static const char *const names[] = {"python", "julia",   "Rscript", "perl", "ncl",
                                         "octave", "ipython", "idl",     "gdl",  NULL};
-    const char *command = p->head.command, *end = command + sizeof p->head.command;
-    g_autofree char *name = g_path_get_basename(p->head.program);
+    const char *command = head->command, *end = command + sizeof head->command;
+    g_autofree char *name = g_path_get_basename(head->program);
     bool interprets = false;
     for (const char *const *one = names; *one != NULL; one++)
         interprets = interprets || g_str_has_prefix(name, *one);
@@ -71,11 +69,36 @@ seconds_of_run(const run *r)
 }
 
 static json_t *
-span_json(const char *kind, guint64 count, guint64 bytes, guint64 ns)
+span_json(const run *r, const char *kind, guint64 count, guint64 bytes, guint64 ns)
 {
-    return json_pack("{s:s,s:n,s:n,s:n,s:I,s:I,s:f}", "kind", kind, "container", "dataset",
-                     "target", "count", (json_int_t) count, "bytes", (json_int_t) bytes, "seconds",
-                     seconds_of(ns));
+    json_t *span = json_pack("{s:s,s:n,s:n,s:n,s:I,s:I,s:f}", "kind", kind, "container", "dataset",
+                             "target", "count", (json_int_t) count, "bytes", (json_int_t) bytes,
+                             "seconds", seconds_of(ns));
+    json_t *worst = json_object_get(json_object_get(r->looked, LOOK_WORST), kind);
+    if (json_is_number(worst))
+        (void) json_object_set(span, LOOK_WORST, worst);
+    return span;
+}
+
+/* What look.c found unusual. */
+static void
+add_unusual(const run *r, json_t *line)
+{
+    const json_t *actions = json_object_get(r->looked, "actions");
+    json_t *list = json_array();
+    size_t i;
+    json_t *one;
+    json_array_foreach(actions, i, one)
+    {
+        json_t *what = i < UNUSUAL_MOST ? json_deep_copy(one) : NULL;
+        (void) json_object_del(what, "action");
+        (void) json_object_del(what, "requests");
+        if (what != NULL)
+            tool_json_append(list, what);
+    }
+    if (json_array_size(list) > 0)
+        (void) json_object_set(line, "unusual", list);
+    json_decref(list);
 }
 
 typedef struct parcel {
@@ -109,19 +132,21 @@ earlier_note(const run *r)
     const process *p = main_process(r);
     if (p == NULL || r->engine || r->read_bytes + r->write_bytes == 0 || tool_runs_are_silent())
         return;
-    char *program = program_of(p);
+    char *program = program_name(&p->head);
     g_autofree char *host = g_utf8_make_valid(p->head.host, -1);
     json_t *spans = json_array();
     bool plain = r->spans->len == 0; /* ESDM's sessions keep what they moved themselves */
     if (plain && r->read_calls > 0)
-        tool_json_append(spans, span_json(KIND_READ, r->read_calls, r->read_bytes, r->read_ns));
+        tool_json_append(spans, span_json(r, KIND_READ, r->read_calls, r->read_bytes, r->read_ns));
     if (plain && r->write_calls > 0)
-        tool_json_append(spans, span_json(KIND_WRIT, r->write_calls, r->write_bytes, r->write_ns));
+        tool_json_append(spans,
+                         span_json(r, KIND_WRITE, r->write_calls, r->write_bytes, r->write_ns));
     json_t *line =
         json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:o}", "what", "statistics", "version", 1,
                   "program", program, "by", "esdm-run", "host", host, "pid", (int) p->head.pid,
                   "ranks", (int) r->ranks, "started_ns", (json_int_t) p->head.started_realtime_ns,
                   "seconds", seconds_of_run(r), "spans", spans);
+    add_unusual(r, line);
     parcel *sent = g_new0(parcel, 1);
     sent->program = program;
     sent->line = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -158,9 +183,9 @@ moved_now(const run *r, const char *kind, const char *target)
 {
     tool_moved sum = {0};
     if (g_str_equal(kind, KIND_READ))
-        return (tool_moved){(double) r->read_bytes, seconds_of(r->read_ns)};
-    if (g_str_equal(kind, KIND_WRIT))
-        return (tool_moved){(double) r->write_bytes, seconds_of(r->write_ns)};
+        return (tool_moved){.bytes = (double) r->read_bytes, .seconds = seconds_of(r->read_ns)};
+    if (g_str_equal(kind, KIND_WRITE))
+        return (tool_moved){.bytes = (double) r->write_bytes, .seconds = seconds_of(r->write_ns)};
     for (guint i = 0; i < r->spans->len; i++) {
         const span_total *s = r->spans->pdata[i];
         if (g_str_equal(s->kind, kind) && g_strcmp0(s->target, target) == 0) {
@@ -243,7 +268,7 @@ compare(const run *r)
     if (c != NULL)
         return c->runs != NULL && c->runs->len > 0 ? c : NULL;
     c = g_new0(comparison, 1);
-    c->program = program_of(p);
+    c->program = program_name(&p->head);
     c->runs = tool_runs(c->program, NULL);
     c->rows = g_array_new(FALSE, TRUE, sizeof(compared));
     gint64 first = INT64_MAX;
@@ -260,7 +285,7 @@ compare(const run *r)
     if (!r->partial)
         compare_seconds(c, r);
     compare_speed(c, r, KIND_READ, NULL, "calls that read files");
-    compare_speed(c, r, KIND_WRIT, NULL, "calls that write files");
+    compare_speed(c, r, KIND_WRITE, NULL, "calls that write files");
     compare_targets(c, r);
     return c;
 }
@@ -337,7 +362,7 @@ typedef struct row {
 } row;
 
 static const char *const read_kinds[] = {"fetch", KIND_READ};
-static const char *const write_kinds[] = {"append", KIND_WRIT};
+static const char *const write_kinds[] = {"append", KIND_WRITE};
 
 static gint
 by_seconds(gconstpointer a, gconstpointer b)

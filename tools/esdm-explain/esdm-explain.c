@@ -45,7 +45,7 @@ static const tool_help help = {
 
 static char *history;
 static char *hints;
-static gboolean quiet, note, of_site;
+static gboolean quiet, note, of_site, looks;
 static char *page;
 static char *trace;
 
@@ -64,6 +64,7 @@ static const GOptionEntry entries[] = {
      "FILE"},
     {"site", 's', 0, G_OPTION_ARG_NONE, &of_site,
      "What runs of all users did, which the site keeps, and how fast its targets are", NULL},
+    {"look", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &looks, NULL, NULL},
     {"note-run", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &note, NULL, NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No report", NULL},
     {0},
@@ -82,6 +83,8 @@ main(int argc, char **argv)
     if (argc != 2)
         return tool_usage(
             "which folder with the records of a run, or which database or trace (one)?");
+    if (looks)
+        return look_run(argv[1], !quiet);
     bool database =
         esdm_records_are_in_database(argv[1]) ||
         (g_str_has_suffix(argv[1], ".jsonl") && !g_file_test(argv[1], G_FILE_TEST_IS_DIR));

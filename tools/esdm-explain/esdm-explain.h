@@ -125,6 +125,12 @@ typedef struct advice {
     char *text; /* sentences */
 } advice;
 
+/** Calls of plain files in the records of the site's runs, as esdm-run saw them. */
+#define KIND_READ  "file-read"
+#define KIND_WRITE "file-write"
+/** Of the slowest window of a run, beside what is usual (look.c). */
+#define LOOK_WORST "worst_times"
+
 /** All of a run. */
 typedef struct run {
     GPtrArray *processes;
@@ -133,6 +139,7 @@ typedef struct run {
     GArray *calls;    /* in order of start */
     GPtrArray *spans; /* of ESDM's own statistics */
     GPtrArray *actions;
+    json_t *looked;    /* what look.c left; NULL: nothing */
     GPtrArray *advice; /* the most useful first */
     GPtrArray *read_classes;
     GPtrArray *write_classes;
@@ -237,6 +244,22 @@ void print_history(const run *r);
 void earlier_note(const run *r);
 /** The run beside those before it; nothing where the site keeps none. */
 void print_earlier(const run *r);
+/** The program's name as libesdm has it: "ncks", "python3 plot.py"; owned. */
+char *program_name(const watch_head *head);
+/** Looks at a run that is under way until standard input is closed. @param tells on standard output
+ *  what was unusual, at the end. */
+tool_exit look_run(const char *folder, bool tells);
+/** Writes the calls of a part of a run, and the last ones before it, as a trace beside the site's
+ *  runs. @param what gets "trace", "spans", "before", or why not in "ended". */
+void look_trace(const char *folder, const char *program, guint64 begin_ns, guint64 end_ns,
+                json_t *what);
+/** A line of such a trace. @param ahead_ns as for spans. @return false: it is none. */
+bool call_of_line(run *r, const json_t *line, guint64 ahead_ns, call *ret);
+void file_of_line(run *r, const json_t *line);
+/** A call as a line of a trace; owned. */
+json_t *call_json(const call *c);
+/** What was unusual, a list of what look.c describes. */
+void print_told(const json_t *list);
 /** NULL: nothing to compare with. */
 json_t *earlier_json(const run *r);
 /** What the programs of the site do, and how fast its targets are today. */

@@ -284,6 +284,10 @@ run_add_statistics(run *r, const json_t *line)
     json_t *one;
     json_array_foreach(json_object_get(line, "spans"), i, one) add_span(r, one);
     json_array_foreach(json_object_get(line, "actions"), i, one) add_action(r, one);
+    if (json_is_object(json_object_get(line, LOOK_WORST))) {
+        json_decref(r->looked);
+        r->looked = json_incref((json_t *) (guintptr) line);
+    }
 }
 
 static void

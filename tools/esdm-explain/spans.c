@@ -107,6 +107,8 @@ add(const reader *d, object *o, watch_kind kind, guint64 calls, guint64 bytes, g
     c->bytes += bytes;
     c->ns += ns;
     c->small += small;
+    if (!d->r->engine) /* run_sum() counts these */
+        return;
     if (kind == WATCH_KIND_OPEN)
         d->r->opens += calls;
     if (kind == WATCH_KIND_SYNC)
@@ -216,6 +218,32 @@ add_span(const reader *d, const json_t *line)
         d->now->head.started_ns = MIN(d->now->head.started_ns, one.start_ns);
 }
 
+/* A call of plain files, which a part of a run has (look_trace.c). */
+static void
+add_call(const reader *d, const json_t *line)
+{
+    call one;
+    d->r->engine = false;
+    if (!call_of_line(d->r, line, d->ahead_ns, &one))
+        return;
+    g_array_append_val(d->r->calls, one);
+    one.process->end_ns = MAX(one.process->end_ns, one.start_ns + one.ns);
+}
+
+/* Of processes there is what the trace has of them. */
+static void
+begin_with_calls(run *r)
+{
+    for (guint i = 0; i < r->processes->len; i++) {
+        process *p = r->processes->pdata[i];
+        p->head.started_ns = p->end_ns;
+    }
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        c->process->head.started_ns = MIN(c->process->head.started_ns, c->start_ns);
+    }
+}
+
 /* Whether the same was counted as calls of NetCDF. */
 static bool
 has_calls(const json_t *spans, const json_t *inner)
@@ -300,6 +328,10 @@ add_line(void *context, const char *text)
         add_counters(d, line);
     else if (d->now != NULL && !d->adds && g_str_equal(what, "span"))
         add_span(d, line);
+    else if (d->now != NULL && !d->adds && g_str_equal(what, "call"))
+        add_call(d, line);
+    else if (d->now != NULL && !d->adds && g_str_equal(what, "file"))
+        file_of_line(d->r, line);
     else if (d->now != NULL && !d->adds && g_str_equal(what, "unusual"))
         add_unusual(d, line);
     else if (d->now != NULL && !d->adds && g_str_equal(what, "end"))
@@ -363,6 +395,8 @@ spans_load(const char *source, run *ret_run)
         return TOOL_NOT_FOUND;
     if (status != ESDM_OK)
         return tool_fail(status, &err);
+    if (!ret_run->engine)
+        begin_with_calls(ret_run);
     g_array_sort(ret_run->calls, call_by_start);
     if (runs > 1)
         tool_error("these are %u runs as one; DATABASE#RUN takes one by its name (column job of "

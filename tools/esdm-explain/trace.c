@@ -24,8 +24,8 @@ position_json(const call *c)
     return c->position == WATCH_NOWHERE ? json_null() : json_integer((json_int_t) c->position);
 }
 
-static json_t *
-line_json(const call *c)
+json_t *
+call_json(const call *c)
 {
     return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what",
                      "call", "call", call_name(c), "pid", (int) c->process->head.pid, "rank",
@@ -72,7 +72,7 @@ write_trace(const run *r, const char *file)
     for (guint i = 0; i < r->calls->len && good; i++) {
         const call *c = &g_array_index(r->calls, call, i);
         const char *end = !chrome ? "\n" : i + 1 < r->calls->len ? ",\n" : "\n";
-        good = put_line(out, chrome ? event_json(c) : line_json(c), end);
+        good = put_line(out, chrome ? event_json(c) : call_json(c), end);
     }
     good = good && (!chrome || fputs("]\n", out) != EOF);
     if (out != NULL && fclose(out) != 0)

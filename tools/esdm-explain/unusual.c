@@ -53,6 +53,22 @@ print_unusual(const run *r)
     }
 }
 
+void
+print_told(const json_t *list)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(list, i, one)
+    {
+        action *a = action_of(one, "detailed monitoring");
+        a->requests = (guint64) json_integer_value(json_object_get(one, "spans"));
+        if (i == 0)
+            (void) printf("esdm-run: something was unusual\n");
+        print_detail(a);
+        action_free(a);
+    }
+}
+
 /* ---- of all runs of the site ------------------------------------------------------------------
  */
 

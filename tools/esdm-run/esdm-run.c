@@ -114,7 +114,8 @@ set_site(const char *site)
 static bool
 is_watched(const options *opt)
 {
-    return opt->watch.report || opt->watch.records || opt->watch.read_ahead || opt->watch.mpi_hints;
+    return opt->watch.report || opt->watch.records || opt->watch.read_ahead ||
+           opt->watch.mpi_hints || opt->watch.unusual;
 }
 
 /** Preloads libesdm-watch.so, which lies beside `library`. */
@@ -164,15 +165,23 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
-        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
-        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
-        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
-        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
-        {"mpi-hints", no_argument, NULL, 'M'},     {"record", no_argument, NULL, 'C'},
-        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
+                                          {"site", required_argument, NULL, 's'},
+                                          {"strict", no_argument, NULL, 'S'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"dry-run", no_argument, NULL, 'n'},
+                                          {"print-rc", no_argument, NULL, 'R'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"report", optional_argument, NULL, 'P'},
+                                          {"json", no_argument, NULL, 'J'},
+                                          {"records", required_argument, NULL, 'D'},
+                                          {"read-ahead", no_argument, NULL, 'A'},
+                                          {"unusual", no_argument, NULL, 'U'},
+                                          {"mpi-hints", no_argument, NULL, 'M'},
+                                          {"record", no_argument, NULL, 'C'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -208,6 +217,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
         case 'A':
             ret->watch.read_ahead = true;
             break;
+        case 'U':
+            ret->watch.unusual = true;
+            break;
         case 'M':
             ret->watch.mpi_hints = true;
             break;
@@ -225,6 +237,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             return -1;
         }
     }
+    const char *always = getenv("ESDM_RUN_UNUSUAL");
+    if (always != NULL && strcmp(always, "on") == 0 && !ret->record && !ret->dry_run)
+        ret->watch.unusual = true;
     if (ret->record && (is_watched(ret) || ret->dry_run)) {
         run_say("--record goes neither with --dry-run nor with what watches the program\n"
                 "Try 'esdm-run --help'.");

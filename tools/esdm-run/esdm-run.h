@@ -36,6 +36,7 @@ typedef struct report_options {
     bool report;         /* explain at the end */
     bool json;           /* as JSON */
     bool read_ahead;     /* act on patterns */
+    bool unusual;        /* tell when calls of plain files take unusually long */
     bool mpi_hints;      /* give files by MPI the hints that earlier runs speak for */
     bool quiet;          /* no warnings */
     const char *page;    /* NULL: no page */
@@ -56,6 +57,8 @@ typedef struct report_run {
     int ranks;  /* each started by an esdm-run */
     bool local; /* all on this node */
     char job[128];
+    int looker;   /* process of esdm-explain that looks at the run; 0: none */
+    int ends_one; /* a pipe: it ends when this is closed */
 } report_run;
 
 /** Makes the folder, forks, and in the child sets what libesdm-watch.so reads. @param r zeroed.
@@ -63,7 +66,12 @@ typedef struct report_run {
 bool report_begin(report_run *r, const report_options *o, const char **ret_why);
 /** In the parent: waits for the program, and on rank 0 for the others; explains.
  *  @return the program's exit status. */
-int report_end(const report_run *r, const report_options *o);
+int report_end(report_run *r, const report_options *o);
+
+/** Starts to look whether calls of plain files are as slow as usual (look.c). */
+void look_begin(report_run *r, const report_options *o);
+/** The program has ended: waits for what was found, for some seconds at most. */
+void look_end(report_run *r);
 
 /** The file in the user's cache for a program (its path) with these arguments.
  *  @param end of its name: "history", "hints". @return false: none, since

@@ -54,6 +54,11 @@ typedef struct watch_head {
     char program[256];
     char command[2048]; /* arguments, separated by NUL */
     uint64_t boxes;     /* that are taken; atomic */
+    /* The last calls alone are kept ($ESDM_WATCH_RING), in the first windows of records, over and
+     * over; while `keep` is set, which who looks at the file sets, what comes lies behind them. */
+    uint32_t ring; /* windows; 0: all calls are kept */
+    uint32_t keep; /* atomic */
+    uint64_t kept; /* records that are taken behind the ring; atomic */
 } watch_head;
 
 typedef struct watch_window {

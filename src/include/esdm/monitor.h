@@ -74,6 +74,32 @@ ESDM_API esdm_status esdm_runs_read(const char *config_path, const char *program
 ESDM_API esdm_status esdm_runs_add(const char *config_path, const char *program, const char *line,
                                    esdm_error *err);
 
+/** When calls of plain files are unusually slow, and what is then recorded
+ *  (`"monitor": {"rules": [{"when": "files"}]}`). */
+typedef struct esdm_files_rule {
+    double slower;  /* than usual, as a factor */
+    uint64_t for_s; /* the trace is of so many seconds */
+    uint64_t bytes; /* and has about so many at most */
+    uint64_t times; /* in one run */
+} esdm_files_rule;
+
+/** What the site has watchers of plain files do. @param config_path as esdm_runs_read().
+ *  @return ESDM_ENOENT: the site keeps no runs, or has no such rule. Any thread. */
+ESDM_API esdm_status esdm_runs_rule(const char *config_path, esdm_files_rule *ret_rule,
+                                    esdm_error *err);
+
+/**
+ * Makes a file for a trace of a program, beside the runs of this user, who alone may read it; the
+ * oldest of more than 8 go.
+ *
+ * @param program as esdm_runs_read(). @param ret_file descriptor, for appending; owned.
+ * @param ret_path owned, free().
+ * @return ESDM_ENOENT: as esdm_runs_read(); ESDM_EACCES, ESDM_ENOSPC, ESDM_EIO. Any thread; may
+ *         wait for the folder's file system.
+ */
+ESDM_API esdm_status esdm_runs_trace(const char *config_path, const char *program, int *ret_file,
+                                     char **ret_path, esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Calls of plain files that become slow in the middle of a run, of a program that knows nothing of ESDM: esdm-run
+tells it and keeps a trace of that time, with the calls that gave the alarm. Nothing happens otherwise."""
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import threading
+import time
+
+from esdmtest import SANITIZE, Site, client_environment, expect, main_at_once, run, skip, tool
+
+USER = str(os.geteuid())
+# reads FILE COUNT: of them all from number $SLOW_FROM on take $SLOW_US; a library stands for the slow device.
+PROGRAM = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    static char block[4096];
+    int fd = open(argv[1], O_RDONLY);
+    for (int i = 0; i < atoi(argv[2]); i++)
+        if (argc != 3 || pread(fd, block, sizeof block, (off_t) (i % 64) * 4096) != (ssize_t) sizeof block)
+            return 1;
+    return close(fd);
+}
+"""
+DEVICE = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t pread64(int fd, void *data, size_t bytes, off_t at)
+{
+    static int number;
+    number++;
+    usleep(getenv("SLOW_FROM") && number > atoi(getenv("SLOW_FROM")) ? atoi(getenv("SLOW_US")) : atoi(getenv("USUAL_US")));
+    return syscall(SYS_pread64, fd, data, bytes, at);
+}
+ssize_t pread(int fd, void *data, size_t bytes, off_t at) __attribute__((alias("pread64")));
+"""
+
+
+@contextlib.contextmanager
+def watched_site(**monitor):
+    if shutil.which("cc") is None or SANITIZE:
+        skip("needs a C compiler, without a sanitizer")
+    with Site(monitor={"runs": "runs", **monitor}) as site:
+        for name, text in (("device", DEVICE), ("reads", PROGRAM)):
+            site.file(name + ".c").write_text(text)
+        run(["cc", "-shared", "-fPIC", "-o", site.file("libdevice.so"), site.file("device.c")])
+        run(["cc", "-o", site.file("reads"), site.file("reads.c"), f"-L{site.folder}", "-ldevice", f"-Wl,-rpath,{site.folder}"])
+        site.file("data").write_bytes(bytes(64 * 4096))
+        yield site
+
+
+def reads(site, count, *options, env=None, usual_us=2000):
+    return run([tool("esdm-run"), "-q", *options, site.file("reads"), site.file("data"), count],
+               env=client_environment({"USUAL_US": str(usual_us), **(env or {})})).stderr
+
+
+def usually(site, count=200):
+    """A record, six times."""
+    said = reads(site, count, "--unusual")
+    expect(said == "", said)
+    file, = (site.file("runs") / USER).glob("reads*.jsonl")
+    file.write_text(6 * file.read_text())
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def traces(site):
+    return sorted((site.file("runs") / USER / "traces").glob("*"))
+
+
+def last(site):
+    file, = (site.file("runs") / USER).glob("reads*.jsonl")
+    return lines(file)[-1]
+
+
+SLOW = {"SLOW_FROM": "450", "SLOW_US": "60000"}
+
+
+def test_what_becomes_slow_is_traced():
+    """By itself, and no longer than the rule says; the trace is explained, and the site tells it."""
+    with watched_site(rules=[{"when": "files", "for": "1s"}]) as site:
+        usually(site)
+        said = reads(site, 600, "--unusual")
+        expect(said == "" and not traces(site) and "unusual" not in last(site), f"though all was as usual: {said}")
+        said = reads(site, 500, "--unusual", env=SLOW)
+        told = last(site)["unusual"]
+        expect(len(told) == 1 and told[0]["of"] == "file-read" and told[0]["times"] > 3 and told[0]["by"] == "earlier runs"
+               and 0.9 < told[0]["lasted_s"] < 20 and told[0]["ended"] == "its time was over", str(told))
+        trace, = traces(site)
+        expect(str(trace) == told[0]["trace"] and stat.S_IMODE(trace.stat().st_mode) == 0o600, str(trace))
+        expect("something was unusual" in said and told[0]["because"] in said and str(trace) in said
+               and f"the {told[0]['before']} requests before" in said, said)
+        trace = lines(trace)
+        calls = [c for c in trace if c["what"] == "call" and c["call"].startswith("pread")]
+        before = [c for c in calls if "before" in c]
+        since = [c for c in calls if "before" not in c]
+        begin, end = [u["now_ns"] for u in trace if u["what"] == "unusual"]
+        expect(len(since) >= 10 and all(c["ns"] > 50e6 and begin < c["start_ns"] + c["ns"] and c["start_ns"] < end for c in since),
+               f"not the slow ones: {since[:3]}")
+        expect(400 < len(before) <= 1024 and all(c["ns"] > 50e6 for c in before[-3:]) and before[0]["ns"] < 50e6
+               and all(c["start_ns"] + c["ns"] <= begin for c in before), f"not those that gave the alarm: {before[-3:]}")
+        expect(len(since) < 45, f"{len(since)} of 50 slow ones is no part")
+        text = run([tool("esdm-explain"), traces(site)[0]]).stdout
+        expect("a part of the run" in text and told[0]["because"] in text and "data" in text and "reading files" in text, text)
+        report = json.loads(run([tool("esdm-explain"), "--json", traces(site)[0]]).stdout)
+        expect(report["files"][0]["read"]["calls"] == len(calls), str(report["files"])[:400])
+        text = run([tool("esdm-explain"), "--site"]).stdout
+        expect("Unusual in the last 7 days" in text and told[0]["because"] in text, text)
+
+
+def test_reports_tell_it():
+    """By default where runs are kept. What a usual run does for a while is not unusual."""
+    with watched_site() as site:
+        usually(site)
+        report = reads(site, 500, "--report", env=SLOW)
+        told = last(site)["unusual"]
+        expect("What was unusual" in report and told[0]["because"] in report and report.count(told[0]["because"]) == 1
+               and "esdm-run: something" not in report, report)
+        expect(told[0]["ended"] == "the program ended" and len(traces(site)) == 1, str(told))
+        file, = (site.file("runs") / USER).glob("reads*.jsonl")
+        run_line = last(site)
+        expect(run_line["spans"][0]["worst_times"] > 3, str(run_line))
+        file.write_text(file.read_text() + 5 * (json.dumps(run_line) + "\n"))
+        reads(site, 500, "--unusual", env=SLOW)
+        expect("unusual" not in last(site), "though half of the runs are like that")
+
+
+def test_nobody_wants_it():
+    """Rules that are none, ESDM_MONITOR=off, and a program without runs before."""
+    with watched_site(rules=[]) as site:
+        usually(site)
+        reads(site, 500, "--unusual", env=SLOW)
+        expect(not traces(site) and "unusual" not in last(site), "without rules")
+    with watched_site() as site:
+        reads(site, 500, "--unusual", env=SLOW)
+        expect(not traces(site), "nothing is known")
+    with watched_site() as site:
+        usually(site)
+        reads(site, 480, "--unusual", env={**SLOW, "ESDM_MONITOR": "off"})
+        expect(not traces(site), "though it is off")
+        said = reads(site, 480, env={**SLOW, "ESDM_RUN_UNUSUAL": "on"})
+        expect("something was unusual" in said and len(traces(site)) == 1, said)
+
+
+def test_memory_is_bounded():
+    """Of a million calls the last ones are kept alone: 1 MiB. A folder of runs that is gone fails nobody."""
+    with watched_site() as site:
+        usually(site)
+        env = client_environment({"USUAL_US": "0"})
+        program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", site.file("reads"), site.file("data"), "60000"],
+                                   env=env, stdin=subprocess.DEVNULL)
+        most = [0]
+
+        def sample():
+            while program.poll() is None:
+                for folder in os.scandir("/dev/shm"):
+                    if folder.name.startswith(f"esdm-run-{program.pid}-"):
+                        with contextlib.suppress(OSError):
+                            most[0] = max(most[0], sum(f.stat().st_size for f in os.scandir(folder)))
+                time.sleep(0.02)
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        thread.join()
+        expect(program.returncode == 0 and 0 < most[0] <= 1 << 20, f"{most[0]} bytes, exit status {program.returncode}")
+        (site.file("runs") / USER / "traces").write_text("no folder")
+        said = reads(site, 480, "--unusual", env=SLOW)
+        expect("something was unusual" in said and "It failed: monitor.runs" in said, said)
+
+
+main_at_once(test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)
