@@ -51,8 +51,8 @@ esdm_status esdm__runs_add(const char *folder, const char *program, const char *
                            esdm_error *err);
 
 /** Makes a file for a trace of this program by this user; the oldest of too many go. May wait for
- * the folder. @param program as esdm__runs_add(). @param ret_path owned; NULL when there is none. @return descriptor, for appending; -1
- * and errno. */
+ * the folder. @param program as esdm__runs_add(). @param ret_path owned; NULL when there is none.
+ * @return descriptor, for appending; -1 and errno. */
 int esdm__runs_trace(const char *folder, const char *program, char **ret_path);
 
 /** @param user numeric id. @param line borrowed. @return false: no more is wanted. */
