@@ -2,6 +2,7 @@
 """Views: every level has what a program counts that reads the attributes of all files, places open as names do."""
 
 import json
+import random
 import subprocess
 
 from esdmtest import BUILD, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
@@ -258,6 +259,45 @@ def test_views__levels_count_what_queries_find():
     with Server() as server:
         counts_leave_branches_out({"metadata": {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
                                                 "database": "postgres", "user": "esdm"}})
+
+
+# Twenty containers: names that queries pass by and others, attributes that come and go.
+def changes(rng, count):
+    for _ in range(count):
+        n = rng.randrange(1, 21)
+        name = rng.choice((f"'c{n}.nc'", f"'c{n}.nc@branch:x'", f"'d/.esdm-cp-{n}'", f"'.esdm-recipe/{n}'",
+                           f"'/former/c{n}'", f"'@branch:c{n}'", "NULL"))
+        attributes = {"n": ["model", "run"], "s": {"model": [rng.choice("abc")], "run": [rng.choice("01")]}}
+        yield rng.choice((f"UPDATE esdm.container SET name = {name} WHERE container = {n}",
+                          f"DELETE FROM esdm.object WHERE container = {n}",
+                          f"INSERT INTO esdm.object VALUES({n}, 0, NULL, '{json.dumps(attributes)}') ON CONFLICT DO NOTHING"))
+
+
+def test_views__levels_of_postgresql_cost_nothing_for_what_is_hidden():
+    skip_without_postgres()
+    kept = "SELECT node, sum(n) FROM esdm.view_hidden GROUP BY node HAVING sum(n) <> 0 ORDER BY node"
+    with Server() as server, Site(views={"runs": "{model}/{run}"}, metadata={
+            "plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}) as site:
+        server.sql("INSERT INTO esdm.container SELECT i, 'c' || i || '.nc', 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 "
+                   "FROM generate_series(1, 20) AS i")
+        for turn in range(8):
+            server.sql("; ".join(changes(random.Random(turn), 100)))
+            counts = server.sql(kept)
+            server.sql("SELECT esdm.view_hide_all()")
+            expect(counts == server.sql(kept) and counts != [], f"turn {turn}: {counts} instead of {server.sql(kept)}")
+        right, _ = told("runs", 2)
+        rows = server.sql("SELECT (o.attributes->'s'->'model'->>0) || (o.attributes->'s'->'run'->>0) FROM esdm.object o "
+                          "JOIN esdm.container c USING (container) WHERE c.name = 'c' || c.container || '.nc' "
+                          "OR c.name = '@branch:c' || c.container")
+        expect(right == {p: n for p, n in tree([list(r) for r in rows]).items() if len(p) == 2}, f"{right}, {rows}")
+        # A store of before: they are looked at, until esdm-mkfs counts them.
+        server.sql("DELETE FROM esdm.view_node WHERE parent = -1 AND part = 'hidden'; TRUNCATE esdm.view_hidden")
+        expect(told("runs", 2)[0] == right, "of a store of before")
+        run([tool("esdm-mkfs"), site.config])
+        expect(server.sql(kept) == counts, "counted by esdm-mkfs")
+        server.sql("CREATE OR REPLACE FUNCTION esdm.view_parts(p_view text[], p_attributes jsonb) RETURNS text[] "
+                   "LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'a container is looked at'; END $$")
+        expect(told("runs", 2)[0] == right, "none is looked at")
 
 
 if __name__ == "__main__":

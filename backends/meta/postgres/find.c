@@ -304,6 +304,10 @@ put_of_container(size_t i, bool holds, void *user)
         postgres__find_put(user, holds ? "false" : "true");
         return;
     }
+    if (i == q->proven) {
+        postgres__find_put(user, holds ? "true" : "false");
+        return;
+    }
     postgres__find_put(user, "(");
     if (postgres__find_is_extent(&q->conditions[i]))
         put_has_extent(user, i, GLOBAL_EXTENT, false);
@@ -508,7 +512,11 @@ put_containers(query *q)
             (void) put_starts(q, " AND (", "o", true, true);
     }
     postgres__find_put(q, " AND ");
+    /* Boxes find what can meet it alone. */
+    if (extents && q->covered && q->nstarts == 1 && q->bound[q->starts[0]].span == 0)
+        q->proven = q->starts[0];
     put_expression(q, false);
+    q->proven = SIZE_MAX;
 }
 
 /* The operator's own sign is the placeholder of postgres__find_put_pattern(). */

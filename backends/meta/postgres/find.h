@@ -41,7 +41,9 @@ typedef struct postgres__find_query {
      * them at once, and they count as one. Owned. */
     size_t *together;
     size_t ntogether;
-    bool covered; /* they find all; else containers come from the list of all */
+    bool covered;  /* they find all; else containers come from the list of all */
+    size_t proven; /* the condition that all containers meet anyhow that are looked at; SIZE_MAX:
+                      none */
     /* Of each condition how many containers meet it, and how many datasets;
      * POSTGRES__COUNT_UNKNOWN: many, or still to be counted. NULL: none is known. Owned. */
     uint64_t *counts;

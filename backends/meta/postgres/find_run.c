@@ -301,6 +301,7 @@ postgres__find_begin(postgres__store *store, const esdm_meta_expression *express
     q->conditions = expression->conditions;
     q->nconditions = count;
     q->expression = *expression;
+    q->proven = SIZE_MAX;
     q->holds = calloc(count, sizeof *q->holds);
     q->starts = calloc(count, sizeof *q->starts);
     q->bound = calloc(count, sizeof *q->bound);

@@ -20,12 +20,13 @@ BEGIN
             'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
-            'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make',
+            'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make', 'view_hides',
+            'view_hide', 'view_hide_all',
             'facet_parts', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
-    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent, {S}.reach, {S}.view_node, {S}.view_delta, {S}.view_member, {S}.facet,
+    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent, {S}.reach, {S}.view_node, {S}.view_delta, {S}.view_member, {S}.view_hidden, {S}.facet,
         {S}.facet_delta;
     DROP TABLE {S}.store, {S}.container, {S}.snapshot, {S}.page, {S}.object, {S}.token;
     DROP SEQUENCE {S}.container_number;

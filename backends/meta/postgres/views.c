@@ -52,32 +52,46 @@ ask_whether(postgres__store *store, const char *question, postgres__params *para
     return status;
 }
 
+/* Which tables there are. */
+typedef enum kept { KEPT_NOTHING, KEPT_COUNTS, KEPT_HIDDEN } kept;
+
 static esdm_status
-are_there(postgres__store *store, bool *ret_there, esdm_error *err)
+look_for_tables(postgres__store *store, kept *ret_kept, esdm_error *err)
 {
-    return ask_whether(store,
-                       "SELECT coalesce(has_table_privilege(to_regclass('{S}.view_delta'), "
-                       "'SELECT'), false)",
-                       NULL, ret_there, err);
+    PGresult *result = NULL;
+    esdm_status status = postgres__query(
+        store,
+        "SELECT CASE WHEN NOT coalesce(has_table_privilege(to_regclass('{S}.view_delta'), "
+        "'SELECT'), false) THEN 0 WHEN NOT coalesce(has_table_privilege("
+        "to_regclass('{S}.view_hidden'), 'SELECT'), false) THEN 1 ELSE 2 END::bigint",
+        NULL, &result, err);
+    *ret_kept = status == ESDM_OK ? (kept) postgres__u64(result, 0, 0) : KEPT_NOTHING;
+    PQclear(result);
+    return status;
 }
 
-/* Of a store whose views were made before there was this index. Under the mutex. */
+/* Of a store whose views were made before those that queries pass by were counted: adds that, and
+ * their index. Under the mutex. */
 static esdm_status
-make_hidden_index(postgres__store *store, esdm_error *err)
+add_hidden(postgres__store *store, kept tables, esdm_error *err)
 {
-    bool lacks = false;
+    bool counted = false, lacks = false;
     PGresult *result = NULL;
-    esdm_status status = ask_whether(
-        store,
-        "SELECT to_regclass('{S}.container_hidden') IS NULL AND pg_has_role(c.relowner, 'USAGE') "
-        "FROM pg_class c WHERE c.oid = '{S}.container'::regclass",
-        NULL, &lacks, err);
+    esdm_status status = ESDM_OK;
+    if (tables == KEPT_HIDDEN)
+        status = ask_whether(store,
+                             "SELECT EXISTS(SELECT FROM {S}.view_node v WHERE v.parent = -1 AND "
+                             "v.part = 'hidden')",
+                             NULL, &counted, err);
+    if (status == ESDM_OK && !counted)
+        status = ask_whether(store,
+                             "SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c "
+                             "WHERE c.oid = '{S}.container'::regclass",
+                             NULL, &lacks, err);
     if (status == ESDM_OK && lacks)
-        status = postgres__query(
-            store,
-            "CREATE INDEX IF NOT EXISTS container_hidden ON {S}.container(container) "
-            "WHERE least(1, strpos(name, '@branch:') + strpos(name, '.esdm-')) = 1",
-            NULL, &result, err);
+        status = postgres__link_script(&store->link, postgres__views_sql, err);
+    if (status == ESDM_OK && lacks)
+        status = postgres__query(store, "SELECT {S}.view_hide_all()", NULL, &result, err);
     PQclear(result);
     return status;
 }
@@ -89,10 +103,11 @@ set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bo
 {
     postgres__params params = {0};
     PGresult *result = NULL;
-    bool there = false, same = false;
-    esdm_status status = are_there(store, &there, err);
+    kept tables = KEPT_NOTHING;
+    bool same = false;
+    esdm_status status = look_for_tables(store, &tables, err);
     put_roots(&params, views, nviews);
-    if (status == ESDM_OK && there)
+    if (status == ESDM_OK && tables != KEPT_NOTHING)
         status = ask_whether(store,
                              "SELECT $1::text[] @> ARRAY(SELECT v.part FROM {S}.view_node v WHERE "
                              "v.parent = 0) AND cardinality($1::text[]) = (SELECT count(*) FROM "
@@ -105,7 +120,7 @@ set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bo
             status =
                 postgres__query(store, "SELECT {S}.view_make($1::text[])", &params, &result, err);
     } else if (status == ESDM_OK)
-        status = make_hidden_index(store, err);
+        status = add_hidden(store, tables, err);
     PQclear(result);
     postgres__params_clear(&params);
     return status;
@@ -124,23 +139,34 @@ postgres__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool 
     return status;
 }
 
+/* How many of a node queries pass by, by looking at each of them. */
+#define HIDDEN_LOOKED_AT "(SELECT count(*) FROM hidden h WHERE h.part = v.part)"
+/* The same by what is kept, where it is. */
+#define HIDDEN_KEPT                                                                                \
+    "CASE WHEN EXISTS(SELECT FROM {S}.view_node k WHERE k.parent = -1 "                            \
+    "AND md5(k.part) = md5('hidden')) THEN coalesce((SELECT sum(h.n)::bigint "                     \
+    "FROM {S}.view_hidden h WHERE h.node = v.node), 0) ELSE " HIDDEN_LOOKED_AT " END"
+
 /* The first row is the root's, with a NULL; then what is below the place. Containers that queries
- * pass by are counted, too: few, which are taken away. */
-static const char level_question[] =
-    "WITH RECURSIVE hidden(part) AS MATERIALIZED (SELECT p.parts[cardinality($2::text[]) + 1] "
-    "FROM " POSTGRES__HIDDEN_OBJECTS " AS o CROSS JOIN LATERAL (SELECT {S}.view_parts("
-    "string_to_array(($1::text[])[1], E'\\n'), o.attributes) AS parts OFFSET 0) AS p "
-    "WHERE p.parts[1:cardinality($2::text[])] = $2::text[]), "
-    "root(node) AS (SELECT v.node FROM {S}.view_node v WHERE v.parent = 0 "
-    "AND v.part = ($1::text[])[1] AND md5(v.part) = md5(($1::text[])[1])), "
-    "at(node, i) AS (SELECT r.node, 0 FROM root r UNION ALL "
-    "SELECT v.node, at.i + 1 FROM at JOIN {S}.view_node v ON v.parent = at.node "
-    "AND md5(v.part) = md5(($2::text[])[at.i + 1]) WHERE at.i < cardinality($2::text[])) "
-    "SELECT NULL AS part, 1::bigint AS n FROM root UNION ALL "
-    "(SELECT x.part, x.n FROM (SELECT v.part, v.n + coalesce((SELECT sum(d.n)::bigint "
-    "FROM {S}.view_delta d WHERE d.node = v.node), 0) "
-    "- (SELECT count(*) FROM hidden h WHERE h.part = v.part) AS n FROM at JOIN {S}.view_node v "
-    "ON v.parent = at.node WHERE at.i = cardinality($2::text[])) AS x WHERE x.n > 0)";
+ * pass by are counted, too, and taken away. */
+#define LEVEL_QUESTION(hidden)                                                                     \
+    "WITH RECURSIVE hidden(part) AS MATERIALIZED (SELECT p.parts[cardinality($2::text[]) + 1] "    \
+    "FROM " POSTGRES__HIDDEN_OBJECTS " AS o CROSS JOIN LATERAL (SELECT {S}.view_parts("            \
+    "string_to_array(($1::text[])[1], E'\\n'), o.attributes) AS parts OFFSET 0) AS p "             \
+    "WHERE p.parts[1:cardinality($2::text[])] = $2::text[]), "                                     \
+    "root(node) AS (SELECT v.node FROM {S}.view_node v WHERE v.parent = 0 "                        \
+    "AND v.part = ($1::text[])[1] AND md5(v.part) = md5(($1::text[])[1])), "                       \
+    "at(node, i) AS (SELECT r.node, 0 FROM root r UNION ALL "                                      \
+    "SELECT v.node, at.i + 1 FROM at JOIN {S}.view_node v ON v.parent = at.node "                  \
+    "AND md5(v.part) = md5(($2::text[])[at.i + 1]) WHERE at.i < cardinality($2::text[])) "         \
+    "SELECT NULL AS part, 1::bigint AS n FROM root UNION ALL "                                     \
+    "(SELECT x.part, x.n FROM (SELECT v.part, v.n + coalesce((SELECT sum(d.n)::bigint "            \
+    "FROM {S}.view_delta d WHERE d.node = v.node), 0) "                                            \
+    "- " hidden " AS n FROM at JOIN {S}.view_node v "                                              \
+    "ON v.parent = at.node WHERE at.i = cardinality($2::text[])) AS x WHERE x.n > 0)"
+
+static const char level_question[] = LEVEL_QUESTION(HIDDEN_LOOKED_AT);
+static const char level_question_kept[] = LEVEL_QUESTION(HIDDEN_KEPT);
 
 static void
 put_path(postgres__params *params, const char *const *path, size_t depth)
@@ -165,18 +191,20 @@ postgres__view_level(void *self, const esdm_meta_view *view, const char *const *
     postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
-    bool there = false;
+    kept tables = KEPT_NOTHING;
     esdm_status status = postgres__enter(store, err);
     if (status != ESDM_OK)
         return status;
     put_roots(&params, view, 1);
     put_path(&params, path, depth);
-    status = are_there(store, &there, err);
-    if (status == ESDM_OK && there)
-        status = postgres__query(store, level_question, &params, &result, err);
+    status = look_for_tables(store, &tables, err);
+    if (status == ESDM_OK && tables != KEPT_NOTHING)
+        status =
+            postgres__query(store, tables == KEPT_HIDDEN ? level_question_kept : level_question,
+                            &params, &result, err);
     postgres__leave(store);
     postgres__params_clear(&params);
-    if (status == ESDM_OK && (!there || PQntuples(result) == 0))
+    if (status == ESDM_OK && (tables == KEPT_NOTHING || PQntuples(result) == 0))
         status = esdm__error_set(err, ESDM_ENOENT, "no counts are kept of this view");
     for (int row = 1; status == ESDM_OK && row < PQntuples(result); row++) {
         char *part = PQgetvalue(result, row, 0);

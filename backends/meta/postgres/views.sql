@@ -21,7 +21,11 @@ CREATE TABLE IF NOT EXISTS {S}.view_member(
     container bigint NOT NULL,
     node bigint NOT NULL,
     PRIMARY KEY(container, node));
-GRANT SELECT ON {S}.view_node, {S}.view_delta TO PUBLIC;
+-- How many of these queries pass by (branches, unfinished copies): rows are added up now and then. A node with the
+-- parent -1 and the part "hidden" says that they are kept.
+CREATE TABLE IF NOT EXISTS {S}.view_hidden(node bigint NOT NULL, n bigint NOT NULL);
+CREATE INDEX IF NOT EXISTS view_hidden_node ON {S}.view_hidden(node, n);
+GRANT SELECT ON {S}.view_node, {S}.view_delta, {S}.view_hidden TO PUBLIC;
 
 -- How many containers have each value of the attributes that views name: for a name the part '' (it has some value),
 -- "=value", and "+" (several values); ('', '') counts all that have attributes. What changes is a row of facet_delta,
@@ -174,18 +178,69 @@ END $body$;
 CREATE OR REPLACE FUNCTION {S}.view_said(p_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $body$ SELECT coalesce(p_name NOT LIKE '/%', false) $body$;
 
-CREATE OR REPLACE FUNCTION {S}.view_object() RETURNS trigger
+-- Whether queries pass by a name that programs can say: as POSTGRES__IS_HIDDEN of postgres.h.
+CREATE OR REPLACE FUNCTION {S}.view_hides(p_name text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $body$ SELECT coalesce(strpos(p_name, '@branch:') + strpos(p_name, '.esdm-') > 0
+    AND p_name NOT LIKE '/%' AND ((strpos(p_name, '@branch:') > 1
+        AND substr(p_name, strpos(p_name, '@branch:') + 8) ~ '^[^@?:]+$')
+    OR p_name ~ '^\.esdm-recipe/|(^|/)\.esdm-cp-[^/]*$'), false) $body$;
+
+-- Counts a container that is entered among those that queries pass by, or takes it away; puts some counts together now
+-- and then, unless somebody is at it.
+CREATE OR REPLACE FUNCTION {S}.view_hide(p_container bigint, p_n bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
+    WITH RECURSIVE up(node) AS (
+        SELECT m.node FROM {S}.view_member m WHERE m.container = p_container
+        UNION ALL SELECT v.parent FROM up JOIN {S}.view_node v ON v.node = up.node
+        WHERE v.parent <> 0)
+    INSERT INTO {S}.view_hidden(node, n) SELECT up.node, p_n FROM up;
+    IF random() < 0.02 AND pg_try_advisory_xact_lock({K}, 2) THEN
+        WITH gone AS (
+            DELETE FROM {S}.view_hidden d WHERE d.ctid = ANY(ARRAY(
+                SELECT x.ctid FROM {S}.view_hidden x LIMIT 2000)) RETURNING d.node, d.n)
+        INSERT INTO {S}.view_hidden(node, n) SELECT g.node, sum(g.n) FROM gone g GROUP BY g.node HAVING sum(g.n) <> 0;
+    END IF;
+END $body$;
+
+-- Counts all of them anew, from what is entered. Waits for writers, and they wait.
+CREATE OR REPLACE FUNCTION {S}.view_hide_all() RETURNS void LANGUAGE plpgsql AS $body$
+BEGIN
+    LOCK TABLE {S}.container, {S}.object IN SHARE ROW EXCLUSIVE MODE;
+    TRUNCATE {S}.view_hidden;
+    WITH RECURSIVE up(node) AS (
+        SELECT m.node FROM {S}.container c JOIN {S}.view_member m USING (container)
+        WHERE least(1, strpos(c.name, '@branch:') + strpos(c.name, '.esdm-')) = 1 AND {S}.view_hides(c.name)
+        UNION ALL SELECT v.parent FROM up JOIN {S}.view_node v ON v.node = up.node
+        WHERE v.parent <> 0)
+    INSERT INTO {S}.view_hidden(node, n) SELECT up.node, count(*) FROM up GROUP BY up.node;
+    DELETE FROM {S}.view_node v WHERE v.parent = -1 AND v.part = 'hidden';
+    INSERT INTO {S}.view_node(parent, part) VALUES (-1, 'hidden');
+END $body$;
+
+CREATE OR REPLACE FUNCTION {S}.view_object() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+    v_name text;
+BEGIN
     IF TG_OP = 'DELETE' THEN
+        SELECT c.name INTO v_name FROM {S}.container c WHERE c.container = OLD.container;
+        IF {S}.view_hides(v_name) THEN
+            PERFORM {S}.view_hide(OLD.container, -1);
+        END IF;
         PERFORM {S}.view_leave(OLD.container);
-        IF EXISTS(SELECT FROM {S}.container c WHERE c.container = OLD.container AND {S}.view_said(c.name)) THEN
+        IF {S}.view_said(v_name) THEN
             PERFORM {S}.facet_put(-1, OLD.attributes); -- else it left with its name
         END IF;
-    ELSIF EXISTS(SELECT FROM {S}.container c WHERE c.container = NEW.container
-            AND {S}.view_said(c.name)) THEN
+        RETURN NULL;
+    END IF;
+    SELECT c.name INTO v_name FROM {S}.container c WHERE c.container = NEW.container;
+    IF {S}.view_said(v_name) THEN
         PERFORM {S}.view_enter(NEW.container, NEW.attributes);
         PERFORM {S}.facet_put(1, NEW.attributes);
+        IF {S}.view_hides(v_name) THEN
+            PERFORM {S}.view_hide(NEW.container, 1);
+        END IF;
     END IF;
     RETURN NULL;
 END $body$;
@@ -193,6 +248,9 @@ END $body$;
 CREATE OR REPLACE FUNCTION {S}.view_named() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
+    IF {S}.view_hides(OLD.name) AND NOT {S}.view_hides(NEW.name) THEN
+        PERFORM {S}.view_hide(NEW.container, -1);
+    END IF;
     IF {S}.view_said(OLD.name) AND NOT {S}.view_said(NEW.name) THEN
         PERFORM {S}.view_leave(NEW.container);
         PERFORM {S}.facet_put(-1, o.attributes) FROM {S}.object o
@@ -200,6 +258,9 @@ BEGIN
     ELSIF {S}.view_said(NEW.name) AND NOT {S}.view_said(OLD.name) THEN
         PERFORM {S}.view_enter(o.container, o.attributes), {S}.facet_put(1, o.attributes) FROM {S}.object o
         WHERE o.container = NEW.container AND o.dataset = 0;
+    END IF;
+    IF {S}.view_hides(NEW.name) AND NOT {S}.view_hides(OLD.name) THEN
+        PERFORM {S}.view_hide(NEW.container, 1);
     END IF;
     RETURN NULL;
 END $body$;
@@ -234,6 +295,7 @@ BEGIN
     WHERE o.dataset = 0 AND {S}.view_said(c.name) GROUP BY 1, 2
     ON CONFLICT (name, md5(part)) DO UPDATE SET n = EXCLUDED.n;
     INSERT INTO {S}.view_node(parent, part) VALUES (-1, 'facets');
+    PERFORM {S}.view_hide_all();
 END $body$;
 
 -- Stores that were made before there was one for each kind of object.
