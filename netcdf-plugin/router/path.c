@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * Which paths are ESDM's, and which container they mean:
- *  - `esdm:NAME`, with any number of slashes after the colon;
+ *  - `esdm:NAME`, with any number of slashes after the colon; with some, in letters of either case;
  *  - `FOLDER/esdm:/NAME`, what os.path.abspath() and the like make of it, unless FOLDER really
  *    holds something called `esdm:`;
  *  - stub files;
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,7 +46,8 @@ esdmnc__path_mangled(const char *path)
 const char *
 esdmnc__path_prefixed(const char *path)
 {
-    if (strncmp(path, PREFIX, PREFIX_LEN) == 0) {
+    if (strncmp(path, PREFIX, PREFIX_LEN) == 0 ||
+        strncasecmp(path, PREFIX "/", PREFIX_LEN + 1) == 0) {
         return path;
     }
     return esdmnc__path_mangled(path);

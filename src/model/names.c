@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -219,7 +220,7 @@ esdm__name_normalise(const char *name, char *buffer, esdm_error *err)
     if (name == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "container name: must not be NULL");
     const char *rest = name;
-    if (strncmp(rest, scheme, sizeof scheme - 1) == 0)
+    if (strncasecmp(rest, scheme, sizeof scheme - 1) == 0)
         rest += sizeof scheme - 1;
     if (!esdm__utf8_is_valid(rest, strlen(rest)))
         return esdm__error_set(err, ESDM_EINVAL, "container name '%.200s' is not valid UTF-8",

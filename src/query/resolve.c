@@ -6,11 +6,14 @@
  * They become alternatives of comparisons with numbers in these units.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "cf/units.h"
 #include "query/query.h"
 
@@ -86,6 +89,92 @@ upper_name(resolving *r, const char *unit, const char **ret)
     return ESDM_OK;
 }
 
+/* What people write, and the units that are meant; each is one of udunits. */
+static const char *const units[][2] = {
+    {"C", "degC"},
+    {"F", "degF"},
+    {"k", "K"},
+    {"K", "K"},
+    {"kelvin", "kelvin"},
+    {"degC", "degC"},
+    {"celsius", "celsius"},
+    {"degF", "degF"},
+    {"fahrenheit", "fahrenheit"},
+    {"centigrade", "degC"},
+    {"Pa", "Pa"},
+    {"hPa", "hPa"},
+    {"kPa", "kPa"},
+    {"mbar", "mbar"},
+    {"millibar", "millibar"},
+    {"pascal", "Pa"},
+    {"m", "m"},
+    {"km", "km"},
+    {"mm", "mm"},
+    {"cm", "cm"},
+    {"meter", "m"},
+    {"metre", "m"},
+    {"feet", "feet"},
+    {"m/s", "m/s"},
+    {"km/h", "km/h"},
+    {"knot", "knot"},
+    {"kmh", "km/h"},
+    {"s", "s"},
+    {"hours", "hours"},
+    {"days", "days"},
+    {"kg/m2/s", "kg m-2 s-1"},
+    {"mm/day", "kg m-2 day-1"},
+    {"percent", "percent"},
+    {"g/kg", "g/kg"},
+    {"kg", "kg"},
+    {"W/m2", "W m-2"},
+    {"degrees", "degrees"},
+    {"degrees_north", "degrees_north"},
+    {"degrees_east", "degrees_east"},
+};
+#define NUNITS (sizeof units / sizeof units[0])
+
+/* The unit that was perhaps meant, of those that can be compared with `unit`; NULL: none is near.
+ */
+static const char *
+nearest_unit(const char *said, const char *unit)
+{
+    const char *known[NUNITS + 1];
+    size_t count = 0;
+    double slope, offset;
+    bool is_known;
+    for (size_t i = 0; i < NUNITS; i++) {
+        if (esdm__units_convert(units[i][1], unit, &is_known, &slope, &offset, NULL) != ESDM_OK)
+            continue;
+        if (strcasecmp(units[i][0], said) == 0 && strcmp(units[i][1], said) != 0)
+            return units[i][1];
+        known[count++] = units[i][0];
+    }
+    known[count] = NULL;
+    const char *near = esdm__nearest_word(said, known);
+    for (size_t i = 0; near != NULL && i < NUNITS; i++) {
+        if (units[i][0] == near)
+            return units[i][1];
+    }
+    return NULL;
+}
+
+/* @param unit that of the data. */
+static esdm_status
+refuse_unit(const esdm__query_open *open, const char *unit, bool known, esdm_error *err)
+{
+    const char *near = nearest_unit(open->unit, unit);
+    char hint[80] = "";
+    if (near != NULL)
+        (void) snprintf(hint, sizeof hint, "; did you mean %s?", near);
+    if (!known)
+        return esdm__error_set(err, ESDM_EINVAL, "query, column %zu: '%.80s' is no unit%s",
+                               open->column, open->unit, hint);
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "query, column %zu: '%.80s' cannot be compared with '%.80s', which "
+                           "%.80s is in%s",
+                           open->column, open->unit, unit, open->said, hint);
+}
+
 /* One name: its comparisons, in its unit. */
 static esdm_status
 add_alternative(resolving *r, const char *name)
@@ -99,8 +188,7 @@ add_alternative(resolving *r, const char *name)
     if (tab != NULL && open->unit != NULL) {
         status = esdm__units_convert(open->unit, tab + 1, &known, &slope, &offset, r->err);
         if (status == ESDM_EINVAL && !known)
-            return esdm__error_set(r->err, ESDM_EINVAL, "query, column %zu: '%.80s' is no unit",
-                                   open->column, open->unit);
+            return refuse_unit(open, tab + 1, false, r->err);
         if (status == ESDM_EINVAL) {
             r->misfit = true;
             strncpy(r->unit, tab + 1, sizeof r->unit - 1);
@@ -150,11 +238,7 @@ resolve_open(const esdm_meta_plugin *meta, void *store, esdm__query *query, size
         free(r.list[i]);
     free(r.list);
     if (status == ESDM_OK && !r.any && r.misfit)
-        status =
-            esdm__error_set(err, ESDM_EINVAL,
-                            "query, column %zu: '%.80s' cannot be compared with '%.80s', which "
-                            "%.80s is in",
-                            open->column, open->unit, r.unit, open->said);
+        status = refuse_unit(open, r.unit, true, err);
     if (status == ESDM_OK && r.any)
         query->nodes[node] = query->nodes[r.node];
     else if (status == ESDM_OK)

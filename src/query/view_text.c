@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -145,7 +146,7 @@ static const char *
 after_scheme(const char *name)
 {
     static const char scheme[] = "esdm://";
-    if (strncmp(name, scheme, sizeof scheme - 1) == 0)
+    if (strncasecmp(name, scheme, sizeof scheme - 1) == 0)
         name += sizeof scheme - 1;
     return name + strspn(name, "/");
 }

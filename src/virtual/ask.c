@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/plain_locale.h"
@@ -18,7 +19,7 @@ bool
 esdm__virtual_is_said(const char *name)
 {
     static const char scheme[] = "esdm://";
-    if (strncmp(name, scheme, sizeof scheme - 1) == 0)
+    if (strncasecmp(name, scheme, sizeof scheme - 1) == 0)
         name += sizeof scheme - 1;
     name += strspn(name, "/");
     return *name == '?';
@@ -72,7 +73,7 @@ static esdm_status
 choose_later(const char *word, const char *value, char ***names, size_t *count, esdm_error *err)
 {
     static const char scheme[] = "esdm://";
-    if (strncmp(value, scheme, sizeof scheme - 1) == 0)
+    if (strncasecmp(value, scheme, sizeof scheme - 1) == 0)
         value += sizeof scheme - 1;
     size_t bytes = strlen(value);
     while (bytes > 0 && value[bytes - 1] == '/')

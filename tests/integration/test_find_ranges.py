@@ -474,13 +474,18 @@ def test_ranges__say_where_a_question_is_wrong():
                 "max(tos) > warm": ("column 12", "expected a number"),
                 "max(tos) > 3 parsec": ("column 14", "'parsec'", "'K'", "max(tos)"),
                 "max(tos) > 3 nosuchunit": ("column 14", "no unit"),
+                "max(tos) > 3 C": ("column 14", "'C'", "'K'", "did you mean degC?"),
+                "max(tos) > 300 k": ("column 16", "did you mean K?"),
+                "max(tos) > 300 kelvn": ("column 16", "did you mean kelvin?"),
+                "max(tos) > 3 Farenheit": ("column 14", "did you mean fahrenheit?"),
                 'text ~ "."': ("column 8", "expected words"),
         }.items():
             done = run([FIND, text], check=False)
             expect(done.returncode == 2, f"{text}: {done.returncode} {done.stderr}")
             for word in words:
                 expect(word in done.stderr, f"{text}: {done.stderr}")
-        expect(run([FIND, "max(tos) > 6 degC"]).stdout == "curved.nc\n", "a unit that fits")
+        for unit in "degC", "celsius", "Celsius", "°C", "degrees_celsius", "DegC":
+            expect(run([FIND, f"max(tos) > 6 {unit}"]).stdout == "curved.nc\n", f"a unit that fits: {unit}")
         expect(run([FIND, 'exists "max(tos)" or "text" ~ a or time = 3'], check=False).returncode == 3,
                "names in quotes are attributes'")
 

@@ -62,7 +62,11 @@ tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
 const char *
 tool_container(const char *argument)
 {
+    static const char folder[] = "esdm:/"; /* in letters of either case, as of any URL */
     if (g_str_has_prefix(argument, "esdm:") && !g_str_has_prefix(argument, "esdm://"))
+        return argument + strlen("esdm:");
+    if (g_ascii_strncasecmp(argument, folder, sizeof folder - 1) == 0 &&
+        argument[sizeof folder - 1] != '/')
         return argument + strlen("esdm:");
     return argument;
 }

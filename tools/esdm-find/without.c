@@ -11,8 +11,9 @@ const char *
 find_name_of(const char *argument)
 {
     static const char scheme[] = "esdm://";
-    return g_str_has_prefix(argument, scheme) ? argument + sizeof scheme - 1
-                                              : tool_container(argument);
+    return g_ascii_strncasecmp(argument, scheme, sizeof scheme - 1) == 0
+               ? argument + sizeof scheme - 1
+               : tool_container(argument);
 }
 
 bool

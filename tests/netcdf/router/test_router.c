@@ -53,7 +53,8 @@ test_router__spellings_of_a_path_are_one_container(void **state)
     (void) snprintf(absolute, sizeof(absolute), "%s/esdm:/exp/a.nc", folder);
     const char *const paths[] = {
         "esdm:exp/a.nc",    "esdm:/exp/a.nc",    "esdm:///exp/a.nc", "esdm:////exp/a.nc",
-        "esdm://exp/a.nc/", "  esdm://exp/a.nc", absolute,           "esdm:/exp/a.nc"};
+        "esdm://exp/a.nc/", "  esdm://exp/a.nc", absolute,           "esdm:/exp/a.nc",
+        "ESDM://exp/a.nc",  "Esdm:/exp/a.nc"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         int ncid = -1;
         assert_int_equal(nc_open(paths[i], NC_NOWRITE, &ncid), NC_NOERR);

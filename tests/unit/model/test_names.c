@@ -39,6 +39,7 @@ test_names__containers_lose_scheme_and_extra_slashes(void **state)
     assert_normal("experiment/run1.nc", "experiment/run1.nc");
     assert_normal("esdm://experiment/run1.nc", "experiment/run1.nc");
     assert_normal("esdm:///a//b/", "a/b");
+    assert_normal("ESDM://a/b", "a/b");
     assert_normal("/run 1 \xC3\xA4.nc", "run 1 \xC3\xA4.nc");
     assert_normal("...", "...");
     assert_normal(".hidden/..x", ".hidden/..x");
