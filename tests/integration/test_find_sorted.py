@@ -95,8 +95,9 @@ def fill_postgres(server, made):
                     kinds.setdefault("f", {})[key] = [t for t, _ in values]
             path = f"'/{variable}'" if d else "NULL"
             objects.append(f"({n}, {d}, {path}, '{json.dumps(kinds)}')")
-    server.sql("INSERT INTO esdm.container VALUES " + ", ".join(rows))
-    server.sql("INSERT INTO esdm.object VALUES " + ", ".join(objects))
+    for table, values in ("container", rows), ("object", objects):
+        for i in range(0, len(values), 200):
+            server.sql(f"INSERT INTO esdm.{table} VALUES " + ", ".join(values[i:i + 200]))
 
 
 # ---- the other program ----------------------------------------------------------------------------
@@ -182,11 +183,11 @@ def test_find_sorted__as_a_program_sorts():
 
 def test_find_sorted__in_postgresql():
     skip_without_postgres()
-    made = catalogue(300)
+    made = catalogue(MANY)
     with Server() as server, Site(metadata={"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
                                             "database": "postgres", "user": "esdm"}):
         fill_postgres(server, made)
-        agrees(made, draw(30)[:by_size(15, 40, 200)])
+        agrees(made, draw(30)[:by_size(30, 60, 300)])
 
 
 if __name__ == "__main__":

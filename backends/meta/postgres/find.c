@@ -366,6 +366,10 @@ put_starts(query *q, const char *before, const char *alias, bool containers, boo
 static void
 put_start_containers(query *q, bool containers)
 {
+    if (q->among != 0) {
+        postgres__find_put_pattern(q, "SELECT unnest(#::bigint[]) AS container", "", q->among);
+        return;
+    }
     bool any = put_starts(q, "SELECT a.container FROM {S}.object a WHERE a.dataset = 0 AND (", "a",
                           containers, true);
     if (any && !containers)
@@ -490,7 +494,7 @@ put_from_start(query *q)
 static void
 put_containers(query *q)
 {
-    bool extents = false;
+    bool extents = q->among != 0;
     for (size_t i = 0; i < q->nstarts; i++)
         extents |= postgres__find_is_extent(&q->conditions[q->starts[i]]);
     if (extents || !q->covered) {
@@ -537,7 +541,7 @@ postgres__find_put_query(query *q)
                     esdm__tree_is(&q->expression, 0, true, can_be_by_itself, q);
     bool containers = q->what != POSTGRES__FIND_DATASETS &&
                       esdm__tree_is(&q->expression, 0, false, can_be_of_container, q);
-    bool alternatives = esdm__tree_is_flat(&q->expression, true);
+    bool alternatives = q->among == 0 && esdm__tree_is_flat(&q->expression, true);
     q->sql.bytes = 0;
     if (datasets && !alternatives)
         put_datasets(q);

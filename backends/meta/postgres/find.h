@@ -50,6 +50,7 @@ typedef struct postgres__find_query {
     uint64_t *guesses; /* the same from what little a sample has seen of them; owned */
     uint64_t least;    /* the starts' */
     postgres__find_what what;
+    int among; /* parameter: numbers of the containers that are looked at; 0: all */
     postgres__find_bound *bound; /* of each condition; owned */
 } postgres__find_query;
 
@@ -73,6 +74,11 @@ postgres__find_is_extent(const esdm_meta_condition *condition)
  *  also where this fails. */
 esdm_status postgres__find_begin(postgres__store *store, const esdm_meta_expression *expression,
                                  postgres__find_query **ret_query, esdm_error *err);
+/** The same of some containers: there is nothing to choose. */
+esdm_status postgres__find_begin_among(postgres__store *store,
+                                       const esdm_meta_expression *expression,
+                                       const uint64_t *containers, size_t ncontainers,
+                                       postgres__find_query **ret_query, esdm_error *err);
 void postgres__find_end(postgres__find_query *q);
 /** Runs the text. @param ret_result owned, PQclear(). */
 esdm_status postgres__find_ask(postgres__store *store, postgres__find_query *q,

@@ -285,9 +285,10 @@ postgres__find_end(query *q)
     free(q);
 }
 
-esdm_status
-postgres__find_begin(postgres__store *store, const esdm_meta_expression *expression,
-                     query **ret_query, esdm_error *err)
+/* All but where to begin. */
+static esdm_status
+begin(postgres__store *store, const esdm_meta_expression *expression, query **ret_query,
+      esdm_error *err)
 {
     size_t count = expression->nconditions;
     *ret_query = NULL;
@@ -308,18 +309,72 @@ postgres__find_begin(postgres__store *store, const esdm_meta_expression *express
     esdm__buffer_init(&q->sql);
     if (q->holds == NULL || q->starts == NULL || q->bound == NULL)
         return esdm__error_nomem(err, count * sizeof *q->bound, "a query");
-    status = bind_all(store, q, err);
-    return status == ESDM_OK ? choose_starts(store, q, err) : status;
+    return bind_all(store, q, err);
 }
 
 esdm_status
-postgres__find_expression(void *self, const esdm_meta_expression *expression,
-                          esdm_meta_match_visitor visit, void *user, esdm_error *err)
+postgres__find_begin(postgres__store *store, const esdm_meta_expression *expression,
+                     query **ret_query, esdm_error *err)
+{
+    esdm_status status = begin(store, expression, ret_query, err);
+    return status == ESDM_OK ? choose_starts(store, *ret_query, err) : status;
+}
+
+esdm_status
+postgres__find_begin_among(postgres__store *store, const esdm_meta_expression *expression,
+                           const uint64_t *containers, size_t ncontainers, query **ret_query,
+                           esdm_error *err)
+{
+    esdm_status status = begin(store, expression, ret_query, err);
+    query *q = *ret_query;
+    if (status != ESDM_OK)
+        return status;
+    postgres__array_begin(&q->params, POSTGRES__INTS);
+    for (size_t i = 0; i < ncontainers; i++)
+        postgres__array_int(&q->params, containers[i]);
+    postgres__array_end(&q->params);
+    q->among = q->params.count;
+    q->covered = true;
+    return ESDM_OK;
+}
+
+/* Counting further costs too much for what it is for. */
+#define ESTIMATE_MOST UINT64_C(16384)
+
+esdm_status
+postgres__find_estimate(void *self, const esdm_meta_expression *expression,
+                        uint64_t *ret_containers, esdm_error *err)
 {
     postgres__store *store = self;
-    PGresult *result = NULL;
     query *q = NULL;
-    esdm_status status = postgres__find_begin(store, expression, &q, err);
+    uint64_t *sums = calloc(expression->nconditions + 1, sizeof *sums);
+    bool more = true;
+    *ret_containers = 0;
+    if (sums == NULL)
+        return esdm__error_nomem(err, expression->nconditions * sizeof *sums, "a query");
+    esdm_status status = begin(store, expression, &q, err);
+    if (status == ESDM_OK)
+        status = count_all(store, q, sums, err);
+    for (uint64_t limit = COUNT_FIRST * COUNT_GROWTH;
+         status == ESDM_OK && q->least >= limit / COUNT_GROWTH && limit <= ESTIMATE_MOST &&
+         count_unknown(q) > 0;
+         limit *= COUNT_GROWTH) {
+        status = count_up_to(store, q, limit, sums, &more, err);
+        (void) esdm__tree_cover(&q->expression, sums, NULL, &q->nstarts, &q->least);
+    }
+    if (status == ESDM_OK)
+        *ret_containers = q->least;
+    postgres__find_end(q);
+    free(sums);
+    return status;
+}
+
+/* Runs a query that was begun, and ends it. @param status of that. */
+static esdm_status
+run(postgres__store *store, query *q, esdm_meta_match_visitor visit, void *user, esdm_status status,
+    esdm_error *err)
+{
+    PGresult *result = NULL;
     if (status == ESDM_OK) {
         postgres__find_put_query(q);
         postgres__find_end_text(q);
@@ -333,6 +388,25 @@ postgres__find_expression(void *self, const esdm_meta_expression *expression,
     }
     PQclear(result);
     return status;
+}
+
+esdm_status
+postgres__find_expression(void *self, const esdm_meta_expression *expression,
+                          esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    query *q = NULL;
+    esdm_status status = postgres__find_begin(self, expression, &q, err);
+    return run(self, q, visit, user, status, err);
+}
+
+esdm_status
+postgres__find_among(void *self, const esdm_meta_expression *expression, const uint64_t *containers,
+                     size_t ncontainers, esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    query *q = NULL;
+    esdm_status status =
+        postgres__find_begin_among(self, expression, containers, ncontainers, &q, err);
+    return run(self, q, visit, user, status, err);
 }
 
 esdm_status

@@ -228,6 +228,14 @@ esdm_status postgres__values(void *store, const char *const *containers, size_t 
 esdm_status postgres__facets(void *store, const esdm_meta_expression *expression,
                              const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
                              void *user, esdm_error *err);
+esdm_status postgres__ordered(void *store, const char *attribute, bool descending, size_t most,
+                              esdm_meta_position *position, esdm_meta_number_visitor visit,
+                              void *user, esdm_error *err);
+esdm_status postgres__find_among(void *store, const esdm_meta_expression *expression,
+                                 const uint64_t *containers, size_t ncontainers,
+                                 esdm_meta_match_visitor visit, void *user, esdm_error *err);
+esdm_status postgres__find_estimate(void *store, const esdm_meta_expression *expression,
+                                    uint64_t *ret_containers, esdm_error *err);
 esdm_status postgres__find_expression(void *store, const esdm_meta_expression *expression,
                                       esdm_meta_match_visitor visit, void *user, esdm_error *err);
 
