@@ -54,11 +54,12 @@ open_here(void)
 static inline void
 describe_site(void)
 {
+    const char *tmp = getenv("TMPDIR");
     const char *build = getenv("ESDM_BUILD");
     char path[512];
     snprintf(path, sizeof path, "%s/plugins", build != NULL ? build : "build");
     setenv("ESDM_PLUGIN_PATH", path, 1);
-    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", folder_of_sites());
+    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
     check(mkdtemp(test_folder) != NULL);
     test_owner = getpid();
     atexit(remove_test_folder);

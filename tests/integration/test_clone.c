@@ -15,8 +15,9 @@ static char config[2048];
 static void
 make_this_site(const char *replaced)
 {
+    const char *tmp = getenv("TMPDIR");
     if (test_folder[0] == '\0') {
-        snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", folder_of_sites());
+        snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
         check(mkdtemp(test_folder) != NULL);
         test_owner = getpid();
         atexit(remove_test_folder);

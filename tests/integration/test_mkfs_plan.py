@@ -5,7 +5,7 @@
 import json
 import re
 
-from esdmtest import expect, expect_error, main, run, tool
+from esdmtest import by_clock, expect, expect_error, main, run, tool
 from measured import ENOUGH, SPEEDS, calibrate, site
 
 HEADER = """netcdf run1 { // an experiment
@@ -34,6 +34,7 @@ group: ocean {
 """
 
 
+@by_clock
 def test_output_is_planned():
     with site(SPEEDS) as s:
         header = s.file("run1.cdl")

@@ -15,7 +15,8 @@ static char config[2048];
 static void
 describe_site(void)
 {
-    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", folder_of_sites());
+    const char *tmp = getenv("TMPDIR");
+    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
     check(mkdtemp(test_folder) != NULL);
     test_owner = getpid();
     atexit(remove_test_folder);

@@ -10,12 +10,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,30 +101,17 @@ copy_site(const char *from, const char *to)
     check(fclose(out) == 0);
 }
 
-/** Where sites are made: as in_memory() of esdmtest.py. */
-static inline const char *
-folder_of_sites(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    const char *size = getenv("ESDM_TEST_SIZE");
-    struct statvfs memory;
-    if (tmp != NULL)
-        return tmp;
-    bool fits = access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &memory) == 0 &&
-                (uint64_t) memory.f_bavail * memory.f_frsize >= UINT64_C(1) << 30;
-    return fits && (size == NULL || strcmp(size, "long") != 0) ? "/dev/shm" : "/tmp";
-}
-
 /** Makes a site from tests/support/site.json, or what $ESDM_TEST_SITE names, in a temporary folder
  *  and sets $ESDM_CONFIG. */
 static inline void
 make_site(void)
 {
+    const char *tmp = getenv("TMPDIR");
     const char *source = getenv("ESDM_SOURCE");
     const char *site = getenv("ESDM_TEST_SITE");
     char from[512];
     char path[300];
-    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", folder_of_sites());
+    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(test_folder))
         die("mkdtemp %s: %s", test_folder, strerror(errno));
     test_owner = getpid();

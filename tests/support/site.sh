@@ -10,11 +10,7 @@
 set -eu
 : "${ESDM_BUILD:?set it to the build folder}" "${ESDM_SOURCE:?set it to the source folder}"
 
-# As in_memory() of esdmtest.py.
-memory=/tmp
-[ ! -w /dev/shm ] || [ "${ESDM_TEST_SIZE:-}" = long ] || [ "$(df -k --output=avail /dev/shm | tail -1)" -lt 1048576 ] ||
-    memory=/dev/shm
-SITE_DIR=$(mktemp -d "${TMPDIR:-$memory}/esdm-test.XXXXXX")
+SITE_DIR=$(mktemp -d "${TMPDIR:-/tmp}/esdm-test.XXXXXX")
 trap 'chmod -R u+rwX "$SITE_DIR" 2>/dev/null; rm -rf "$SITE_DIR"' EXIT
 trap 'exit 129' HUP INT TERM
 site_hex=$(printf %s "${SITE_DIR##*/}" | od -An -v -tx1 | tr -d ' \n')
