@@ -17,7 +17,9 @@ static const tool_help help = {
         "they were written now: after many small or overlapping writes, or when fragments\n"
         "cut the chunks of a variable. --chunk states other chunks before that, and\n"
         "--for-readers those with which the programs would need least that have read such\n"
-        "containers: time series, maps or both, as the site has recorded it.\n"
+        "containers: time series, maps or both, as the site has recorded it. With --dry-run\n"
+        "it prints the command for a second shape, too, where the site allows two; variables\n"
+        "that have a second shape are left as they are.\n"
         "\n"
         "Programs may go on reading and writing: what they write is never hidden. No value\n"
         "changes. Each step (--step, 4 GiB) makes a snapshot; older ones have the fragments\n"
@@ -126,9 +128,25 @@ is_stated(esdm_container *container, const esdm_dataset *dataset)
     return false;
 }
 
+/* What a second shape with those chunks would take; 0: the site allows none, or it cannot be. */
+static uint64_t
+second_of(esdm_session *session, const char *name, const char *path, const esdm_dataset *dataset,
+          const uint64_t *chunk)
+{
+    esdm_error ignored = {0};
+    esdm_shapes_result result = {0};
+    esdm_shape_wish wish = {
+        .variable = path, .shape = ESDM_SHAPE_CHUNK, .rank = esdm_dataset_rank(dataset)};
+    const esdm_shapes_options options = {.wishes = &wish, .nwishes = 1, .dry_run = true};
+    memcpy(wish.chunk, chunk, wish.rank * sizeof *chunk);
+    return esdm_shapes_update(session, name, &options, &result, &ignored) == ESDM_OK ? result.bytes
+                                                                                     : 0;
+}
+
+/* @param second bytes of a second shape; 0: it is not proposed. */
 static void
-tell_wish(const char *path, const esdm_dataset *dataset, const uint64_t *chunk, const char *why,
-          json_t *list)
+tell_wish(const char *name, const char *path, const esdm_dataset *dataset, const uint64_t *chunk,
+          const char *why, uint64_t second, json_t *list)
 {
     g_autoptr(GString) shape = g_string_new(NULL);
     json_t *numbers = json_array();
@@ -140,44 +158,98 @@ tell_wish(const char *path, const esdm_dataset *dataset, const uint64_t *chunk, 
     tool_json_set(object, "variable", tool_json_text(path));
     tool_json_set(object, "chunk", numbers);
     tool_json_set(object, "why", tool_json_text(why));
+    if (second > 0)
+        tool_json_set(object, "second_shape_bytes", tool_json_u64(second));
     tool_json_append(list, object);
+    if (tool.json || quiet)
+        return;
     g_autofree char *printable = tool_printable(path);
-    if (!tool.json && !quiet)
-        (void) printf("%s: %s chunks %s, %s\n", printable, dry_run ? "would get" : "gets",
-                      shape->str, why);
+    (void) printf("%s: %s chunks %s, %s\n", printable, dry_run ? "would get" : "gets", shape->str,
+                  why);
+    if (second == 0)
+        return;
+    g_autofree char *wish = g_strdup_printf("%s=%s", path, shape->str);
+    g_autofree char *quoted_wish = g_shell_quote(wish);
+    g_autofree char *quoted_name = g_shell_quote(name);
+    g_autofree char *command = g_strdup_printf("--second-shape %s %s", quoted_wish, quoted_name);
+    g_autofree char *shown = tool_printable(command);
+    g_autofree char *bytes = tool_bytes(second);
+    (void) printf("%s: or, for %s more, both: esdm-compact %s\n", printable, bytes, shown);
+}
+
+typedef struct second_search {
+    const char *path;
+    bool found;
+} second_search;
+
+static bool
+note_second(const esdm_shape_info *info, void *user)
+{
+    second_search *s = user;
+    s->found = g_str_equal(info->variable, s->path);
+    return !s->found;
+}
+
+/* Whoever wants other chunks than it has reads those of its second shape. */
+static tool_exit
+has_second(esdm_container *container, const char *path, bool *ret)
+{
+    esdm_error err = {0};
+    second_search s = {.path = path};
+    esdm_status status = esdm_shapes_visit(container, note_second, &s, NULL, &err);
+    *ret = s.found;
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autofree char *printable = tool_printable(path);
+    if (s.found && !tool.json && !quiet)
+        (void) printf("%s: has a second shape for others (--second-shape states another one)\n",
+                      printable);
+    return TOOL_OK;
 }
 
 static tool_exit
-state_wish(esdm_container *container, esdm_dataset *dataset, const char *above, json_t *wishes)
+state_wish(esdm_session *session, esdm_container *container, esdm_dataset *dataset,
+           const char *above, json_t *wishes)
 {
     uint64_t chunk[ESDM_MAX_RANK];
     char why[WHY_BYTES] = "";
     esdm_error err = {0};
+    bool has = false;
+    uint64_t second = 0;
     if (is_stated(container, dataset))
         return TOOL_OK;
     esdm_status status = esdm_dataset_chunk_for_readers(dataset, chunk, why, sizeof why, &err);
     if (status == ESDM_ENOENT)
         return TOOL_OK;
-    if (status == ESDM_OK && !dry_run)
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    const char *name = esdm_container_name(container);
+    g_autofree char *path = g_strdup_printf("%s/%s", above, esdm_dataset_name(dataset));
+    tool_exit result = has_second(container, path, &has);
+    if (result != TOOL_OK || has)
+        return result;
+    if (dry_run)
+        second = second_of(session, name, path, dataset, chunk);
+    else
         status = esdm_dataset_set_chunk(dataset, chunk, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    g_autofree char *path = g_strdup_printf("%s/%s", above, esdm_dataset_name(dataset));
-    tell_wish(path, dataset, chunk, why, wishes);
+    tell_wish(name, path, dataset, chunk, why, second, wishes);
     return TOOL_OK;
 }
 
 /* @param wishes gets what was stated. */
 static tool_exit
-state_wishes(esdm_container *container, esdm_group *group, const char *path, json_t *wishes)
+state_wishes(esdm_session *session, esdm_container *container, esdm_group *group, const char *path,
+             json_t *wishes)
 {
     tool_exit result = TOOL_OK;
     for (size_t i = 0; i < esdm_group_dataset_count(group) && result == TOOL_OK; i++)
-        result = state_wish(container, esdm_group_dataset_at(group, i), path, wishes);
+        result = state_wish(session, container, esdm_group_dataset_at(group, i), path, wishes);
     for (size_t i = 0; i < esdm_group_count(group) && result == TOOL_OK; i++) {
         esdm_group *child = esdm_group_at(group, i);
         g_autofree char *below = g_strdup_printf("%s/%s", path, esdm_group_name(child));
-        result = state_wishes(container, child, below, wishes);
+        result = state_wishes(session, container, child, below, wishes);
     }
     return result;
 }
@@ -196,7 +268,7 @@ state_chunks(esdm_session *session, const char *name, json_t *wishes)
     for (char **one = chunks; one != NULL && *one != NULL && result == TOOL_OK; one++)
         result = state_chunk(container, *one);
     if (result == TOOL_OK && for_readers)
-        result = state_wishes(container, esdm_container_root(container), "", wishes);
+        result = state_wishes(session, container, esdm_container_root(container), "", wishes);
     bool changed = chunks != NULL || json_array_size(wishes) > 0;
     if (result != TOOL_OK || dry_run || !changed) {
         esdm_container_discard(container);

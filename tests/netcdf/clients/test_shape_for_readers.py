@@ -5,6 +5,8 @@ fragments are cut for them. What reading takes is counted, and what writing take
 gets another one, and readers who change their mind are followed."""
 
 import json
+import re
+import shlex
 import subprocess
 
 from esdmtest import Site, client, client_environment, expect, main, need_program, run, skip, tool
@@ -77,8 +79,8 @@ def reason(name):
     return said["containers"][0]["datasets"][-1].get("shape")
 
 
-def site_of(**engine):
-    return Site(engine={"fragment": "256 KiB", "memory": "256 MiB", "threads": 2, "codec": "lz4", **engine})
+def site_of(shapes=1, **engine):
+    return Site(engine={"fragment": "256 KiB", "memory": "256 MiB", "threads": 2, "codec": "lz4", **engine}, shapes=shapes)
 
 
 def need_python():
@@ -135,6 +137,29 @@ def test_what_is_there_is_stored_anew():
         expect(again["for_readers"] == [] and again["fragments"] == 0, f"{again}")
         text = run([tool("esdm-compact"), "--for-readers", "--chunk", "tas=1,90,180", "run/out_1.nc"]).stdout
         expect("gets chunks" not in text, f"what is stated counts: {text}")
+
+
+def test_a_second_shape_is_proposed():
+    """Where the site allows two: the command that is printed gives readers what they want, and maps stay as they are."""
+    need_python()
+    for shapes in 1, 2:
+        with site_of(shapes) as site:
+            write(site, "run/out_1.nc")
+            before = series(site, "run/out_1.nc")
+            text = run([tool("esdm-compact"), "--for-readers", "--dry-run", "run/out_1.nc"]).stdout
+            wish = compact("--dry-run", "run/out_1.nc")["for_readers"][0]
+            expect(("--second-shape" in text) == ("second_shape_bytes" in wish) == (shapes == 2), f"{text} {wish}")
+            if shapes == 1:
+                continue
+            expect(wish["second_shape_bytes"] == STEPS * LAT * LON * 4, f"{wish}")
+            command = re.search(r"esdm-compact (--second-shape .*)", text).group(1)
+            run([tool("esdm-compact"), *shlex.split(command)])
+            after = series(site, "run/out_1.nc")
+            expect(after[1] * 2 < before[1], f"{before} {after}")
+            done = compact("run/out_1.nc")
+            expect(done["for_readers"] == [] and done["fragments"] == 0 and done["commits"] == 0, f"the first one is changed: {done}")
+            text = run([tool("esdm-compact"), "--for-readers", "run/out_1.nc"]).stdout
+            expect("/tas: has a second shape" in text, text)
 
 
 def test_readers_who_change():
@@ -197,4 +222,5 @@ def test_stock_programs():
         run([tool("esdm-run"), "cdo", "-s", "diffn", plain, "esdm://model_2.nc"], env=client_environment())
 
 
-main(test_time_series, test_what_is_there_is_stored_anew, test_without_a_codec, test_readers_who_change, test_what_is_stated_counts, test_stock_programs)
+main(test_time_series, test_what_is_there_is_stored_anew, test_a_second_shape_is_proposed, test_without_a_codec,
+     test_readers_who_change, test_what_is_stated_counts, test_stock_programs)
