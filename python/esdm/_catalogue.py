@@ -5,7 +5,6 @@ import ctypes
 import dataclasses
 import datetime
 import functools
-import html
 import os
 import re
 import threading
@@ -285,6 +284,7 @@ class Table(list):
                          for line in lines) + (self._left_out() and "\n" + self._left_out())
 
     def _repr_html_(self):
+        import html  # pylint: disable=import-outside-toplevel  # a fifth of what `import esdm` takes
         rows = [item.row() for item in self[:ROWS_SHOWN]]
         if not rows:
             return "<p>(nothing)</p>"
