@@ -4,6 +4,7 @@
 
 import urllib.parse
 
+import cftime
 import netCDF4
 import numpy as np
 
@@ -93,6 +94,17 @@ def picture(page, site):
     expect(len(shown) > 10000, "nothing is seen")
 
 
+def dates(page):
+    """As cftime has them."""
+    for calendar in ("standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"):
+        for units in ("days since 1850-01-01 00:00:00", "hours since 1582-10-01", "days since 0001-01-01", "days since 2000-02-28"):
+            for value in (0, 1, 59, 60, 365, 366, 54788, 300000, 730000):
+                wanted = cftime.num2date(value, units, calendar).strftime("%Y-%m-%d %H:%M").replace(" 00:00", "")
+                told = page.js(f"dateWriter({{attributes: [{{name: 'units', values: '{units}'}}, "
+                               f"{{name: 'calendar', values: '{calendar}'}}]}})({value})")
+                expect(told.lstrip("0") == wanted.strip().lstrip("0"), f"{value} {units}, {calendar}: {told} for {wanted}")
+
+
 def storage(page):
     page.js("document.querySelector('[data-storage=\"/ts\"]').click()")
     page.wait("document.body.dataset.storage == '/ts'")
@@ -124,6 +136,7 @@ def test_the_page():
                 return
             page.open(f"http://localhost:{port}/")
             search_and_counts(page)
+            dates(page)
             picture(page, site)
             storage(page)
             views(page)

@@ -18,13 +18,13 @@ function kindOf(variable) {
 const SECONDS = {second: 1, sec: 1, s: 1, minute: 60, min: 60, hour: 3600, hr: 3600, h: 3600, day: 86400, d: 86400};
 const MONTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-// Calendars of a fixed year: the day of a date and back. The others are days of the Gregorian one.
+// Calendars of a fixed year: the day of a date and back. The others are days of the Gregorian or the Julian one.
 const FIXED = {
   "360_day": {year: 360, months: Array(12).fill(30)},
   "noleap": {year: 365, months: MONTHS}, "365_day": {year: 365, months: MONTHS},
   "all_leap": {year: 366, months: MONTHS.map((n, i) => i === 1 ? 29 : n)}, "366_day": {year: 366, months: MONTHS.map((n, i) => i === 1 ? 29 : n)},
 };
-// Before this day "standard" means the Julian calendar, which is not told here.
+// Before this day "standard" means the Julian calendar.
 const GREGORIAN = Date.UTC(1582, 9, 15) / 864e5;
 
 function gregorianDay(year, month, day) {
@@ -33,17 +33,29 @@ function gregorianDay(year, month, day) {
   return date.getTime() / 864e5;
 }
 
+// Days since 1970-01-01 of a date in the Julian calendar, and back. A year begins in March here, so that leap days end it.
+function julianDay(year, month, day) {
+  const y = month < 3 ? year - 1 : year, m = (month + 9) % 12;
+  return Math.floor(1461 * y / 4) + Math.floor((153 * m + 2) / 5) + day - 719471;
+}
+
+function julianDate(days) {
+  const since = days + 719470, y = Math.floor((4 * since + 3) / 1461), rest = since - Math.floor(1461 * y / 4);
+  const m = Math.floor((5 * rest + 2) / 153);
+  return [m > 9 ? y + 1 : y, (m + 2) % 12, rest - Math.floor((153 * m + 2) / 5) + 1];
+}
+
 // A function that writes values as dates; undefined: it would have to guess.
 function dateWriter(variable) {
   const calendar = String(attributeOf(variable, "calendar") || "standard").toLowerCase(), fixed = FIXED[calendar];
   const said = /^\s*([A-Za-z]+?)s?\s+since\s+(\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2}):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?\s*(?:Z|UTC|0?0:?00|\+0?0:?00|GMT)?\s*$/.exec(attributeOf(variable, "units"));
   const unit = said && (SECONDS[said[1].toLowerCase()] || SECONDS[`${said[1].toLowerCase()}s`]);
-  if (!unit || !fixed && !["standard", "gregorian", "proleptic_gregorian"].includes(calendar)) return undefined;
+  if (!unit || !fixed && !["standard", "gregorian", "proleptic_gregorian", "julian"].includes(calendar)) return undefined;
+  const isJulian = days => calendar === "julian" || calendar !== "proleptic_gregorian" && days < GREGORIAN;
   const [year, month, day, hour, minute, second] = said.slice(2).map(n => Number(n || 0));
   if (month < 1 || month > 12) return undefined;
   const start = (fixed ? year * fixed.year + fixed.months.slice(0, month - 1).reduce((a, b) => a + b, 0) + day - 1
-    : gregorianDay(year, month, day)) * 86400 + hour * 3600 + minute * 60 + second;
-  if (!fixed && calendar !== "proleptic_gregorian" && start < GREGORIAN * 86400) return undefined;
+    : isJulian(gregorianDay(year, month, day)) ? julianDay(year, month, day) : gregorianDay(year, month, day)) * 86400 + hour * 3600 + minute * 60 + second;
   const two = n => String(n).padStart(2, "0");
   return value => {
     if (!Number.isFinite(value)) return "none";
@@ -53,8 +65,9 @@ function dateWriter(variable) {
       y = Math.floor(rest / fixed.year);
       for (rest -= y * fixed.year; rest >= fixed.months[m]; m++) rest -= fixed.months[m];
       rest++;
+    } else if (isJulian(rest)) {
+      [y, m, rest] = julianDate(rest);
     } else {
-      if (calendar !== "proleptic_gregorian" && rest < GREGORIAN) return `${value} ${attributeOf(variable, "units")}`;
       const date = new Date(rest * 864e5);
       [y, m, rest] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
     }
