@@ -110,10 +110,11 @@ open_pending(const esdm_dataset *dataset, const esdm__plan *plan, bool *ret_move
 
 /* ---- plan --------------------------------------------------------------------------------- */
 
-/* What it loads stays until the plan is made: *ret_planning, when it loads something. */
+/* What it loads stays until the plan is made: *ret_planning, when it loads something.
+ * @param near no plan either that is better made of halves */
 static esdm_status
-plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
-     bool *ret_too_many, bool *ret_planning, esdm_error *err)
+plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, bool near,
+     esdm__plan *ret_plan, bool *ret_too_many, bool *ret_planning, esdm_error *err)
 {
     const size_t most = ret_too_many != NULL ? PLAN_FRAGMENTS : SIZE_MAX;
     for (;;) {
@@ -136,9 +137,12 @@ plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__p
             continue;
         }
         bool too_many = false;
-        if (status == ESDM_OK && nmissing == 0)
+        if (status == ESDM_OK && nmissing == 0 && near)
+            too_many = esdm__index_wants_halves(io->index, hull);
+        if (status == ESDM_OK && nmissing == 0 && !too_many)
             status = esdm__index_resolve_most(io->index, hull, most, ret_plan, &too_many, err);
-        else if (status == ESDM_OK && ret_too_many != NULL) /* before their pages are loaded */
+        else if (status == ESDM_OK && nmissing > 0 &&
+                 ret_too_many != NULL) /* before their pages are loaded */
             too_many = esdm__index_count(io->index, hull, most + 1) > most;
         if (too_many)
             *ret_too_many = true;
@@ -153,12 +157,12 @@ plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__p
     }
 }
 
-esdm_status
-esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
-                esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
+static esdm_status
+make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, bool near,
+          esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
 {
     bool planning = false;
-    esdm_status status = plan(dataset, io, hull, ret_plan, ret_too_many, &planning, err);
+    esdm_status status = plan(dataset, io, hull, near, ret_plan, ret_too_many, &planning, err);
     if (planning) {
         (void) pthread_mutex_lock(&io->lock);
         io->planning--;
@@ -166,6 +170,13 @@ esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hu
         esdm__container_trim_indexes(dataset->group->container, TRIMMED_AT_ONCE);
     }
     return status;
+}
+
+esdm_status
+esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
+                esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
+{
+    return make_plan(dataset, io, hull, false, ret_plan, ret_too_many, err);
 }
 
 /* ---- fill values -------------------------------------------------------------------------- */
@@ -402,13 +413,16 @@ read_once(const esdm__transfer *t, const esdm__box *hull, cutting *ret_cut, esdm
     esdm__second_shape second;
     bool too_many = false;
     bool divisible = esdm_dataspace_elements(t->space) > 1;
+    /* Targets that wait for a network want many requests of one plan at once. */
+    bool near = divisible && !atomic_load(&t->io->second) &&
+                t->dataset->group->container->session->ahead == NULL;
     bool moved = true;
     *ret_cut = (cutting){.wanted = false};
     esdm_status status = ESDM_OK;
     for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
         moved = false;
         esdm__plan_clear(&plan);
-        status = esdm__read_plan(t->dataset, t->io, hull, &plan, divisible ? &too_many : NULL, err);
+        status = make_plan(t->dataset, t->io, hull, near, &plan, divisible ? &too_many : NULL, err);
         if (status == ESDM_OK && !too_many)
             status = open_pending(t->dataset, &plan, &moved, err);
     }

@@ -313,6 +313,48 @@ test_index__encoding_is_deterministic(void **state)
     esdm__page_set_clear(&sets[1]);
 }
 
+/* Of the whole of one axis, at one place of the other. */
+static void
+add_row(esdm__index *index, uint64_t place)
+{
+    esdm__fragment f = {.raw_bytes = 400, .stored_bytes = 480, .head_bytes = 80};
+    esdm__box_set(&f.box, 2, (const uint64_t[]){0, place}, (const uint64_t[]){100, 1});
+    f.pack = esdm__index_pack(index, "scratch", "0123456789abcdef0123456789abcdef-0011223344-1");
+    f.position = place * 480;
+    assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+}
+
+static void
+test_index__many_fragments_are_cut_where_halves_share_few(void **state)
+{
+    (void) state;
+    store s = {0};
+    store other = {0};
+    esdm__box box;
+    esdm__index *steps = esdm__index_new(1);
+    esdm__index *rows = esdm__index_new(2);
+    for (uint64_t i = 0; i < 6000; i++) {
+        add_step(steps, i);
+        add_row(rows, i);
+    }
+    for (int round = 0; round < 2; round++) { /* pending, then from pages */
+        esdm__box_set(&box, 1, (const uint64_t[]){50}, (const uint64_t[]){5001});
+        assert_true(esdm__index_wants_halves(steps, &box));
+        esdm__box_set(&box, 1, (const uint64_t[]){50}, (const uint64_t[]){2000});
+        assert_false(esdm__index_wants_halves(steps, &box)); /* few */
+        esdm__box_set(&box, 2, NULL, (const uint64_t[]){100, 6000});
+        assert_false(esdm__index_wants_halves(rows, &box)); /* each would be in both */
+        esdm__box_set(&box, 2, (const uint64_t[]){7, 0}, (const uint64_t[]){1, 6000});
+        assert_true(esdm__index_wants_halves(rows, &box)); /* along the other axis */
+        store_commit(&s, steps, true);
+        store_commit(&other, rows, true);
+    }
+    esdm__index_free(steps);
+    esdm__index_free(rows);
+    store_clear(&s);
+    store_clear(&other);
+}
+
 static void
 test_index__count_stops_at_its_limit(void **state)
 {
@@ -426,6 +468,7 @@ main(void)
         cmocka_unit_test(test_index__large_inline_data_splits_pages),
         cmocka_unit_test(test_index__encoding_is_deterministic),
         cmocka_unit_test(test_index__count_stops_at_its_limit),
+        cmocka_unit_test(test_index__many_fragments_are_cut_where_halves_share_few),
         cmocka_unit_test(test_index__plans_outlive_eviction_in_other_threads),
     };
     return cmocka_run_group_tests_name("layout.index", tests, NULL, NULL);
