@@ -6,6 +6,7 @@
  *     far_program loop NAME FIRST COUNT STEP [LINES]  a step (its first lines) after the other
  *     far_program steps NAME T…                    these steps, in that order
  *     far_program whole NAME                       by one read
+ *     far_program leave NAME COUNT                 as many steps, and ends without a close
  *
  * What is read is compared with what was written. Prints "seconds N" of what it read.
  */
@@ -121,6 +122,10 @@ read_field(esdm_dataset *tas, const char *what, char **a, int n)
         for (int i = 0; i < n; i++)
             read_box(tas, (uint64_t[]){strtoull(a[i], NULL, 10), 0, 0},
                      (uint64_t[]){1, shape[1], shape[2]}, &seconds);
+    } else if (strcmp(what, "leave") == 0 && n == 1) {
+        for (uint64_t t = 0; t < strtoull(a[0], NULL, 10); t++)
+            read_box(tas, (uint64_t[]){t, 0, 0}, (uint64_t[]){1, shape[1], shape[2]}, &seconds);
+        exit(0);
     } else if (strcmp(what, "whole") == 0) {
         read_box(tas, (uint64_t[]){0, 0, 0}, shape, &seconds);
     } else {

@@ -130,7 +130,16 @@ def test_far__damaged_tables_are_not_kept():
         expect(requests == 4, f"{requests} requests")
 
 
+def test_far__programs_end_while_requests_are_under_way():
+    """Without a close: what has been asked for ahead needs libraries that go with the program."""
+    with far_site("far.nc", 40, 180, 360, "none", 1) as (_, proxy):
+        proxy.rules = [Rule(s3proxy.delay(0.02), method="GET", path="/[^?]*/packs/.*")]
+        for i in range(by_size(24, 60, 200)):
+            run([PROGRAM, "leave", "far.nc", str(1 + i % 4)])
+
+
 main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_guesses_end,
      test_far__a_part_of_a_fragment_takes_one_call, test_far__the_first_step_brings_the_next_two,
      test_far__tables_of_large_fragments_are_read_once,
-     test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept)
+     test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept,
+     test_far__programs_end_while_requests_are_under_way)

@@ -14,6 +14,8 @@
 
 /* They only wait. */
 #define STACK_BYTES ((size_t) 1 << 20)
+/* What is under way when the program ends is waited for, but not for ever. */
+#define END_WAIT_S 10
 
 typedef enum state { QUEUED, READING, READY, FAILED } state;
 
@@ -44,6 +46,7 @@ struct esdm__ahead {
     entry *last;
     uint64_t used_bytes; /* of all entries */
     size_t queued;
+    size_t reading;
     pthread_t *threads;
     unsigned nthreads;
     unsigned started;
@@ -54,8 +57,74 @@ struct esdm__ahead {
     uint64_t limit_bytes;
     esdm__ahead_read read;
     void *user;
-    pid_t owner; /* a forked child has no threads, and may have copied a held lock */
+    pid_t owner;       /* a forked child has no threads, and may have copied a held lock */
+    esdm__ahead *next; /* of all; guarded by `all_lock` */
 };
+
+/* ---- the end of the program ---------------------------------------------------------------- */
+
+/* Taken before the lock of one. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static esdm__ahead *all;
+static pthread_once_t at_exit_once = PTHREAD_ONCE_INIT;
+
+/* With the lock held, which is given back meanwhile. */
+static void
+wait_for_readers(esdm__ahead *ahead, const struct timespec *until)
+{
+    int rc = 0;
+    while (ahead->reading > 0 && rc == 0)
+        rc = pthread_cond_timedwait(&ahead->arrived, &ahead->lock, until);
+}
+
+/* A program may end with a session open. Libraries that requests need go next: none is begun any
+ * more, and none is under way. */
+static void
+end_all(void)
+{
+    struct timespec until;
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += END_WAIT_S;
+    if (pthread_mutex_timedlock(&all_lock, &until) != 0)
+        return; /* exit() was called above the lock's holder */
+    for (esdm__ahead *a = all; a != NULL; a = a->next) {
+        if (a->owner != getpid() || pthread_mutex_timedlock(&a->lock, &until) != 0)
+            continue;
+        a->stop = true;
+        wait_for_readers(a, &until);
+        (void) pthread_mutex_unlock(&a->lock);
+    }
+    (void) pthread_mutex_unlock(&all_lock);
+}
+
+static void
+install_at_exit(void)
+{
+    (void) atexit(end_all);
+}
+
+static void
+enter(esdm__ahead *ahead)
+{
+    (void) pthread_once(&at_exit_once, install_at_exit);
+    (void) pthread_mutex_lock(&all_lock);
+    ahead->next = all;
+    all = ahead;
+    (void) pthread_mutex_unlock(&all_lock);
+}
+
+static void
+leave(const esdm__ahead *ahead)
+{
+    esdm__ahead **at = &all;
+    (void) pthread_mutex_lock(&all_lock);
+    while (*at != ahead)
+        at = &(*at)->next;
+    *at = ahead->next;
+    (void) pthread_mutex_unlock(&all_lock);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
 
 esdm__ahead *
 esdm__ahead_new(unsigned threads, uint64_t limit_bytes, esdm__ahead_read read, void *user)
@@ -76,6 +145,7 @@ esdm__ahead_new(unsigned threads, uint64_t limit_bytes, esdm__ahead_read read, v
     (void) pthread_mutex_init(&ahead->lock, NULL);
     (void) pthread_cond_init(&ahead->work, NULL);
     (void) pthread_cond_init(&ahead->arrived, NULL);
+    enter(ahead);
     return ahead;
 }
 
@@ -174,6 +244,7 @@ read_entry(esdm__ahead *ahead, entry *e)
 {
     e->state = READING;
     ahead->queued--;
+    ahead->reading++;
     (void) pthread_mutex_unlock(&ahead->lock);
     uint8_t *data = malloc((size_t) e->bytes);
     esdm_range range = {e->position, e->bytes, data};
@@ -185,6 +256,7 @@ read_entry(esdm__ahead *ahead, entry *e)
     e->took_ns = took;
     e->data = data;
     e->state = good ? READY : FAILED;
+    ahead->reading--;
     e->dropped = e->dropped || !good;
     (void) pthread_cond_broadcast(&ahead->arrived);
     if (e->dropped)
@@ -233,22 +305,21 @@ wake(esdm__ahead *ahead)
 void
 esdm__ahead_free(esdm__ahead *ahead)
 {
-    if (ahead == NULL)
+    if (ahead == NULL || ahead->owner != getpid()) /* a child's copy stays: locks may be held */
         return;
-    if (ahead->owner == getpid()) {
-        (void) pthread_mutex_lock(&ahead->lock);
-        ahead->stop = true;
-        (void) pthread_cond_broadcast(&ahead->work);
-        (void) pthread_mutex_unlock(&ahead->lock);
-        for (unsigned i = 0; i < ahead->started; i++)
-            (void) pthread_join(ahead->threads[i], NULL);
-        (void) pthread_cond_destroy(&ahead->arrived);
-        (void) pthread_cond_destroy(&ahead->work);
-        (void) pthread_mutex_destroy(&ahead->lock);
-        for (entry *e = ahead->first, *next; e != NULL; e = next) {
-            next = e->next;
-            free_entry(e);
-        }
+    leave(ahead);
+    (void) pthread_mutex_lock(&ahead->lock);
+    ahead->stop = true;
+    (void) pthread_cond_broadcast(&ahead->work);
+    (void) pthread_mutex_unlock(&ahead->lock);
+    for (unsigned i = 0; i < ahead->started; i++)
+        (void) pthread_join(ahead->threads[i], NULL);
+    (void) pthread_cond_destroy(&ahead->arrived);
+    (void) pthread_cond_destroy(&ahead->work);
+    (void) pthread_mutex_destroy(&ahead->lock);
+    for (entry *e = ahead->first, *next; e != NULL; e = next) {
+        next = e->next;
+        free_entry(e);
     }
     free(ahead->threads);
     free(ahead);
@@ -281,7 +352,7 @@ new_entry(const esdm__ahead_want *want, const esdm__cache_key *key)
 static bool
 add(esdm__ahead *ahead, const esdm__ahead_want *want, const esdm__cache_key *key)
 {
-    if (want->bytes == 0 || ahead->used_bytes > ahead->limit_bytes ||
+    if (want->bytes == 0 || ahead->stop || ahead->used_bytes > ahead->limit_bytes ||
         want->bytes > ahead->limit_bytes - ahead->used_bytes)
         return false;
     entry *e = new_entry(want, key);
