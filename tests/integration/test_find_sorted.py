@@ -36,6 +36,10 @@ def values_of(rng, kind):
         return [(rng.choice(words) + rng.choice(("", str(rng.randrange(50)))), None)]
     if kind == "rare":
         return [number(rng.randrange(100))] if rng.random() < 0.004 else None
+    if kind == "list":  # "a, A" comes behind all others, and neither "a" nor "A" does
+        if rng.random() < 0.002:
+            return [("a", None), ("A", None)]
+        return [(f"a{rng.choice('+!')}{rng.randrange(900)}", None)]
     if kind == "few":
         return [(f"few-{rng.randrange(4)}", None)]
     if kind == "own":  # of variables, some of which take it from the container
@@ -49,7 +53,7 @@ def catalogue(count):
     made = []
     for i in range(count):
         one = {"": {"model": [(f"m{i % 3}", None)]}}
-        for kind in ("mixed", "rare", "few", "day"):
+        for kind in ("mixed", "rare", "few", "day", "list"):
             one[""][kind] = values_of(rng, kind)
         if rng.random() < 0.5:
             one[""]["own"] = values_of(rng, "own")
@@ -166,7 +170,7 @@ def agrees(made, cases):
 
 def draw(count):
     rng = random.Random(SEED + 1)
-    attributes = "mixed", "rare", "few", "day", "own", "none"
+    attributes = "mixed", "rare", "few", "day", "list", "own", "none"
     cases = [(q, [(k, d)], 7, c) for q in QUESTIONS for k in attributes for d in (False, True) for c in (False, True)]
     for _ in range(count):
         keys = [(k, rng.random() < 0.5) for k in rng.sample(attributes, rng.randrange(1, 4))]
