@@ -178,28 +178,44 @@ sum_variable(const bench *b)
     free(buffer);
 }
 
+/* All steps of a point, or of all latitudes at one level and one longitude. */
 static void
-read_points(const bench *b)
+read_lines(const bench *b, size_t lats)
 {
-    float *series = touched(b->steps * sizeof *series);
+    float *series = touched(b->steps * lats * sizeof *series);
     esdm_container *container;
     esdm_dataspace space;
     double total = 0;
     esdm_dataset *dataset = open_dataset(b->path, "ta", &container);
     for (size_t i = 0; i < POINTS; i++) {
         size_t k = point_index(i);
+        size_t lat = lats > 1 ? 0 : k / LON % LAT;
+        size_t level = k / (LAT * LON);
         double t = now();
-        ok(esdm_dataspace_init(&space, 4, (uint64_t[]){0, k / (LAT * LON), k / LON % LAT, k % LON},
-                               (uint64_t[]){b->steps, 1, 1, 1}, &err));
+        ok(esdm_dataspace_init(&space, 4, (uint64_t[]){0, level, lat, k % LON},
+                               (uint64_t[]){b->steps, 1, lats, 1}, &err));
         ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, series, NULL, &err));
         total += now() - t;
-        for (size_t step = 0; step < b->steps; step++)
-            if (series[step] != field_value(step, k))
-                fail("point", "wrong value");
+        k = (level * LAT + lat) * LON + k % LON;
+        for (size_t at = 0; at < b->steps * lats; at++)
+            if (series[at] != field_value(at / lats, k + at % lats * LON))
+                fail(b->task, "wrong value");
     }
     ok(esdm_container_close(container, &err));
     report(b, total / POINTS);
     free(series);
+}
+
+static void
+read_points(const bench *b)
+{
+    read_lines(b, 1);
+}
+
+static void
+read_columns(const bench *b)
+{
+    read_lines(b, LAT);
 }
 
 static void
@@ -286,10 +302,11 @@ main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(const bench *b);
-    } tasks[] = {
-        {"write", write_variable},  {"read", read_variable},     {"read-steps", read_steps},
-        {"point", read_points},     {"create", create_small},    {"open", open_small},
-        {"append", append_records}, {"read-back", read_records}, {"sum", sum_variable}};
+    } tasks[] = {{"write", write_variable},  {"read", read_variable},
+                 {"read-steps", read_steps}, {"point", read_points},
+                 {"create", create_small},   {"open", open_small},
+                 {"append", append_records}, {"read-back", read_records},
+                 {"sum", sum_variable},      {"column", read_columns}};
     bench b = parse_arguments(argc, argv);
     init_field();
     ok(esdm_session_open(NULL, &session, &err));

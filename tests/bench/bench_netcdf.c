@@ -112,11 +112,12 @@ read_steps(const bench *b)
     free(buffer);
 }
 
+/* All steps of a point, or of all latitudes at one level and one longitude. */
 static void
-read_points(const bench *b)
+read_lines(const bench *b, size_t lats)
 {
-    float *series = touched(b->steps * sizeof *series);
-    const size_t count[] = {b->steps, 1, 1, 1};
+    float *series = touched(b->steps * lats * sizeof *series);
+    const size_t count[] = {b->steps, 1, lats, 1};
     double total = 0;
     int ncid;
     int var;
@@ -124,17 +125,32 @@ read_points(const bench *b)
     nc(nc_inq_varid(ncid, "ta", &var));
     for (size_t i = 0; i < POINTS; i++) {
         size_t k = point_index(i);
-        const size_t start[] = {0, k / (LAT * LON), k / LON % LAT, k % LON};
+        size_t lat = lats > 1 ? 0 : k / LON % LAT;
+        const size_t start[] = {0, k / (LAT * LON), lat, k % LON};
         double t = now();
         nc(nc_get_vara_float(ncid, var, start, count, series));
         total += now() - t;
-        for (size_t step = 0; step < b->steps; step++)
-            if (!is_within(series[step], field_value(step, k), tolerance_of(b)))
-                fail("point", "wrong value");
+        k = (start[1] * LAT + lat) * LON + start[3];
+        for (size_t at = 0; at < b->steps * lats; at++)
+            if (!is_within(series[at], field_value(at / lats, k + at % lats * LON),
+                           tolerance_of(b)))
+                fail(b->task, "wrong value");
     }
     nc(nc_close(ncid));
     report(b, total / POINTS);
     free(series);
+}
+
+static void
+read_points(const bench *b)
+{
+    read_lines(b, 1);
+}
+
+static void
+read_columns(const bench *b)
+{
+    read_lines(b, LAT);
 }
 
 static void
@@ -221,9 +237,10 @@ main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(const bench *b);
-    } tasks[] = {{"write", write_variable},  {"read", read_variable},    {"read-steps", read_steps},
-                 {"point", read_points},     {"create", create_small},   {"open", open_small},
-                 {"append", append_records}, {"read-back", read_records}};
+    } tasks[] = {
+        {"write", write_variable},  {"read", read_variable},     {"read-steps", read_steps},
+        {"point", read_points},     {"create", create_small},    {"open", open_small},
+        {"append", append_records}, {"read-back", read_records}, {"column", read_columns}};
     bench b = parse_arguments(argc, argv);
     init_field();
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {

@@ -29,9 +29,10 @@ SMALL = 1000
 RECORDS = 100_000
 TINY = 1_000_000
 
-LARGE = ["write", "read", "read-steps", "point"]
+LARGE = ["write", "read", "read-steps", "point"]  # of bare loops, too
 SUM = ["write", "sum"]
-SERIAL = LARGE + ["create", "open", "append", "read-back"]
+BOXES = LARGE + ["column"]
+SERIAL = BOXES + ["create", "open", "append", "read-back"]
 # Tasks of bench_calls.c, and the one whose file they read.
 CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "mapped-write",
          "strided-write": None, "gathered-read": "strided-write", "put-var1": None,
@@ -40,7 +41,7 @@ CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "m
 TASKS = SERIAL + list(CALLS)
 ALL = TASKS + ["sum"]
 # The task whose file a task reads.
-AFTER = {"read": "write", "read-steps": "write", "point": "write", "open": "create",
+AFTER = {"read": "write", "read-steps": "write", "point": "write", "column": "write", "open": "create",
          "read-back": "append", "sum": "write", **CALLS}
 # How a task's seconds become a figure: unit, seconds -> figure, whether more is better.
 UNITS = {
@@ -48,6 +49,7 @@ UNITS = {
     "read": ("MB/s", lambda s, b: b / s / 1e6, True),
     "read-steps": ("MB/s", lambda s, b: b / s / 1e6, True),
     "point": ("ms", lambda s, b: s * 1e3, False),
+    "column": ("ms", lambda s, b: s * 1e3, False),
     "create": ("us each", lambda s, b: s / SMALL * 1e6, False),
     "open": ("us each", lambda s, b: s / SMALL * 1e6, False),
     "append": ("us each", lambda s, b: s / RECORDS * 1e6, False),
@@ -84,10 +86,10 @@ class Variant:
 VARIANTS = [
     Variant("bare loop, 1 thread", "bench_raw", "1", LARGE),
     Variant("bare loop, 2 threads", "bench_raw", "2", LARGE),
-    Variant("netCDF-4 contiguous", "bench_netcdf", "contiguous", LARGE, stock=True),
-    Variant("netCDF-4 chunked", "bench_netcdf", "chunked", LARGE, stock=True),
-    Variant("netCDF-4 deflate-1", "bench_netcdf", "deflate", LARGE, stock=True),
-    Variant("netCDF-4", "bench_netcdf", "plain", TASKS[4:], stock=True),
+    Variant("netCDF-4 contiguous", "bench_netcdf", "contiguous", BOXES, stock=True),
+    Variant("netCDF-4 chunked", "bench_netcdf", "chunked", BOXES, stock=True),
+    Variant("netCDF-4 deflate-1", "bench_netcdf", "deflate", BOXES, stock=True),
+    Variant("netCDF-4", "bench_netcdf", "plain", TASKS[5:], stock=True),
     Variant("CDF-5", "bench_netcdf", "cdf5", TASKS, stock=True),
     Variant("ESDM, C API", "bench_esdm", "plain", SERIAL + ["sum"]),
     # The sum of all values: esdm_read_stream() beside one read of all of them.
@@ -95,14 +97,14 @@ VARIANTS = [
     Variant("ESDM shuffle+zstd, C API", "bench_esdm", "plain", SUM),
     Variant("ESDM shuffle+zstd, C API, by parts", "bench_esdm", "parts", SUM),
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
-    Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
-    Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", LARGE),
-    Variant("ESDM lossless (deflate-1 asked for)", "bench_netcdf", "deflate", LARGE),
-    Variant("ESDM lossless (balanced)", "bench_netcdf", "esdm_mode=balanced", LARGE),
+    Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", BOXES),
+    Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", BOXES),
+    Variant("ESDM lossless (deflate-1 asked for)", "bench_netcdf", "deflate", BOXES),
+    Variant("ESDM lossless (balanced)", "bench_netcdf", "esdm_mode=balanced", BOXES),
     # 1e-3 of the range of the field
-    Variant("ESDM within 0.128", "bench_netcdf", "esdm_absolute_tolerance=0.128", LARGE),
+    Variant("ESDM within 0.128", "bench_netcdf", "esdm_absolute_tolerance=0.128", BOXES),
     # Containers whose values stay in files (esdm-ref)
-    *[Variant(f"ESDM, refers to {name}", "bench_netcdf", fmt, LARGE[1:], refers=True)
+    *[Variant(f"ESDM, refers to {name}", "bench_netcdf", fmt, BOXES[1:], refers=True)
       for name, fmt in (("contiguous", "contiguous"), ("deflate-1", "deflate"), ("CDF-5", "cdf5"))],
 ]
 
@@ -158,7 +160,7 @@ class Place:
         return path
 
     def path(self, variant, task):
-        kind = "large" if task in LARGE + SUM else "small" if task in ("create", "open") else "records"
+        kind = "large" if task in BOXES + SUM else "small" if task in ("create", "open") else "records"
         if task in CALLS:
             kind = CALLS[task] or task
         name = f"{kind}-{VARIANTS.index(variant)}"
