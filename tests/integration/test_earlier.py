@@ -61,7 +61,7 @@ LOOP = ["loop", "far.nc", 0, STEPS, 1]
 def test_earlier__the_second_run_asks_before_it_has_seen_the_pattern():
     with slow_site() as site:
         _, at_once = requests(site, *LOOP)
-        expect(at_once == 1, f"first run: {at_once} at once")
+        expect(at_once <= 3, f"first run: {at_once} at once")  # the first step and the next two
         use = record(site)["uses"]
         expect(len(use) == 1 and use[0]["dataset"] == "/tas" and use[0]["trust"] == 1, str(use))
         expect(use[0]["loops"][0]["count"] == STEPS, str(use))
@@ -133,7 +133,7 @@ def test_earlier__off():
     with slow_site() as site:
         for _ in range(2):
             _, at_once = requests(site, *LOOP, env={"ESDM_EARLIER_RUNS": "off"})
-            expect(at_once == 1 and not records(site), f"{at_once} at once, {records(site)}")
+            expect(at_once <= 3 and not records(site), f"{at_once} at once, {records(site)}")
     with slow_site({"earlier_runs": "off"}) as site:
         requests(site, *LOOP)
         expect(not records(site), f"{records(site)}")
