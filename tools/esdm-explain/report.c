@@ -381,7 +381,41 @@ print_sentences(const char *mark, const char *text)
 }
 
 /* What starting and ending takes may hide the rest of shorter runs. */
-#define SHORT_S 1.0
+#define WAIT_SHARE 0.1 /* of the run: then it is told which calls waited for storage */
+#define SHORT_S    1.0
+
+/* The class of calls that waited longest for storage; NULL: none did. */
+static const time_class *
+longest_wait(const GPtrArray *classes)
+{
+    const time_class *found = NULL;
+    for (guint i = 0; i < classes->len; i++) {
+        const time_class *c = classes->pdata[i];
+        if (!g_str_equal(c->cause, "page cache") && !g_str_equal(c->cause, "read-ahead") &&
+            (found == NULL || c->seconds > found->seconds))
+            found = c;
+    }
+    return found;
+}
+
+/* Where calls are as they should be it is the storage that takes the time: that is told, too. */
+static void
+print_wait(const run *r)
+{
+    const time_class *in = longest_wait(r->read_classes), *out = longest_wait(r->write_classes);
+    bool writes = out != NULL && (in == NULL || out->seconds > in->seconds);
+    const time_class *c = writes ? out : in;
+    if (c == NULL || c->seconds < WAIT_SHARE * wall(r))
+        return;
+    g_autofree char *time = time_text(c->seconds);
+    g_autofree char *text = g_strdup_printf(
+        "What took longest was storage itself: %" G_GUINT64_FORMAT " call%s that %s waited %s "
+        "together, %.0f %% of the run (%s). Fewer bytes (compression, fewer digits, only what is "
+        "needed) or faster storage shorten that; other calls do not.",
+        c->calls, c->calls == 1 ? "" : "s", writes ? "write" : "read", time,
+        100 * c->seconds / wall(r), c->cause);
+    print_sentences(" ", text);
+}
 
 static void
 print_advice(const run *r)
@@ -395,6 +429,7 @@ print_advice(const run *r)
                       "looks wasteful.\n",
                       time, 100 * io / wall(r));
         g_free(time);
+        print_wait(r);
         if (wall(r) < SHORT_S)
             (void) printf("  The run is too short to tell what long ones wait for: take one with "
                           "more steps or data.\n");

@@ -148,6 +148,18 @@ def test_best_case():
         expect(3.5 < now < 4.6 and report["time"]["reading_if_cached"] < 0.02, str(report["time"]))
 
 
+def test_storage_that_takes_the_time_is_told():
+    """Where calls are as they should be, the report does not end with "nothing"."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+        folder = pathlib.Path(path)
+        calls, _ = mixture({"page cache": (0.95, 3e-5), "write-back": (0.05, 60e-3)}, 600, by_chance, WRITE, 131072)
+        write_records(folder, calls)
+        text = run([tool("esdm-explain"), folder]).stdout
+        said = " ".join(text.split())
+        expect("Nothing that is worth it" in said and "What took longest was storage itself" in said
+               and "calls that write waited" in said and "(write-back)" in said, text)
+
+
 def write_many_files(folder, files, count):
     """Reads by turns of so many files, as write_records()."""
     write_records(folder, [(i * 1e-3, 1e-3, 4096, 4096 * i, READ) for i in range(count)])
@@ -229,5 +241,5 @@ def test_cached_reads_of_this_machine():
                + run([tool("esdm-explain"), records]).stdout)
 
 
-main(test_causes_that_are_known, test_many_files, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
+main(test_causes_that_are_known, test_many_files, test_storage_that_takes_the_time_is_told, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
      test_cached_reads_of_this_machine)
