@@ -347,11 +347,9 @@ postgres__find_estimate(void *self, const esdm_meta_expression *expression,
 {
     postgres__store *store = self;
     query *q = NULL;
-    uint64_t *sums = calloc(expression->nconditions + 1, sizeof *sums);
+    uint64_t sums[ESDM_META_EXPRESSION_CONDITIONS_MAX] = {0};
     bool more = true;
     *ret_containers = 0;
-    if (sums == NULL)
-        return esdm__error_nomem(err, expression->nconditions * sizeof *sums, "a query");
     esdm_status status = begin(store, expression, &q, err);
     if (status == ESDM_OK)
         status = count_all(store, q, sums, err);
@@ -365,7 +363,6 @@ postgres__find_estimate(void *self, const esdm_meta_expression *expression,
     if (status == ESDM_OK)
         *ret_containers = q->least;
     postgres__find_end(q);
-    free(sums);
     return status;
 }
 

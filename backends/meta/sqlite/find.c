@@ -320,15 +320,12 @@ count_met(const sqlite__query *q)
 static esdm_status
 tell_count(sqlite__link *link, sqlite__query *q, uint64_t *ret_containers, esdm_error *err)
 {
-    uint64_t *counts = calloc(q->nconditions, sizeof *counts);
-    if (counts == NULL)
-        return esdm__error_nomem(err, q->nconditions * sizeof *counts, "a query");
+    uint64_t counts[ESDM_META_EXPRESSION_CONDITIONS_MAX] = {0};
     esdm_status status = count_all(link, q, ENTRIES_TOLD, counts, ret_containers, err);
     if (status == ESDM_OK && *ret_containers >= (uint64_t) ENTRIES_SOME)
         status = sqlite__find_meet(link, q, counts, STEPS_AT_FIRST, err);
     if (status == ESDM_OK && q->narrowed && !q->met.failed)
         *ret_containers = count_met(q);
-    free(counts);
     return status;
 }
 
