@@ -24,17 +24,18 @@ from ._library import EsdmError, NotFound
 from ._library import load as _load
 
 if _typing.TYPE_CHECKING:
+    from ._accuracy import Accuracy, accuracy
     from ._history import MergeConflict, branch, digest, merge
     from ._query import link, query
 
 # Read when first used: every program pays for what is read at once.
-_LATER = {"MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query"}
+_LATER = {"Accuracy": "_accuracy", "accuracy": "_accuracy", "MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query"}
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
            "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
            "write", "write_region", "zarr"]
 
-__all__ += ["MergeConflict", "branch", "merge"]
+__all__ += ["Accuracy", "MergeConflict", "accuracy", "branch", "merge"]
 
 _report = "not active"
 
@@ -85,7 +86,7 @@ def stream(name: str, variable: str, function=None, select=None, snapshot: int =
 
 def write(dataset, name: str, accuracy=None, chunks=None, **options):
     """Stores an xarray.Dataset as a container; `dataset.esdm.to(…)` does the same.
-    @param accuracy what must be kept: {"tas": "abs=0.01 K; mode=archive"}; others lose nothing.
+    @param accuracy what must be kept: {"tas": "abs=0.01 K; mode=archive"}, or esdm.accuracy(…); others lose nothing.
     @param chunks shape of fragments: {"time": 1}. @param options as of Dataset.to_netcdf()."""
     from . import _writing  # pylint: disable=import-outside-toplevel
     return _writing.write(dataset, name, accuracy, chunks, options)

@@ -7,41 +7,16 @@ import threading
 import numpy
 import xarray
 
-from . import _catalogue, _data
+from . import _accuracy, _catalogue, _data
 from ._library import Error, check
 
-LONG_NAMES = {"abs": "absolute_tolerance", "rel": "relative_tolerance", "finest": "relative_finest",
-              "digits": "significant_digits", "range": "range_tolerance", "std": "std_tolerance", "bits": "significant_bits", "exact": "exact_values",
-              "gradient": "gradient_tolerance", "vector": "vector_tolerance", "components": "vector_components", "mean": "mean_tolerance"}
 # What says how numbers are stored; taken from the container when data are added to it.
 ENCODINGS = ("dtype", "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value",
              "_Unsigned")
 
 
-def accuracy_attributes(text):
-    """The attributes `esdm_NAME` that state what a text such as "abs=0.01 K; mode=archive" does."""
-    library, error = _data.api(), Error()
-    library.esdm_accuracy_check_text.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
-    library.esdm_accuracy_check_text.restype = ctypes.c_int
-    check(library.esdm_accuracy_check_text(text.encode(), ctypes.byref(error)), error)
-    stated = {}
-    for part in filter(None, map(str.strip, text.split(";"))):
-        name, _, value = map(str.strip, part.partition("="))
-        if name in ("box", "level", "mask"):
-            stated["esdm_regions"] = "; ".join(filter(None, (stated.get("esdm_regions"), part)))
-            continue
-        stated["esdm_" + LONG_NAMES.get(name, name)] = value
-    return stated
-
-
 def write(dataset, name, accuracy, chunks, options):
-    copy = dataset.copy(deep=False)
-    if isinstance(accuracy, str):
-        raise TypeError(f"accuracy: say of which variables, as in {{'tas': {accuracy!r}}}")
-    for variable, text in (accuracy or {}).items():
-        if variable not in copy.variables:
-            raise ValueError(f"accuracy: there is no variable '{variable}'")
-        copy[variable].attrs.update(accuracy_attributes(text))
+    copy = _accuracy.accuracy(accuracy).apply(dataset)
     encoding = {k: dict(v) for k, v in options.pop("encoding", {}).items()}
     for unknown in set(chunks or {}) - set(copy.sizes):
         raise ValueError(f"chunks: there is no dimension '{unknown}'")
