@@ -34,10 +34,13 @@ class Dataspace(ctypes.Structure):
                 ("memory_stride", ctypes.c_int64 * MAX_RANK)]
 
 
-class _Fragment(ctypes.Structure):
+class Fragment(ctypes.Structure):
+    """esdm_fragment_info"""
     _fields_ = [("rank", ctypes.c_uint32), ("offset", ctypes.POINTER(ctypes.c_uint64)),
-                ("size", ctypes.POINTER(ctypes.c_uint64)),
-                ("stride", ctypes.POINTER(ctypes.c_uint64))]  # the rest is not read
+                ("size", ctypes.POINTER(ctypes.c_uint64)), ("stride", ctypes.POINTER(ctypes.c_uint64)),
+                ("raw_bytes", ctypes.c_uint64), ("stored_bytes", ctypes.c_uint64), ("position", ctypes.c_uint64),
+                ("target", ctypes.c_char_p), ("pack", ctypes.c_char_p), ("codec", ctypes.c_char_p),
+                ("sequence", ctypes.c_uint64)]
 
 
 _lock = threading.RLock()
@@ -264,7 +267,7 @@ class Dataset:
                 shapes.append(tuple(f.size[i] for i in range(f.rank)))
             return len(shapes) < FRAGMENTS_LOOKED_AT
 
-        callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(_Fragment), ctypes.c_void_p)(visit)
+        callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(Fragment), ctypes.c_void_p)(visit)
         error = Error()
         check(api().esdm_dataset_fragments(self.pointer, ctypes.cast(callback, ctypes.c_void_p), None,
                                            ctypes.byref(error)), error)
@@ -295,6 +298,11 @@ def _axis(key, length):
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
+
+
+def free(pointer):
+    """What a function of the C API handed over."""
+    _libc.free(pointer)
 
 
 def _take_texts(pointers):
