@@ -16,6 +16,7 @@ LONG_NAMES = {"abs": "absolute_tolerance", "rel": "relative_tolerance", "finest"
 LAST_COUNTS = ("mode", "compression_speed", "decompression_speed")
 # As src/model/accuracy.c cuts texts: regions, which have commas, end with a semicolon.
 PART = re.compile(r"\s*((?:box|level|mask|regions)\s*=[^;]*|[^;,]*)[;,]?")
+REGIONS = ("box", "level", "mask")  # how they begin
 STATED_BYTES = 65536  # more than an esdm_accuracy takes
 
 
@@ -29,7 +30,7 @@ def _parts(text):
     """(quantity, value), by their long names; a text may have any number of regions."""
     for part in filter(None, (found.group(1).strip() for found in PART.finditer(text))):
         name, _, value = map(str.strip, part.partition("="))
-        if name in ("box", "level", "mask"):
+        if name in REGIONS:
             yield "regions", part
         else:
             yield LONG_NAMES.get(name, name), value

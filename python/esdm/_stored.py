@@ -11,6 +11,8 @@ import numpy
 from . import _accuracy, _catalogue, _data, _nodes
 from ._library import Error, check
 
+NOT_KNOWN = 5  # ESDM_ENOTSUP
+
 
 class _Report(ctypes.Structure):
     """esdm_accuracy_report"""
@@ -19,6 +21,18 @@ class _Report(ctypes.Structure):
                 ("finest", ctypes.c_double), ("largest_error", ctypes.c_double), ("largest_share", ctypes.c_double),
                 ("sum_change", ctypes.c_double), ("mean_change", ctypes.c_double), ("blocks_again", ctypes.c_uint64),
                 ("blocks_lossless", ctypes.c_uint64), ("changed_fragments", ctypes.c_uint64)]
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionAccuracy:
+    """What became of the fragments that touch a region of the accuracy in force."""
+    stated: str  # "box=-10,35,30,60: absolute_tolerance=0.01"
+    unknown: "str | None"  # why it is not known where it lies; then nothing else is known
+    fragments: "int | None"
+    lossy_fragments: "int | None"
+    absolute: "float | None"
+    relative: "float | None"
+    largest_error: "float | None"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +54,7 @@ class StoredAccuracy:
     largest_error: "float | None"
     largest_share: "float | None"  # of its bound; at most 1
     mean_change: "float | None"  # of all numbers that may be off
+    regions: "tuple[RegionAccuracy, ...]"
 
     @property
     def is_lossless(self) -> bool:
@@ -74,6 +89,8 @@ def _api():
     for name in ("esdm_accuracy_print", "esdm_dataset_accuracy_report"):
         getattr(library, name).restype = ctypes.c_int
         getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.esdm_dataset_region_report.restype = ctypes.c_int
+    library.esdm_dataset_region_report.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
     return library
 
 
@@ -96,23 +113,38 @@ def _scale(attributes):
     return scale if math.isfinite(scale) and scale else 1.0
 
 
+def _number(report, value, factor=1.0):
+    """What a report of fragments tells, where numbers of them may be off."""
+    return value * factor if report.lossy_fragments and math.isfinite(value) else None
+
+
+def _regions(library, dataset, in_force, scale):
+    """Of what is in force, as esdm_accuracy_print() made it: the regions stand last."""
+    stated = [part for part in map(str.strip, (in_force or "").split(";")) if part.startswith(_accuracy.REGIONS)]
+    for i, part in enumerate(stated):
+        report, error = _Report(), Error()
+        status = library.esdm_dataset_region_report(dataset.pointer, i, ctypes.byref(report), ctypes.byref(error))
+        if status == NOT_KNOWN:
+            yield RegionAccuracy(part, error.message.decode("utf-8", "replace"), *[None] * 5)
+            continue
+        check(status, error)
+        yield RegionAccuracy(part, None, report.fragments, report.lossy_fragments, _number(report, report.absolute, scale),
+                             _number(report, report.relative), _number(report, report.largest_error, scale))
+
+
 def _told(library, variable, dataset):
     report, error = _Report(), Error()
     check(library.esdm_dataset_accuracy_report(dataset.pointer, ctypes.byref(report), ctypes.byref(error)), error)
     attributes = _nodes.dataset_attributes(dataset)
     scale, units = _scale(attributes), attributes.get("units", "")
-    lossy = report.lossy_fragments > 0
-
-    def number(value, factor=1.0):
-        return value * factor if lossy and math.isfinite(value) else None
-
+    in_force = _text(library, library.esdm_dataset_accuracy_in_force, dataset)
     return StoredAccuracy(
-        variable, _text(library, library.esdm_dataset_accuracy, dataset),
-        _text(library, library.esdm_dataset_accuracy_in_force, dataset), units if isinstance(units, str) else "",
-        report.fragments, report.lossy_fragments, report.changed_fragments, report.points, report.exact_points,
-        number(report.absolute, scale), number(report.relative), number(report.finest, scale) or None,
-        number(report.largest_error, scale), number(report.largest_share),
-        number(report.mean_change, scale) if report.points else None)
+        variable, _text(library, library.esdm_dataset_accuracy, dataset), in_force,
+        units if isinstance(units, str) else "", report.fragments, report.lossy_fragments, report.changed_fragments,
+        report.points, report.exact_points, _number(report, report.absolute, scale), _number(report, report.relative),
+        _number(report, report.finest, scale) or None, _number(report, report.largest_error, scale),
+        _number(report, report.largest_share), _number(report, report.mean_change, scale) if report.points else None,
+        tuple(_regions(library, dataset, in_force, scale)))
 
 
 def variables(handle):

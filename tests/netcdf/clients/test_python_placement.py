@@ -23,6 +23,14 @@ with netCDF4.Dataset("esdm://run.nc", "w") as d:
     d.createVariable("text", str, ("x",))[:] = np.array(["x" * 20] * 5000, dtype=object)
     d.createVariable("small", "f8", ())[:] = 3
     esdm.accuracy({"ocean/deep/packed": "abs=0.01", "tas": "abs=0.01 K"}, rel="rel=0.1 %; finest=0.01 K").apply(d)
+    for name, unit, numbers in (("lat", "degrees_north", np.zeros(1)), ("lon", "degrees_east", np.arange(5000) * 0.05)):
+        d.createDimension(name, numbers.size)
+        d.createVariable(name, "f8", (name,)).units = unit
+        d[name][:] = numbers
+    for name, where in (("region", ("t", "lat", "lon")), ("nowhere", ("t", "x"))):
+        d.createVariable(name, "f4", where, chunksizes=(1, 1, 2500)[-len(where):]).units = "K"
+        esdm.accuracy({name: "abs=0.1 K; box=0,-10,20,10: abs=0.001 K; box=150,-10,160,10: rel=0.01 %"}).apply(d)
+        d[name][:] = values.reshape([4, *(len(d.dimensions[k]) for k in where[1:])])
     for name in ("tas", "rel", "kept"):
         d[name][:] = values
     packed[:] = values - 273
@@ -84,6 +92,8 @@ def check_accuracy(told, name, *options):
             number = truth.get(key) or None
             expect(row[key] is None if number is None else abs(row[key] / number / factor - 1) < 1e-12,
                    f"{variable} {key}: {row} {truth}")
+        regions = [{k: v for k, v in region.items() if v is not None} for region in row["regions"]]
+        expect(regions == truth.get("regions", []), f"{variable}: {row} {truth}")
 
 
 def check_placement(told, name, *options):
@@ -121,7 +131,7 @@ def check_texts(texts):
     expect("  0.01 K " in lines["tas"] and " K  " in lines["tas"] and " %  " in lines["tas"], accuracy)
     expect("0.001 |x| (not finer than 0.01 K)" in lines["rel"], accuracy)
     expect("  0.01 degC " in lines["ocean/deep/packed"], accuracy)
-    expect("nothing is lost" in lines["kept"] and "no data" in lines["none"] and len(lines) == 8, accuracy)
+    expect("nothing is lost" in lines["kept"] and "no data" in lines["none"] and len(lines) == 12, accuracy)
     lines = {line.split()[0]: line for line in placement.splitlines()}
     expect("none" not in lines and lines["small"].split()[1] == "(inline)" and "one" in lines["tas"], placement)
     expect("targets take turns" in lines["tas"] and "<td>targets take turns</td>" in page, page)
@@ -136,6 +146,10 @@ def test_what_was_kept_and_where_it_lies():
             check_placement(placement, "run.nc")
             check_codecs(placement, "run.nc")
             check_texts(texts)
+        known, unknown = accuracy["region"]["regions"], accuracy["nowhere"]["regions"]
+        expect(known[0]["largest_error"] <= 0.001 < accuracy["region"]["largest_error"] <= 0.1 and
+               known[1]["relative"] == 1e-4 and len(unknown) == 2 and all(r["unknown"] for r in unknown),
+               f"{known} {unknown}")
         kept = [row for row in placement if row["variable"] == "kept"]
         expect(sum(row["fragments"] for row in kept) == accuracy["kept"]["fragments"] > 1, f"{kept}")
         # What is there is told of the snapshot that is asked for.
