@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "esdm/history.h"
 #include "esdm/usertypes.h"
 #include "merge/merge.h"
 #include "model/attribute.h"
@@ -547,36 +546,37 @@ merge_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_error *err)
 
 /* ---- the kind of file ----------------------------------------------------------------------- */
 
-/* Which stub stands for a container is no matter of what was written. */
-static bool
-is_of_file(const char *key)
+#define KIND "netcdf.format"
+
+/* Kinds of files: each holds what those before it do, but the last but one what cdf5 does. */
+static const char *const kinds[] = {"classic", "64bit-offset", "cdf5", "netcdf4-classic",
+                                    "netcdf4"};
+enum { KINDS = sizeof kinds / sizeof kinds[0], CDF5 = 2 };
+
+static size_t
+kind_of(const char *text)
 {
-    return strncmp(key, "netcdf.", 7) == 0 &&
-           strncmp(key, ESDM_HINT_STUB, strlen(ESDM_HINT_STUB)) != 0;
+    size_t kind = 0;
+    while (kind < KINDS && (text == NULL || strcmp(kinds[kind], text) != 0))
+        kind++;
+    return kind;
 }
 
-static bool
-same_hint(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-/* What programs see it as (classic, netCDF-4): theirs, where they changed it and ours did not. */
+/* What programs see it as (classic, netCDF-4): what holds all of both. */
 static esdm_status
-merge_hints(esdm__merging *m, const esdm__hints *keys, esdm_error *err)
+merge_kind(esdm__merging *m, esdm_error *err)
 {
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < keys->count && status == ESDM_OK; i++) {
-        const char *key = keys->items[i].key;
-        const char *theirs = esdm__hints_get(&m->theirs->hints, key);
-        const char *base = m->base != NULL ? esdm__hints_get(&m->base->hints, key) : NULL;
-        const char *ours = esdm__hints_get(&m->ours->hints, key);
-        if (!is_of_file(key) || same_hint(theirs, base) || !same_hint(ours, base))
-            continue;
-        status = esdm_container_set_hint(m->ours, key, theirs, err);
-        m->result->objects++;
-    }
-    return status;
+    const char *ours = esdm__hints_get(&m->ours->hints, KIND);
+    size_t a = kind_of(esdm__hints_get(&m->theirs->hints, KIND)), b = kind_of(ours);
+    if (a == b || a == KINDS || b == KINDS)
+        return ESDM_OK;
+    size_t both = a > b ? a : b, other = a > b ? b : a;
+    if (other == CDF5)
+        both = KINDS - 1;
+    if (both == b)
+        return ESDM_OK;
+    m->result->objects++;
+    return esdm_container_set_hint(m->ours, KIND, kinds[both], err);
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
@@ -592,9 +592,5 @@ esdm__merge_structure(esdm__merging *m, esdm_error *err)
         status = merge_dimension(m, esdm_container_dimension(theirs, i), err);
     for (size_t i = 0; i < theirs->datasets.count && status == ESDM_OK; i++)
         status = merge_dataset(m, theirs->datasets.items[i], err);
-    if (status == ESDM_OK)
-        status = merge_hints(m, &theirs->hints, err);
-    if (status == ESDM_OK && m->base != NULL)
-        status = merge_hints(m, &m->base->hints, err);
-    return status;
+    return status == ESDM_OK ? merge_kind(m, err) : status;
 }

@@ -27,7 +27,9 @@
 #define BUDGET_MANY 262144
 #define AT_A_TIME   64
 #define GROWTH      2
-#define ROWS_KEPT   64
+/* A store may hand out several times what was asked for at first. */
+#define SHARES    16
+#define ROWS_KEPT 64
 
 typedef struct sorted_row {
     char *container; /* owned; the dataset's text follows it */
@@ -38,6 +40,8 @@ typedef struct sorted_row {
 typedef struct number_list {
     uint64_t *items; /* owned */
     size_t count;
+    uint64_t most; /* 0: as many as come */
+    bool over;     /* more came */
     bool nomem;
 } number_list;
 
@@ -179,6 +183,14 @@ copy_row(sorting *s, const char *container, const char *dataset, const esdm__que
     return true;
 }
 
+/* Before each question: it begins with any container. */
+static void
+forget_last(sorting *s)
+{
+    free(s->last);
+    s->last = NULL;
+}
+
 /* Of a container, its first match alone where that is asked for. */
 static bool
 is_taken(sorting *s, const char *container, const esdm__query_value *values)
@@ -219,6 +231,7 @@ static esdm_status
 take_all(sorting *s, esdm_error *err)
 {
     drop_rows(s, 0);
+    forget_last(s);
     s->taken = ALL;
     s->wanted = 0;
     return esdm__query_rows(s->meta, s->store, s->query, s->names, s->nnames, take_row, s, err);
@@ -230,6 +243,9 @@ static bool
 note_number(uint64_t container, void *user)
 {
     number_list *list = user;
+    list->over |= list->most > 0 && list->count >= list->most;
+    if (list->over)
+        return false;
     list->nomem |= !esdm__array_grow(&list->items, list->count, sizeof *list->items);
     if (!list->nomem)
         list->items[list->count++] = container;
@@ -268,13 +284,14 @@ only_new(number_list *came, number_list *seen)
 }
 
 /* Where all that came has one value, upwards, names decide: no more rows are read than are wanted.
- * Downwards several values of one row can come before it. */
+ * Downwards several values of one row can come before it. At the end nothing tells the value. */
 static void
 want_some(sorting *s, const esdm_meta_position *place)
 {
     size_t before = 0; /* others that have this value may come behind what comes now */
     s->wanted = 0;
-    if (!place->one_value || s->order->nkeys > 1 || s->order->descending[0])
+    if (!place->one_value || place->at == ESDM_META_AT_END || s->order->nkeys > 1 ||
+        s->order->descending[0])
         return;
     for (size_t i = 0; i < s->count; i++)
         before += compare_place(s, &s->rows[i], place) < 0;
@@ -286,6 +303,7 @@ want_some(sorting *s, const esdm_meta_position *place)
 static esdm_status
 take_missing(sorting *s, esdm_error *err)
 {
+    forget_last(s);
     s->taken = MISSING;
     s->place = NULL;
     s->wanted = s->order->nkeys == 1 ? (size_t) s->order->limit - s->count : 0;
@@ -300,16 +318,18 @@ take_ordered(sorting *s, uint64_t budget, bool *ret_done, esdm_error *err)
     esdm_meta_position place = {0};
     esdm_status status = ESDM_OK;
     size_t most = 4 * (size_t) s->order->limit;
+    most = most > budget / SHARES ? (size_t) (budget / SHARES) : most;
     s->taken = PLACED;
     *ret_done = false;
     for (most = most < AT_A_TIME ? AT_A_TIME : most;
          status == ESDM_OK && !*ret_done && seen.count <= budget; most *= GROWTH) {
-        came.count = 0;
+        came = (number_list){.items = came.items, .most = budget};
+        forget_last(s);
         status = s->meta->ordered(s->store, s->order->keys[0], s->order->descending[0], most,
                                   &place, note_number, &came, err);
         if (status == ESDM_OK && (came.nomem || !only_new(&came, &seen)))
             status = esdm__error_nomem(err, came.count * sizeof *came.items, "an answer");
-        if (status != ESDM_OK || seen.count > budget)
+        if (status != ESDM_OK || came.over)
             break;
         want_some(s, &place);
         status = esdm__query_rows_among(s->meta, s->store, s->query, came.items, came.count,
@@ -335,7 +355,9 @@ take(sorting *s, esdm_error *err)
     esdm_error why = {0};
     esdm_status status = ESDM_OK;
     bool done = false;
-    if (o->nkeys == 0 || o->limit == 0 || o->limit > LIMIT_MOST || s->meta->ordered == NULL)
+    /* A question that may take a time is one question. */
+    if (o->nkeys == 0 || o->limit == 0 || o->limit > LIMIT_MOST || s->meta->ordered == NULL ||
+        s->query->most_ms > 0)
         return take_all(s, err);
     status = esdm__query_estimate(s->meta, s->store, s->query, &containers, &why);
     if (status == ESDM_OK && containers > FEW && containers > o->limit)

@@ -360,6 +360,24 @@ def test_another_kind_takes_the_place_of_a_branch():
             run([RM, "a.nc"])
 
 
+def test_a_kind_that_holds_less_is_not_taken():
+    """A classic file takes the place of a branch; what the container got meanwhile fits no classic file."""
+    write = ("import netCDF4, sys\nwith netCDF4.Dataset(sys.argv[1], 'w', format=sys.argv[2]) as d:\n"
+             "    d.createDimension('x', 3)\n    d.createVariable('v', 'f4', ('x',))[:] = float(sys.argv[3])\n")
+    more = ("import netCDF4\nwith netCDF4.Dataset('esdm://a.nc', 'a') as d:\n"
+            "    d.setncattr_string('text', 'a string')\n    g = d.createGroup('g')\n"
+            "    g.createVariable('n', 'u8', ('x',))[:] = 7\n")
+    with Site() as _:
+        client(["/usr/bin/python3", "-c", write, "esdm://a.nc", "NETCDF4", "1"])
+        branch("a.nc", "fix")
+        client(["/usr/bin/python3", "-c", write, "esdm://a.nc@branch:fix", "NETCDF3_CLASSIC", "2"])
+        client(["/usr/bin/python3", "-c", more])
+        run([MERGE, "a.nc", "fix"])
+        text = client(["ncdump", "esdm://a.nc"]).stdout
+        for part in ('string :text = "a string"', "uint64 n(x)", "n = 7, 7, 7", "v = 2, 2, 2"):
+            expect(part in text, text)
+
+
 def test_xarray_and_esdm_cp():
     with Site() as _:
         to, from_ = "esdm://a.nc@branch:fix", "esdm://a.nc"
@@ -415,5 +433,5 @@ if __name__ == "__main__":
          test_beginning_with_older_snapshots, test_several_make_one_at_once,
          test_several_make_one_at_once_on_postgresql, test_queries_pass_them_by, test_what_is_refused,
          test_nco_and_cdo, test_what_takes_the_place_of_a_branch,
-         test_another_kind_takes_the_place_of_a_branch, test_xarray_and_esdm_cp, test_what_is_read_is_not_written,
+         test_another_kind_takes_the_place_of_a_branch, test_a_kind_that_holds_less_is_not_taken, test_xarray_and_esdm_cp, test_what_is_read_is_not_written,
          test_catalogue_that_is_lost_and_moved)

@@ -194,5 +194,60 @@ def test_find_sorted__in_postgresql():
         agrees(made, draw(30)[:by_size(30, 60, 300)])
 
 
+def rows(site, made):
+    """A catalogue of (name, {object: {attribute: values}}), where "" is the container."""
+    with sqlite3.connect(site.folder / "metadata" / "catalogue.sqlite") as db:
+        for n, (name, objects) in enumerate(made, 1):
+            db.execute("INSERT INTO container VALUES(?, ?, ?, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 'none')", (n, name, f"{n:032x}"))
+            for d, (variable, attributes) in enumerate(objects.items()):
+                entries = [(k, e, v) for k, values in attributes.items() for e, v in enumerate(values)]
+                db.executemany("INSERT INTO attribute VALUES(?, ?, ?, ?, ?, ?, ?)", [
+                    (n, d, k, e, f"/{variable}" if d else None, v, None if isinstance(v, str) else f"{v:g}")
+                    for k, e, v in entries])
+        db.execute("UPDATE store SET value = ? WHERE key = 'indexed'", (len(made) // 64 * 64,))
+        db.execute("INSERT OR IGNORE INTO store VALUES('name:k', 1)")
+    db.close()
+
+
+def first_are_those_of_all(made, *arguments):
+    with Site() as site:
+        rows(site, made)
+        every = run([FIND, "--columns=k", *arguments]).stdout.splitlines()
+        expect(len(every) > 20, f"{every}")
+        for limit in (3, 5, 20):
+            some_of = run([FIND, "--columns=k", f"--limit={limit}", *arguments]).stdout.splitlines()
+            expect(some_of == every[:limit], f"{arguments}: {some_of}, not {every[:limit]}")
+
+
+def test_find_sorted__one_value_at_the_end():
+    """Lists that begin with less come behind the value that all the last ones have."""
+    kinds = {0: ("list", [1.0, 2.0]), 1: ("two", [2.0])}
+    made = []
+    for n in range(MANY):
+        name, values = kinds.get(n % 8, ("none", []))
+        made.append((f"{name}{n:05d}.nc", {"": {"model": ["m"], "k": values}}))
+    first_are_those_of_all(made, "--sort=k", "exists :model")
+
+
+def test_find_sorted__what_was_seen_last_before():
+    """A container that is the last one of a question, and the first one of the next."""
+    made = [(f"b{n:05d}.nc", {"": {"model": ["m"]}, "v": {}}) for n in range(MANY)]
+    made[5] = ("aaa.nc", {"": {"model": ["m"]}, "v": {"k": [1.0]}})
+    first_are_those_of_all(made, "-c", "--sort=k", "exists :model")
+    made = [(f"b{n:05d}.nc", {"": {"model": ["m"], "k": [1e6 + n]}}) if n % 5 == 0 else
+            (f"x{n:05d}.nc", {"": {"model": ["other"], "k": [float(n)]}}) for n in range(2 * MANY)]
+    made[0] = ("aaa.nc", {"": {"model": ["m"], "k": [0.0]}})
+    first_are_those_of_all(made, "-c", "--sort=k", ":model = m")
+
+
+def test_find_sorted__lists_with_a_nan():
+    """Such a list is a text that begins with a number."""
+    made = [(f"c{n:05d}.nc", {"": {"model": ["m"], "k": [5.0, "-nan"] if n % 100 == 7 else [f"3 x{n % 50}"]}})
+            for n in range(MANY)]
+    first_are_those_of_all(made, "--sort=-k", "exists :model")
+
+
 if __name__ == "__main__":
-    main(test_find_sorted__as_a_program_sorts, test_find_sorted__in_postgresql)
+    main(test_find_sorted__one_value_at_the_end, test_find_sorted__what_was_seen_last_before,
+         test_find_sorted__lists_with_a_nan,
+         test_find_sorted__as_a_program_sorts, test_find_sorted__in_postgresql)

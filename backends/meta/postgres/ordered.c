@@ -25,6 +25,8 @@
 #define AT_LEAST    1024
 #define TIMES_MORE  8
 #define MOST_AT_ONE 1000000
+/* More that have one value are left to who asks for all. */
+#define MOST_TIES 100000
 
 /* $1: the attribute. */
 static const char values[] =
@@ -85,7 +87,8 @@ put_question(esdm__buffer *sql, postgres__params *params, const char *attribute,
     params->memory.failed |= name.failed;
     postgres__put_string(params, name.failed ? "" : (const char *) name.data);
     esdm__buffer_clear(&name);
-    const char *head = begin ? "WITH v AS MATERIALIZED (" : "WITH v AS (";
+    const char *head =
+        begin ? "SELECT w.* FROM (WITH v AS MATERIALIZED (" : "SELECT w.* FROM (WITH v AS (";
     esdm__buffer_put(sql, head, strlen(head));
     esdm__buffer_put(sql, values, sizeof values - 1);
     head = begin ? ") SELECT v.container, NULL::float8 AS number, NULL::text AS text FROM v WHERE "
@@ -95,8 +98,8 @@ put_question(esdm__buffer *sql, postgres__params *params, const char *attribute,
     put_behind(sql, params, at, descending);
     (void) snprintf(end, sizeof end,
                     " ORDER BY v.number IS NULL%s, v.number%s, v.text%s FETCH FIRST %zu ROWS WITH "
-                    "TIES)",
-                    down, down, down, most);
+                    "TIES)) AS w LIMIT %zu",
+                    down, down, down, most, most + MOST_TIES);
     esdm__buffer_put(sql, end, strlen(end) + 1);
 }
 
@@ -178,6 +181,8 @@ postgres__ordered(void *self, const char *attribute, bool descending, size_t mos
     postgres__leave(store);
     postgres__params_clear(&params);
     esdm__buffer_clear(&sql);
+    if (status == ESDM_OK && (size_t) PQntuples(rows) >= most + MOST_TIES)
+        status = esdm__error_set(err, ESDM_ENOTSUP, "'%.200s' has one value too often", attribute);
     if (status == ESDM_OK)
         status = visit_rows(rows, most, position, visit, user, err);
     PQclear(rows);

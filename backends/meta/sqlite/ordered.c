@@ -88,6 +88,12 @@ visit_unplaced(walk *w, esdm_error *err)
                            "WHERE name = ?1 AND value < '' GROUP BY container, dataset "
                            "HAVING count(*) > 1",
                            NULL, err);
+    /* A list of numbers has it as a text, which is not where the list is. */
+    if (status == ESDM_OK && w->descending)
+        status = visit_all(w,
+                           "SELECT container FROM main.attribute INDEXED BY attribute_value "
+                           "WHERE name = ?1 AND value = '-nan'",
+                           NULL, err);
     return status;
 }
 
