@@ -126,14 +126,13 @@ look_again(const char *start)
     }
 }
 
-/** Whether a stub that was seen is still where it was. @param except a path that does not count; ""
- *  for none. @param ret_stale set when one is not. */
+/** Whether a stub that was seen is still where it was. @param ret_stale set when one is not. */
 static bool
-find(const char *container, const char *except, char *where, size_t size, bool *ret_stale)
+find(const char *container, char *where, size_t size, bool *ret_stale)
 {
     esdmnc__stub stub;
     for (const seen *s = stubs; s; s = s->next) {
-        if (strcmp(s->container, container) != 0 || strcmp(s->path, except) == 0) {
+        if (strcmp(s->container, container) != 0) {
             continue;
         }
         if (esdmnc__stub_read(s->path, &stub) == NC_NOERR &&
@@ -146,57 +145,10 @@ find(const char *container, const char *except, char *where, size_t size, bool *
     return false;
 }
 
-/** The path of a file itself, whatever a link of its name leads to. @param ret PATH_MAX bytes; "":
- * it is not known. */
-static void
-absolute_of(const char *path, char *ret)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t) (slash - path) : 0;
-    int n =
-        length < sizeof(folder) ? snprintf(folder, sizeof(folder), "%.*s", (int) length, path) : -1;
-    ret[0] = '\0';
-    if (n < 0 || !realpath(slash ? (length ? folder : "/") : ".", ret)) {
-        ret[0] = '\0';
-        return;
-    }
-    size_t used = strcmp(ret, "/") == 0 ? 0 : strlen(ret);
-    n = snprintf(ret + used, PATH_MAX - used, "/%s", slash ? slash + 1 : path);
-    if (n <= 0 || (size_t) n >= PATH_MAX - used) {
-        ret[0] = '\0';
-    }
-}
-
-bool
-esdmnc__path_is_itself(const char *path, const char *absolute)
-{
-    char own[PATH_MAX];
-    absolute_of(path, own);
-    return own[0] && strcmp(own, absolute) == 0;
-}
-
-bool
-esdmnc__living_alone(const char *path, const char *container)
-{
-    char folder[PATH_MAX];
-    char where[PATH_MAX];
-    absolute_of(path, folder);
-    char *slash = strrchr(folder, '/');
-    if (!slash || slash == folder) {
-        return false;
-    }
-    *slash = '\0';
-    return esdmnc__living_stub(folder, container, path, where, sizeof(where)) == ESDMNC_LIVING_NO;
-}
-
 esdmnc__living
-esdmnc__living_stub(const char *folder, const char *container, const char *created, char *where,
-                    size_t size)
+esdmnc__living_stub(const char *folder, const char *container, char *where, size_t size)
 {
     char start[PATH_MAX];
-    char except[PATH_MAX];
-    absolute_of(created, except);
     (void) snprintf(start, sizeof(start), "%s", folder);
     char *slash = strrchr(start, '/');
     if (slash && slash != start) {
@@ -204,10 +156,10 @@ esdmnc__living_stub(const char *folder, const char *container, const char *creat
     }
     (void) pthread_mutex_lock(&lock);
     bool stale = strcmp(root, start) != 0;
-    bool found = !stale && find(container, except, where, size, &stale);
+    bool found = !stale && find(container, where, size, &stale);
     if (!found && stale) {
         look_again(start);
-        found = find(container, except, where, size, &stale);
+        found = find(container, where, size, &stale);
     }
     bool known = found || complete;
     (void) pthread_mutex_unlock(&lock);

@@ -125,7 +125,7 @@ may_replace(const char *path, const char *folder, const char *container)
 {
     static int told, told_kept; /* one line is enough for all files of a run */
     char where[PATH_MAX];
-    switch (esdmnc__living_stub(folder, container, path, where, sizeof(where))) {
+    switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {
     case ESDMNC_LIVING_YES:
         if (!__atomic_exchange_n(&told_kept, 1, __ATOMIC_RELAXED)) {
             esdmnc__tell("the container '%s' stays as it is, as '%s' stands for it. What this "

@@ -284,15 +284,10 @@ typedef enum esdmnc__living {
     ESDMNC_LIVING_YES,
     ESDMNC_LIVING_UNKNOWN /**< not everything could be looked at */
 } esdmnc__living;
-/** Whether a stub of the container lies in or beside the routed folder. @param created the path
- * that is about to be written anew: what lies there does not count. @param where receives the path
- * of the one that is found. */
-esdmnc__living esdmnc__living_stub(const char *folder, const char *container, const char *created,
-                                   char *where, size_t size);
-/** Whether no other stub of the container lies in or beside the folder of one. */
-bool esdmnc__living_alone(const char *path, const char *container);
-/** Whether a file, and not what a link of its name leads to, has that absolute path. */
-bool esdmnc__path_is_itself(const char *path, const char *absolute);
+/** Whether a stub of the container lies in or beside the routed folder. @param where receives its
+ *  path. */
+esdmnc__living esdmnc__living_stub(const char *folder, const char *container, char *where,
+                                   size_t size);
 /** This process has put a stub at an absolute path. */
 void esdmnc__living_note(const char *path, const char *container);
 /** In a forked child, as esdmnc__creations_forked(). */
@@ -336,7 +331,6 @@ typedef struct esdmnc__stub {
                                    * made by an earlier ESDM */
     uint64_t copied_ns;           /**< when the copy was made, since 1970-01-01 UTC; 0: not known */
     bool annotated; /**< a program that does not know of ESDM has added attributes to the file */
-    bool in_place;  /**< a copy that lies where the original was made: that is gone, or was moved */
     bool remains;   /**< such a program has made another file of it: it is no stub any more; the
                      * container is known all the same */
 } esdmnc__stub;

@@ -382,7 +382,6 @@ fill_stub(const fields *f, bool is_original, esdmnc__stub *ret)
     ret->version = f->version[0] ? strtoull(f->version, NULL, 16) : ret->number;
     esdmnc__text_copy(ret->site, f->site);
     ret->annotated = f->annotated;
-    ret->in_place = false;
 }
 
 /** When a copy got its bytes: a file that was written over is older, one that keeps the time of its
@@ -435,7 +434,6 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     }
     fill_stub(&f, is_original(path, &st, &f), ret);
     ret->copied_ns = ret->is_original ? 0 : copied_ns(path, &st);
-    ret->in_place = !ret->is_original && f.path[0] && esdmnc__path_is_itself(path, f.path);
     errno = saved;
     return NC_NOERR;
 }

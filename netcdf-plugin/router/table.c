@@ -185,30 +185,6 @@ wrapped_create(int instance, const char *path, int cmode, void *parameters, int 
     return status;
 }
 
-/** A file that came back from a backup, or with its folder from another disk, has another inode: it
- *  becomes the original where it lies at the original's path, means what the container is now, and
- *  no other file stands for that. */
-static bool
-becomes_original(const char *path, esdmnc__stub *stub)
-{
-    static int told;
-    char now[ESDMNC_NAME_MAX + 1];
-    if (!stub->in_place || stub->annotated ||
-        esdmnc__core_get()->numbered(stub->container, stub->number, stub->version, now,
-                                     sizeof(now)) != NC_NOERR ||
-        strcmp(now, stub->container) != 0 || !esdmnc__living_alone(path, stub->container) ||
-        esdmnc__stub_write(path, stub->container, stub->number, stub->version, stub->site) != 0) {
-        return false;
-    }
-    if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
-        esdmnc__tell("'%s' came from a backup or another disk: as no other file stands for the "
-                     "container '%s', what is written to it now goes there (told once)",
-                     path, stub->container);
-    }
-    stub->is_original = true;
-    return true;
-}
-
 /** The container to open for a path, by name or by stub. */
 static int
 open_name(const char *path, int mode, char *container, esdmnc__stub *ret_stub)
@@ -218,12 +194,12 @@ open_name(const char *path, int mode, char *container, esdmnc__stub *ret_stub)
         return esdmnc__path_container(prefixed, container, ESDMNC_NAME_MAX + 1);
     }
     int status = esdmnc__stub_read(path, ret_stub);
-    if (status == NC_NOERR && (mode & NC_WRITE) && !ret_stub->is_original &&
-        !becomes_original(path, ret_stub)) {
+    if (status == NC_NOERR && (mode & NC_WRITE) && !ret_stub->is_original) {
         esdmnc__tell("'%s' is a copy of the stub of '%s': writing through it would change the "
-                     "original; copy the container instead (esdm-cp), or write to esdm://%s where "
-                     "this file came back from a backup or another disk and is the only one",
-                     path, ret_stub->container, ret_stub->container);
+                     "original, which may lie elsewhere. To write to a container of its own: "
+                     "esdm-cp 'esdm://%s' esdm://NEW; to the original: by its path, or as "
+                     "'esdm://%s'. A copy that nobody needs may be removed, it holds no data",
+                     path, ret_stub->container, ret_stub->container, ret_stub->container);
         status = NC_EPERM;
     }
     if (status == NC_NOERR) {

@@ -123,68 +123,39 @@ def test_a_file_of_another_site():
         expect("v = 1, 1" in client(["ncdump", path]).stdout, "on its own site")
 
 
-def test_a_folder_that_came_from_a_backup():
-    """Its files have other inodes: a rerun takes their place, as it did before, and leaves nothing of the old run
-    under the names of the new one. Of another copy that is there it does not take the container."""
+def test_files_of_a_backup_whose_original_was_moved():
+    """`mv run3 run3-old; cp -a backup/run3 run3`: what lies at the path of the original is a copy, wherever that is
+    now. Nothing that is written to it, or over it by a rerun, changes what the original reads."""
+    add = "import sys, netCDF4\nwith netCDF4.Dataset(sys.argv[1], 'a') as d:\n    d['v'][1] = 9"
     with Routed() as site:
-        path, backup = site.out / "a.nc", site.folder / "elsewhere/a.nc"
-        site.program(WRITE, path)
-        backup.parent.mkdir()
-        shutil.copy2(path, backup)
-        backup.replace(path)
-        done = site.program(WRITE.replace("= 1", "= 2"), path)
-        names = run([tool("esdm-ls")]).stdout.split()
-        expect(names == [str(path)[1:]] and "replaces the container" in done.stderr, f"{names} {done.stderr}")
-        expect("v = 2, 2" in client(["ncdump", path]).stdout, "the second run")
-        run([tool("esdm-restore"), "--as", "before.nc", str(path)[1:]])
-        expect("v = 1, 1" in client(["ncdump", "esdm://before.nc"]).stdout, "the first one")
-        shutil.copy2(path, backup)
-        again = shutil.copy2(backup, site.out / "new")
-        again.replace(path)  # as rsync does it: with another inode
-        done = site.program(WRITE.replace("= 1", "= 3"), path)
-        expect("stays as it is" in done.stderr and "v = 2, 2" in client(["ncdump", backup]).stdout, done.stderr)
-        expect("v = 3, 3" in client(["ncdump", path]).stdout, "the third run")
+        routed = site.folder / "deep/out"
+        site.env = {"ESDM_NC_ROUTE": str(routed)}
+        for moved, to in (("run/run3", "run/run3-old"), ("run/a", "elsewhere-in/the-route"), (".", "../out-old"),
+                          (".", "../../far/out")):
+            shutil.rmtree(routed, ignore_errors=True)
+            path, was, now = (routed / moved / "a.nc").resolve(), (routed / moved).resolve(), (routed / to).resolve()
+            path.parent.mkdir(parents=True)
+            site.program(WRITE, path)
+            backup = shutil.copytree(was, site.folder / "backup")
+            now.parent.mkdir(exist_ok=True)
+            was.rename(now)
+            backup.rename(was)
+            name = str(path)[1:]
+            for target in path, now / "a.nc":
+                expect("v = 1, 1" in client(["ncdump", target]).stdout, target)
+            done = site.program(add, path)
+            expect("is a copy of the stub" in done.stderr and f"esdm-cp 'esdm://{name}' esdm://NEW" in done.stderr,
+                   f"{moved} {to}: {done.stderr}")
+            expect("v = 1, 1" in client(["ncdump", now / "a.nc"]).stdout, f"{moved} {to}: the original was changed")
+            site.program(WRITE.replace("= 1", "= 2"), path)
+            expect("v = 2, 2" in client(["ncdump", path]).stdout, f"{moved} {to}: the rerun")
+            expect("v = 1, 1" in client(["ncdump", now / "a.nc"]).stdout, f"{moved} {to}: the rerun replaced it")
+            listed = run([tool("esdm-ls")]).stdout.split()
+            expect({name, f"{name}~2"} <= set(listed), f"{moved} {to}: {listed}")
+            expect("replaced since" not in client(["ncdump", now / "a.nc"]).stderr, "it is no former one")
+            run([tool("esdm-rm"), "-r", "--yes", "esdm://"])
+            shutil.rmtree(now)
 
 
-def test_appending_in_a_folder_that_came_from_a_backup():
-    """Where a file is the only one for its container, and that is as it was, it is written to as before; the copy of
-    another run, of one that was moved, or of what was replaced since is not."""
-    add = "import sys, netCDF4\nwith netCDF4.Dataset(sys.argv[1], 'a') as d:\n    d['v'][1] = int(sys.argv[2])"
-    with Routed() as site:
-        path, other = site.out / "a.nc", site.folder / "elsewhere/a.nc"
-        other.parent.mkdir()
-        site.program(WRITE, path)
-
-        def bring_back(of):
-            new = shutil.copy2(of, site.out / "new")
-            new.replace(path)
-
-        def is_refused():
-            done = site.program(add, path, 9)
-            expect("is a copy of the stub" in done.stderr, done.stderr)
-
-        bring_back(path)
-        done = site.program(add, path, 7)
-        expect("came from a backup" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
-        expect("v = 1, 7" in client(["ncdump", f"esdm://{str(path)[1:]}"]).stdout, "the container")
-        expect(site.program(add, path, 8).stderr == "", "it is the original now")
-        shutil.copy2(path, other)
-        bring_back(other)
-        is_refused()
-        path.unlink()
-        site.program(add, other, 9)
-        expect("v = 1, 8" in client(["ncdump", other]).stdout, "a copy at another path was written to")
-        bring_back(other)
-        other.unlink()
-        site.program(add, path, 5)
-        expect("v = 1, 5" in client(["ncdump", path]).stdout, "the last one that is left")
-        shutil.copy2(path, other)
-        site.program(WRITE, path)
-        other.replace(path)  # as it was before the rerun
-        is_refused()
-        expect("v = 1, 1" in client(["ncdump", f"esdm://{str(path)[1:]}"]).stdout, "the rerun")
-
-
-main(test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
-     test_a_folder_that_came_from_a_backup, test_appending_in_a_folder_that_came_from_a_backup,
+main(test_files_of_a_backup_whose_original_was_moved, test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
      test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
