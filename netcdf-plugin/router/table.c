@@ -12,8 +12,8 @@ __thread esdmnc__pending esdmnc__pending_call;
 
 #define FORMAT_BITS (NC_NETCDF4 | NC_64BIT_OFFSET | NC_64BIT_DATA)
 #define UDF_BITS    (NC_UDF0 | NC_UDF1)
-/** Kernels stamp files with a clock that ticks so. */
-#define KERNEL_TICK_NS UINT64_C(20000000)
+/** Files are stamped by the clock of their server. */
+#define CLOCK_SKEW_NS UINT64_C(2000000000)
 
 int
 esdmnc__open_mode_check(int mode)
@@ -285,13 +285,14 @@ tell_changed(const char *path, const esdmnc__stub *stub)
     static int told;
     esdmnc_stat now;
     if (stub->copied_ns == 0 || esdmnc__core_get()->exists(stub->container, &now) != NC_NOERR ||
-        now.modified_ns <= stub->copied_ns + KERNEL_TICK_NS ||
+        now.modified_ns <= stub->copied_ns + CLOCK_SKEW_NS ||
         __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
         return;
     }
-    esdmnc__tell("'%s' is a copy of the file that stands for '%s', which was written to after the "
-                 "copy was made: this reads what it is now (copies of such files hold no data; "
-                 "esdm-cp makes some that do, esdm-tag keeps a state)",
+    esdmnc__tell("'%s' is a copy of the file that stands for '%s', which has a newer snapshot "
+                 "than the copy: this reads what it is now (copies of such files hold no data; "
+                 "esdm-cp makes some that do, esdm-tag keeps a state, esdm-log tells what was "
+                 "changed)",
                  path, stub->container);
 }
 

@@ -406,14 +406,53 @@ def test_restore__what_was_changed_in_place_is_no_former_container():
         expect(value("exp/a.nc") == 1 and former("exp/a.nc") == kept, "something has changed")
         run([RESTORE, "--yes", "--id", kept[-1]["id"], "exp/a.nc"])
         expect(value("exp/a.nc") == 2, "--id")
-        # After a replacement, and not after a restoration: it is told.
-        write("exp/b.nc", 1)
-        write("exp/b.nc", 2)
-        expect("in place" not in run([RESTORE, "--dry-run", "exp/b.nc"]).stderr, "nothing was changed in place")
+
+
+SYNCED = """
+import time, netCDF4
+with netCDF4.Dataset("esdm://exp/a.nc", "w") as f:
+    f.createDimension("x", 10)
+    v = f.createVariable("v", "f8", ("x",))
+    for i in range(2):
+        v[i] = 9
+        f.sync()
         time.sleep(0.3)
-        client(["ncatted", "-a", "units,const,o,c,degC", "esdm://exp/b.nc"])
-        done = run([RESTORE, "--yes", "exp/b.nc"])
-        expect("was written to in place" in done.stderr and value("exp/b.nc") == 1, done.stderr)
+"""
+
+
+def test_restore__upkeep_and_programs_that_sync_are_no_change_in_place():
+    need_program("cdo", "ncatted")
+
+    def compact(rows=10):
+        run([tool("esdm-compact"), "--chunk", f"const={rows},60", "exp/a.nc"])
+        time.sleep(0.6)  # younger snapshots are kept in any case
+
+    for history in 10, 1:
+        with Site(history=history):
+            write("exp/a.nc", 1)
+            write("exp/a.nc", 2)
+            run([RESTORE, "--yes", "exp/a.nc"])
+            compact(15)
+            compact()
+            expect("esdm-compact" in run([tool("esdm-log"), "exp/a.nc"]).stdout, "it made no snapshot")
+            done = run([RESTORE, "--yes", "exp/a.nc"])
+            expect(value("exp/a.nc") == 2, "it was undone")
+            expect(("stored anew" in done.stderr) == (history == 1), done.stderr)
+            # What somebody changed before or after it counts, as far as it is kept.
+            for change_comes_last in True, False:
+                run([RESTORE, "--yes", "--id", former("exp/a.nc")[-1]["id"], "exp/a.nc"])
+                for change in not change_comes_last, change_comes_last:
+                    if change:
+                        client(["ncatted", "-a", "units,const,o,c,degC", "esdm://exp/a.nc"])
+                    else:
+                        compact()
+                done = run([RESTORE, "--yes", "exp/a.nc"], check=False)
+                if history == 10 or change_comes_last:
+                    expect(done.returncode == 4 and "was written to in place" in done.stderr, f"{done}")
+                else:
+                    expect("stored anew" in done.stderr and "is not kept" in done.stderr, f"{done}")
+            client(["/usr/bin/python3", "-c", SYNCED])
+            expect("in place" not in run([RESTORE, "--dry-run", "exp/a.nc"]).stderr, "a program that syncs")
 
 
 if __name__ == "__main__":

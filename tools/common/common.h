@@ -176,6 +176,16 @@ esdm_status tool_stub_container(esdm_session *session, const char *path, char **
  *  stands for one (tool_stub_container()). */
 esdm_status tool_container_name(esdm_session *session, const char *argument,
                                 char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err);
+/** Whether somebody has written to a container after a time, beside what upkeep commits
+ * (esdm-compact and the like, which leave its values as they are). */
+typedef enum tool_written {
+    TOOL_WRITTEN_NOT,     /**< nobody has, or the container cannot be read */
+    TOOL_WRITTEN_PERHAPS, /**< upkeep has; what was before that is not kept any more */
+    TOOL_WRITTEN_YES
+} tool_written;
+/** @param since_ns, ret_written_ns since 1970-01-01 UTC; the latter of the newest such snapshot. */
+tool_written tool_written_since(esdm_session *session, const char *name, uint64_t since_ns,
+                                uint64_t *ret_written_ns);
 /** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
  *  does not tell; `*ret_path` may be set then. Both owned. @param ret_number 0: it has none. */
 bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,

@@ -10,8 +10,8 @@
 
 #include "common/common.h"
 
-#define NS_PER_S       UINT64_C(1000000000)
-#define KERNEL_TICK_NS UINT64_C(20000000) /* with which files are stamped */
+#define NS_PER_S      UINT64_C(1000000000)
+#define CLOCK_SKEW_NS (2 * NS_PER_S) /* files are stamped by the clock of their server */
 
 static uint32_t
 number_at(const unsigned char *bytes)
@@ -220,14 +220,17 @@ means_newest(esdm_session *session, const stub *found)
 static void
 tell_changed(esdm_session *session, const char *path, const stub *found)
 {
-    esdm_container_info now;
-    esdm_error ignored;
-    if (found->copied_ns != 0 &&
-        esdm_container_stat(session, found->container, &now, &ignored) == ESDM_OK &&
-        now.modified_ns > found->copied_ns + KERNEL_TICK_NS)
-        tool_error("note: '%s' is a copy of the file that stands for '%s', which was written to "
-                   "after the copy was made: this is what it is now",
-                   path, found->container);
+    uint64_t ignored = 0;
+    tool_written written = found->copied_ns == 0
+                               ? TOOL_WRITTEN_NOT
+                               : tool_written_since(session, found->container,
+                                                    found->copied_ns + CLOCK_SKEW_NS, &ignored);
+    if (written != TOOL_WRITTEN_NOT)
+        tool_error("note: '%s' is a copy of the file that stands for '%s', which %s: this is what "
+                   "it is now",
+                   path, found->container,
+                   written == TOOL_WRITTEN_YES ? "was written to after the copy was made"
+                                               : "has a newer snapshot than the copy");
 }
 
 esdm_status

@@ -32,9 +32,6 @@ static const tool_help help = {
     .see_also = "esdm-ls --replaced, esdm-rm, esdm-gc --replaced-now",
 };
 
-/* Between the commit of a container and its taking a name. */
-#define REPLACED_WITHIN_NS UINT64_C(200000000)
-
 static gboolean list_only, recursive, yes, dry_run;
 static char *wanted_id;
 static char *new_name;
@@ -114,28 +111,18 @@ stands(esdm_session *session, const char *name)
     return esdm_container_stat(session, name, &info, &ignored) == ESDM_OK;
 }
 
-/* What stands under a name that a former container is to get. */
-typedef struct standing {
-    uint64_t modified_ns;
-    uint64_t restored_ns; /* 0: it was not brought back itself */
-} standing;
-
-static bool
-look_at(esdm_session *session, const char *name, standing *ret)
+/* When esdm-restore brought back what stands under a name. 0: it did not. */
+static uint64_t
+brought_back_ns(esdm_session *session, const char *name)
 {
-    esdm_container_info info;
     esdm_container *container;
     esdm_error ignored;
-    *ret = (standing){0};
-    if (esdm_container_stat(session, name, &info, &ignored) != ESDM_OK)
-        return false;
-    ret->modified_ns = info.modified_ns;
     if (esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container,
-                            &ignored) == ESDM_OK) {
-        ret->restored_ns = esdm_container_restored_ns(container);
-        esdm_container_discard(container);
-    }
-    return true;
+                            &ignored) != ESDM_OK)
+        return 0;
+    uint64_t time_ns = esdm_container_restored_ns(container);
+    esdm_container_discard(container);
+    return time_ns;
 }
 
 /* What was written to in place has no former container: who wants that undone would get another
@@ -143,24 +130,25 @@ look_at(esdm_session *session, const char *name, standing *ret)
 static bool
 undoes_what_is_meant(esdm_session *session, const former *one)
 {
-    standing now;
-    if (new_name != NULL || wanted_id != NULL || !look_at(session, one->name, &now))
-        return true;
+    bool by_name = new_name == NULL && wanted_id == NULL && stands(session, one->name);
+    uint64_t restored_ns = by_name ? brought_back_ns(session, one->name) : 0;
+    uint64_t written_ns = 0;
+    tool_written written = restored_ns == 0
+                               ? TOOL_WRITTEN_NOT
+                               : tool_written_since(session, one->name, restored_ns, &written_ns);
     g_autofree char *name = tool_printable(one->name);
-    g_autofree char *changed = tool_time(now.modified_ns);
+    g_autofree char *changed = tool_time(written_ns);
     g_autofree char *then = tool_time(one->time_ns);
-    if (now.restored_ns != 0 && now.modified_ns > now.restored_ns) {
+    if (written == TOOL_WRITTEN_YES)
         tool_error("'%s' was brought back by esdm-restore, and was written to in place at %s: what "
                    "it was before that is no former container (\"esdm-log '%s'\" shows the "
                    "snapshots that are kept). --id %s brings back the one that was %s at %s",
                    name, changed, name, one->id, one->removed ? "removed" : "replaced", then);
-        return false;
-    }
-    if (now.modified_ns > one->time_ns + REPLACED_WITHIN_NS)
-        tool_error("note: '%s' was written to in place at %s, after it had replaced what comes "
-                   "back: that goes with it",
+    else if (written == TOOL_WRITTEN_PERHAPS)
+        tool_error("note: '%s' was brought back by esdm-restore, and stored anew at %s by upkeep "
+                   "(esdm-log); whether somebody had written to it between is not kept",
                    name, changed);
-    return true;
+    return written != TOOL_WRITTEN_YES;
 }
 
 /* Who renamed it and wants it back is told that this is another one. */
