@@ -247,6 +247,56 @@ def test_an_archive_that_was_moved():
         expect(done.returncode == 4 and done.stderr.count("was made of") == 4, done.stderr)
 
 
+def test_archives_of_which_one_sentence_does_not_tell_all():
+    """Two trees of which one was moved; in it files of two others; names with quotes."""
+    with Site() as site:
+        one, third, lone = site.folder / "it's one", site.folder / "third", site.folder / "lone"
+        new = site.folder / "the new"
+        for folder, names in (one, ("a.nc", "b.nc")), (third, ("c.nc", "d.nc", "e.nc")), (lone, ("f.nc",)):
+            folder.mkdir()
+            make(**{str(folder / name): 1 for name in names})
+            run([REF, "-q", folder, "esdm://arc"])
+            shutil.copytree(folder, new, dirs_exist_ok=True)
+        done = run([REF, "--update", new, "esdm://arc"], check=False)
+        lines = done.stderr.splitlines()
+        expect(done.returncode == 4 and len(lines) == 3, done.stderr)
+        quoted = str(one).replace("'", "'\\''")
+        for count, folder, shown in (2, one, quoted), (3, third, third):
+            expect(any(f"{count} of 6 containers refer to files below '{folder}'" in line and
+                       f"esdm-ref --moved '{shown}' '{new}' 'esdm://arc'" in line for line in lines), done.stderr)
+        expect(any(f"'arc/f.nc' was made of '{lone}/f.nc'" in line for line in lines), done.stderr)
+        run([REF, "-q", third, lone, "esdm://two"])
+        for folder in third, lone:
+            shutil.copytree(folder, new / folder.name)
+        done = run([REF, "--update", new / "third", new / "lone", "esdm://two"], check=False)
+        lines = done.stderr.splitlines()
+        expect(len(lines) == 2 and f"3 of 3 containers refer to files below '{third}'" in lines[0] and
+               f"'two/lone/f.nc' was made of '{lone}/f.nc'" in lines[1], done.stderr)
+
+
+def test_copied_stores_are_taken_over():
+    """Inodes and times of change are others; names, sizes and times of all objects are the same."""
+    with Site() as site:
+        folder = tree(site)
+        run([REF, "-q", folder, "esdm://arc"])
+        new, changed = site.folder / "new", site.folder / "changed"
+        for target in new, changed:
+            shutil.copytree(folder, target)
+        (changed / "s.zarr/v/1").write_bytes(bytes(16))
+        os.utime(changed / "s.zarr/v/1", (1, 1))
+        settle(changed)
+        got, told, done = update("--moved", folder, changed, "esdm://arc", check=False)
+        expect((got["changed"], got["failed"]) == (3, 1) and "s.zarr' differs in size or time" in done.stderr, done.stderr)
+        got, told, done = update("--force", folder, "esdm://arc")
+        shutil.rmtree(changed)
+        settle(new)
+        got, told, done = update("--moved", folder, new, "esdm://arc", check=False)
+        expect(got == counts(changed=4), (got, done.stderr))
+        shutil.rmtree(folder)
+        ends = python(FIRST.replace('nc["v"][0]', '*nc["v"][[0, 7]]'), "esdm://arc/s.zarr").stdout.split()
+        expect(ends == ["4", "7"], f"{ends}")
+
+
 def test_a_scan_that_was_killed_is_gone_on_with():
     with Site() as site:
         folder = site.folder / "many"
@@ -282,4 +332,5 @@ if __name__ == "__main__":
                   test_touched_copied_and_exchanged_files_are_looked_at,
                   test_what_was_written_or_made_otherwise_is_kept,
                   test_nothing_is_removed_when_the_archive_is_not_there, test_an_archive_that_was_moved,
+                  test_archives_of_which_one_sentence_does_not_tell_all, test_copied_stores_are_taken_over,
                   test_a_scan_that_was_killed_is_gone_on_with, test_options_that_contradict_are_told))

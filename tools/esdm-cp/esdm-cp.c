@@ -172,10 +172,11 @@ warn_of_left_out(const cp_job *job, const cp_left_out *left_out)
 }
 
 static totals
-sum_up(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees)
+sum_up(const GPtrArray *jobs, cp_result *results, const GPtrArray *trees)
 {
     totals sum = {0};
-    bool told = trees != NULL && cp_moved_tell(jobs, results, trees);
+    if (trees != NULL)
+        cp_moved_tell(jobs, results, trees);
     for (guint i = 0; i < jobs->len; i++) {
         if (results[i].status == ESDM_OK && results[i].skipped) {
             sum.skipped++;
@@ -202,8 +203,7 @@ sum_up(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees)
         else
             (void) g_snprintf(err.message, sizeof err.message, "%s: %s", job->source,
                               results[i].message);
-        tool_exit one =
-            results[i].elsewhere && told ? TOOL_REFUSED : tool_fail(results[i].status, &err);
+        tool_exit one = results[i].told ? TOOL_REFUSED : tool_fail(results[i].status, &err);
         sum.result = sum.result == TOOL_OK ? one : sum.result;
     }
     return sum;

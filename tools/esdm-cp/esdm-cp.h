@@ -329,6 +329,8 @@ esdm_status cp_referrer_check(const cp_referrer *referrer, esdm_error *err);
 /** What a file or store is now, as a text, without opening what is in it: names, sizes, times,
  *  inodes. @param ret_text owned, g_free(). */
 esdm_status cp_seen_take(const char *name, char **ret_text, esdm_error *err);
+/** Of a store: digest of names, sizes and times (in seconds) of its objects, which copies keep. */
+#define CP_SEEN_KEPT "kept"
 /** Whether a source that was `then` is still the same. */
 bool cp_seen_equal(const char *then, const char *now);
 /** The absolute path by which it was named; owned. NULL: the text is damaged. */
@@ -421,6 +423,7 @@ typedef struct cp_result {
     bool cloned;      /* no data were copied: source and target share them */
     cp_change change; /* with --update */
     bool elsewhere;   /* its container was made of another file or store */
+    bool told;        /* that was said with others of its tree */
     bool pinned;      /* and how many files that took, and bytes of values */
     uint64_t pinned_files;
     uint64_t pinned_bytes;
@@ -451,12 +454,14 @@ esdm_status cp_update_look(const cp_job *job, esdm_session *session, const char 
 
 /** Whether --moved says that a source that was called `was` is called `whole` now. */
 bool cp_moved_fits(const char *was, const char *whole);
-/** Whether it is the same by size and time; of stores by those of all objects. Both of
- *  cp_seen_take(). */
+/** Whether it is the same by size and time; of stores by names, sizes and times of all objects.
+ * Both of cp_seen_take(). */
 bool cp_moved_same(const char *then, const char *now);
+/** What a result says whose container was made of `was`, and not of `whole`. ESDM_EEXIST. */
+esdm_status cp_moved_refuse(const cp_job *job, const char *was, const char *whole, esdm_error *err);
 /** Says once for a tree, and not for each of its files, that its containers were made of files
- *  elsewhere. @return false: nothing was said. */
-bool cp_moved_tell(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees);
+ *  below another folder, and marks the results that this says. */
+void cp_moved_tell(const GPtrArray *jobs, cp_result *results, const GPtrArray *trees);
 
 /** A container without a source. */
 typedef struct cp_gone {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #define SECOND_NS ((json_int_t) 1000000000)
+#define ALONE_MAX 8u /* files that lay elsewhere by themselves, before the search ends */
 
 /* What follows the folder in a path below it, with its slash. NULL: it is not below. */
 static const char *
@@ -38,9 +39,13 @@ cp_moved_same(const char *then, const char *now)
 {
     json_t *a = json_loads(then, 0, NULL), *b = json_loads(now, 0, NULL);
     const char *digest = json_string_value(json_object_get(a, "digest"));
+    const char *kept = json_string_value(json_object_get(a, CP_SEEN_KEPT));
     bool same = json_equal(json_object_get(a, "bytes"), json_object_get(b, "bytes")) == 1;
-    if (digest != NULL) /* a store */
-        same = same && g_strcmp0(digest, json_string_value(json_object_get(b, "digest"))) == 0;
+    if (digest != NULL) /* a store; an older esdm-ref kept no more than what no copy has */
+        same =
+            same && (kept != NULL
+                         ? g_strcmp0(kept, json_string_value(json_object_get(b, CP_SEEN_KEPT)))
+                         : g_strcmp0(digest, json_string_value(json_object_get(b, "digest")))) == 0;
     else
         same = same && same_time(json_integer_value(json_object_get(a, "modified_ns")),
                                  json_integer_value(json_object_get(b, "modified_ns")));
@@ -74,40 +79,68 @@ old_folder(const cp_job *job, const cp_tree *tree)
     return old;
 }
 
-static bool
-is_elsewhere(const cp_job *job, const cp_result *result, const cp_tree *tree)
+esdm_status
+cp_moved_refuse(const cp_job *job, const char *was, const char *whole, esdm_error *err)
 {
-    g_autofree char *whole = g_canonicalize_filename(job->source, NULL);
-    return result->elsewhere && below(whole, tree->folder) != NULL;
+    return tool_error_set(err, ESDM_EEXIST,
+                          "'%s' was made of '%s', not of '%s'; --force replaces it", job->target,
+                          was, whole);
 }
 
-bool
-cp_moved_tell(const GPtrArray *jobs, const cp_result *results, const GPtrArray *trees)
+/* Whether a result says that its container was made of what has the same place below another
+ * folder. */
+static bool
+is_below(const cp_job *job, const cp_result *result, const cp_tree *tree, const char *old)
 {
-    bool told = false;
+    esdm_error said;
+    g_autofree char *whole = g_canonicalize_filename(job->source, NULL);
+    const char *rest = result->elsewhere && !result->told ? below(whole, tree->folder) : NULL;
+    g_autofree char *was = g_strconcat(old, rest, NULL);
+    return rest != NULL && cp_moved_refuse(job, was, whole, &said) == ESDM_EEXIST &&
+           g_str_equal(said.message, result->message);
+}
+
+/* @return whether it was said. */
+static bool
+tell_folder(const GPtrArray *jobs, cp_result *results, const cp_tree *tree, const char *old)
+{
+    guint count = 0, all = 0;
+    for (guint i = 0; i < jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        g_autofree char *whole = g_canonicalize_filename(job->source, NULL);
+        all += results[i].change != CP_CHANGE_NEW && below(whole, tree->folder) != NULL;
+        count += is_below(job, &results[i], tree, old);
+    }
+    if (count < 2)
+        return false;
+    for (guint i = 0; i < jobs->len; i++)
+        results[i].told |= is_below(g_ptr_array_index(jobs, i), &results[i], tree, old);
+    struct stat is;
+    bool gone = stat(old, &is) != 0;
+    g_autofree char *shown = tool_printable(old);
+    g_autofree char *folder = tool_printable(tree->folder);
+    g_autofree char *name = g_strconcat("esdm://", tree->prefix, NULL);
+    g_autofree char *from = g_shell_quote(shown);
+    g_autofree char *to = g_shell_quote(folder);
+    g_autofree char *target = g_shell_quote(name);
+    tool_error("%u of %u containers refer to files below '%s'%s. Was it moved? esdm-ref --moved %s "
+               "%s %s takes those over that have the same size and time; --update --force replaces "
+               "all by what is there now",
+               count, all, shown, gone ? ", which is gone" : "", from, to, target);
+    return true;
+}
+
+void
+cp_moved_tell(const GPtrArray *jobs, cp_result *results, const GPtrArray *trees)
+{
     for (guint t = 0; t < trees->len && cp_wants.moved == NULL; t++) {
         const cp_tree *tree = g_ptr_array_index(trees, t);
-        const cp_job *first = NULL;
-        guint count = 0, all = 0;
-        for (guint i = 0; i < jobs->len; i++) {
-            const cp_job *job = g_ptr_array_index(jobs, i);
-            all += results[i].change != CP_CHANGE_NEW;
-            if (!is_elsewhere(job, &results[i], tree))
+        guint alone = 0; /* what lay elsewhere by itself is told by itself */
+        for (guint i = 0; i < jobs->len && alone < ALONE_MAX; i++) {
+            if (!results[i].elsewhere || results[i].told)
                 continue;
-            first = count++ == 0 ? job : first;
+            g_autofree char *old = old_folder(g_ptr_array_index(jobs, i), tree);
+            alone += old == NULL || !tell_folder(jobs, results, tree, old);
         }
-        g_autofree char *old = count > 1 ? old_folder(first, tree) : NULL;
-        if (old == NULL)
-            continue;
-        struct stat is;
-        bool gone = stat(old, &is) != 0;
-        g_autofree char *from = tool_printable(old);
-        g_autofree char *to = tool_printable(tree->folder);
-        tool_error("%u of %u containers refer to files below '%s'%s. Was it moved? esdm-ref "
-                   "--moved '%s' '%s' 'esdm://%s' takes those over that have the same size and "
-                   "time; --update --force replaces all by what is there now",
-                   count, all, from, gone ? ", which is gone" : "", from, to, tree->prefix);
-        told = true;
     }
-    return told;
 }

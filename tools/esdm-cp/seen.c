@@ -29,6 +29,7 @@ nanoseconds(struct timespec t)
 
 typedef struct gather {
     GChecksum *sum;
+    GChecksum *kept; /* of what copies keep alone */
     uint64_t objects;
     uint64_t bytes;
     int64_t newest_ns; /* time of modification or change */
@@ -44,6 +45,10 @@ gather_object(gather *g, const char *below, const struct stat *is)
                                             below, (gint64) is->st_size, (gint64) modified_ns,
                                             (gint64) changed_ns, (guint64) is->st_ino);
     g_checksum_update(g->sum, (const guchar *) line, -1);
+    g_autofree char *kept =
+        g_strdup_printf("%s\n%" G_GINT64_FORMAT " %" G_GINT64_FORMAT "\n", below,
+                        (gint64) is->st_size, (gint64) is->st_mtim.tv_sec);
+    g_checksum_update(g->kept, (const guchar *) kept, -1);
     g->objects++;
     g->bytes += (uint64_t) is->st_size;
     g->newest_ns = MAX(g->newest_ns, MAX(changed_ns, modified_ns));
@@ -76,12 +81,16 @@ gather_folder(gather *g, const char *folder, const char *below, unsigned depth)
 static esdm_status
 see_store(json_t *seen, const char *path, int64_t *ret_newest_ns, esdm_error *err)
 {
-    gather g = {.sum = g_checksum_new(G_CHECKSUM_SHA256), .err = err};
+    gather g = {.sum = g_checksum_new(G_CHECKSUM_SHA256),
+                .kept = g_checksum_new(G_CHECKSUM_SHA256),
+                .err = err};
     esdm_status status = gather_folder(&g, path, "", 0);
     tool_json_set(seen, "objects", tool_json_u64(g.objects));
     tool_json_set(seen, "bytes", tool_json_u64(g.bytes));
     tool_json_set(seen, "digest", json_string(g_checksum_get_string(g.sum)));
+    tool_json_set(seen, CP_SEEN_KEPT, json_string(g_checksum_get_string(g.kept)));
     g_checksum_free(g.sum);
+    g_checksum_free(g.kept);
     *ret_newest_ns = g.newest_ns;
     return status;
 }
@@ -175,6 +184,8 @@ cp_seen_equal(const char *then, const char *now)
     json_t *a = json_loads(then, 0, NULL), *b = json_loads(now, 0, NULL);
     bool equal = json_object_get(a, "fresh") == NULL;
     (void) json_object_del(b, "fresh");
+    (void) json_object_del(a, CP_SEEN_KEPT); /* an older esdm-ref did not have it */
+    (void) json_object_del(b, CP_SEEN_KEPT);
     equal = equal && json_equal(a, b) == 1;
     json_decref(a);
     json_decref(b);

@@ -80,9 +80,11 @@ check_name(const cp_job *job, const char *then, const char *now, cp_result *resu
                                     "made; --force replaces it",
                                     whole, name, job->target);
     result->elsewhere = name != NULL;
-    return tool_error_set(err, ESDM_EEXIST, "'%s' was %s%s, not of '%s'; --force replaces it",
-                          job->target, name != NULL ? "made of " : "made of something else",
-                          name != NULL ? name : "", whole);
+    return name != NULL ? cp_moved_refuse(job, name, whole, err)
+                        : tool_error_set(err, ESDM_EEXIST,
+                                         "'%s' was made of something else, not of '%s'; --force "
+                                         "replaces it",
+                                         job->target, whole);
 }
 
 esdm_status
@@ -212,11 +214,14 @@ tell_all_gone(sweep *s, guint first)
 {
     guint count = s->swept->gone->len - first;
     g_autofree char *folder = tool_printable(s->tree->folder);
+    g_autofree char *name = g_strconcat("esdm://", s->tree->prefix, NULL);
+    g_autofree char *from = g_shell_quote(folder);
+    g_autofree char *to = g_shell_quote(name);
     for (guint i = first; i < s->swept->gone->len; i++)
         ((cp_gone *) g_ptr_array_index(s->swept->gone, i))->told = true;
     tool_error("%u of %u sources are gone below '%s'. Is it mounted? If it was moved: esdm-ref "
-               "--moved '%s' NEW 'esdm://%s'; --verbose names them",
-               count, count, folder, folder, s->tree->prefix);
+               "--moved %s NEW %s; --verbose names them",
+               count, count, folder, from, to);
 }
 
 static void
