@@ -346,9 +346,12 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
     }
     bool by_stub = stub.container[0] && stub.is_original;
     status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
+    char routed[ESDMNC_NAME_MAX + 1];
     if (status == ENOENT && by_stub &&
-        esdmnc__route_container(path, container, sizeof(container)) == NC_NOERR) {
+        esdmnc__route_container(path, routed, sizeof(routed)) == NC_NOERR &&
+        strcmp(routed, container) != 0) {
         /* A rename was cut off after the container had moved (moves.c). */
+        esdmnc__text_copy(container, routed);
         status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     }
     if (status == ENOENT && by_stub && leads(ranks)) {

@@ -72,6 +72,8 @@ def test_a_file_whose_program_was_killed():
         path.exists() or site.program(KILLED, path)
         done = client(["ncdump", "-h", path], check=False)
         expect(done.returncode != 0 and "esdm-restore" in done.stderr, done.stderr)
+        done = client(["ncdump", "-h", path], env=site.env, check=False)
+        expect(done.stderr.count("there is no container") == 1, done.stderr)
 
 
 def test_a_name_that_became_a_path():
