@@ -77,8 +77,8 @@ FAULTS = [
          "    if (seen->uuid[0] == '\\0' || strcmp(from, to) != 0)")],
      LIBRARY, "netcdf.clients.appending", ("test_nco__copies_changes_and_renames", "test_nco__over_what_it_has_read"), 1),
     ("a-run-beside-the-run", "78d0273", [
-        ("netcdf-plugin/router/path.c", "switch (esdmnc__living_stub(folder, container, path, where, sizeof(where))) {",
-         "switch (folder ? ESDMNC_LIVING_UNKNOWN : esdmnc__living_stub(folder, container, path, where, sizeof(where))) {")],
+        ("netcdf-plugin/router/path.c", "switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {",
+         "switch (folder ? ESDMNC_LIVING_UNKNOWN : esdmnc__living_stub(folder, container, where, sizeof(where))) {")],
      ALL, "netcdf.clients.routes", ("test_a_second_run_replaces_the_first_one",), 1),
     ("a-run-beside-the-run-renamed", "46766e1", [
         ("netcdf-plugin/router/moves.c", "    return move->at_home &&\n",
