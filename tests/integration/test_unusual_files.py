@@ -6,8 +6,10 @@ tells it and keeps a trace of that time, with the calls that gave the alarm. Not
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import stat
+import struct
 import subprocess
 import threading
 import time
@@ -43,6 +45,40 @@ ssize_t pread64(int fd, void *data, size_t bytes, off_t at)
     return syscall(SYS_pread64, fd, data, bytes, at);
 }
 ssize_t pread(int fd, void *data, size_t bytes, off_t at) __attribute__((alias("pread64")));
+"""
+# forks FILE FOLDER: each of two processes, one after the other, has all its calls kept; what both read differs by size.
+FORKS = """
+#include <fcntl.h>
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void reads(const char *file, const char *folder, size_t bytes)
+{
+    char pattern[512], block[4096];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*.%d.*.watch", folder, (int) getpid());
+    if (glob(pattern, 0, NULL, &found) != 0 || found.gl_pathc != 1)
+        exit(2);
+    int own = open(found.gl_pathv[0], O_RDWR), fd = open(file, O_RDONLY);
+    uint32_t *head = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+    head[2484 / 4] = 1;
+    for (int i = 0; i < 20; i++)
+        if (pread(fd, block, bytes, 0) != (ssize_t) bytes)
+            exit(3);
+}
+int main(int argc, char **argv)
+{
+    int status = argc;
+    reads(argv[1], argv[2], 1000);
+    if (fork() == 0)
+        reads(argv[1], argv[2], 500);
+    else
+        return wait(&status) > 0 && status == 0 ? 0 : 1;
+}
 """
 
 
@@ -183,4 +219,31 @@ def test_memory_is_bounded():
         expect("something was unusual" in said and "It failed: monitor.runs" in said, said)
 
 
-main_at_once(test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)
+def sizes_read(file):
+    """Bytes of all reads that a file of records has."""
+    data, found = file.read_bytes(), []
+    for at in range(65536, len(data), 65536):
+        if struct.unpack_from("=I", data, at)[0] != 2:  # records
+            continue
+        for record in range(at + 64, at + 65536 - 63, 64):
+            start, _, count = struct.unpack_from("=QQQ", data, record)
+            found += [count] if start and count else []
+    return found
+
+
+def test_child_has_records_of_its_own():
+    """Also where the parent had all its calls kept before it forked."""
+    with watched_site() as site:
+        site.file("forks.c").write_text(FORKS)
+        run(["cc", "-o", site.file("forks"), site.file("forks.c")])
+        folder = site.file("records")
+        folder.mkdir()
+        library = pathlib.Path(run([tool("esdm-run"), "-q", "--dry-run", "--report", "/bin/true"]).stdout.split(":")[-1].strip())
+        run([site.file("forks"), site.file("data"), folder],
+            env={"LD_PRELOAD": str(library.with_name("libesdm-watch.so")), "ESDM_WATCH": str(folder), "ESDM_WATCH_RING": "1"})
+        child, parent = sorted((sizes_read(f) for f in folder.glob("*.watch")), key=sum)
+        expect(parent.count(1000) == 20 and 500 not in parent, f"the child wrote to its parent's file: {parent}")
+        expect(child.count(500) == 20 and 1000 not in child, str(child))
+
+
+main_at_once(test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)

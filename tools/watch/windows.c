@@ -7,11 +7,14 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "watch/ranks.h"
 #include "watch/watch.h"
 
 _Static_assert(sizeof(watch_entry) == 1024, "an entry has 1,024 bytes");
@@ -24,7 +27,8 @@ _Static_assert(sizeof(watch_head) <= WATCH_WINDOW, "the head is in one window");
 #define ENTRY_WINDOWS 64u
 #define HASHES        8192u
 #define DEFAULT_MB    64
-#define RING          2u /* windows: 2,046 calls */
+#define RING          2u       /* windows: 2,046 calls */
+#define FOLDER_MOST   67108864 /* bytes, where the last calls alone are kept */
 
 static struct {
     atomic_bool on;
@@ -243,35 +247,27 @@ watch__entry_ready(uint32_t number, uint32_t kind)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int
-number_of(const char *const *names)
+static bool
+keeps_last(void)
 {
-    for (; *names != NULL; names++) {
-        const char *text = getenv(*names);
-        if (text != NULL && *text >= '0' && *text <= '9')
-            return atoi(text);
-    }
-    return -1;
+    return secure_getenv("ESDM_WATCH_RING") != NULL;
 }
 
 static void
 fill_head(watch_head *head)
 {
-    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                       "SLURM_PROCID", NULL};
-    static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     struct timespec wall;
     (void) clock_gettime(CLOCK_REALTIME, &wall);
     head->window_bytes = WATCH_WINDOW;
     head->pid = (int32_t) state.pid;
     head->parent = (int32_t) getppid();
-    head->rank = number_of(rank);
-    head->ranks = number_of(ranks) > 0 ? number_of(ranks) : 0;
+    head->rank = ranks_own();
+    head->ranks = ranks_all() > 0 ? ranks_all() : 0;
     head->cores = (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
     head->started_realtime_ns = (uint64_t) wall.tv_sec * 1000000000u + (uint64_t) wall.tv_nsec;
     head->started_ns = watch__now_ns();
     head->windows = 1;
-    head->ring = secure_getenv("ESDM_WATCH_RING") != NULL ? RING : 0;
+    head->ring = keeps_last() ? RING : 0;
     (void) gethostname(head->host, sizeof head->host - 1);
     (void) !readlink("/proc/self/exe", head->program, sizeof head->program - 1);
     int fd = (int) syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
@@ -280,6 +276,32 @@ fill_head(watch_head *head)
         (void) syscall(SYS_close, fd);
     }
     __atomic_store_n(&head->magic, WATCH_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Bytes that files in the folder have. It is watched beside every program, and of a script that
+ * starts very many the last ones are not. */
+static bool
+folder_is_full(void)
+{
+    alignas(8) char names[4096];
+    uint64_t bytes = 0;
+    int fd = (int) syscall(SYS_openat, AT_FDCWD, state.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long n = 0;
+    while (fd >= 0 && (n = syscall(SYS_getdents64, fd, names, sizeof names)) > 0) {
+        for (long at = 0; at < n;) {
+            /* struct linux_dirent64: inode, offset, length, kind, name */
+            unsigned short length;
+            struct stat st;
+            memcpy(&length, names + at + 16, sizeof length);
+            if (syscall(SYS_newfstatat, fd, names + at + 19, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                S_ISREG(st.st_mode))
+                bytes += (uint64_t) st.st_size;
+            at += length;
+        }
+    }
+    if (fd >= 0)
+        (void) syscall(SYS_close, fd);
+    return bytes >= FOLDER_MOST;
 }
 
 static bool
@@ -315,7 +337,7 @@ watch__windows_begin(void)
     state.most = state.most < 4 ? 4 : state.most < WATCH_WINDOWS ? state.most : WATCH_WINDOWS;
     state.with_boxes = secure_getenv("ESDM_WATCH_BOXES") != NULL;
     state.pid = getpid();
-    if (!make_file() || (state.head = map_window(0)) == NULL)
+    if ((keeps_last() && folder_is_full()) || !make_file() || (state.head = map_window(0)) == NULL)
         return false;
     fill_head(state.head);
     watch__history_begin();
@@ -337,10 +359,12 @@ begin_in_child(void)
     atomic_store(&state.on, false);
     for (unsigned i = 0; i < ENTRY_WINDOWS; i++)
         atomic_store(&state.entries[i], NULL);
-    for (unsigned i = 0; i < WATCH_WINDOWS && atomic_load(&state.records[i]) != NULL; i++)
-        atomic_store(&state.records[i], NULL);
-    for (unsigned i = 0; i < WATCH_WINDOWS && atomic_load(&state.boxes[i]) != NULL; i++)
-        atomic_store(&state.boxes[i], NULL);
+    for (unsigned i = 0; i < WATCH_WINDOWS; i++) { /* a ring has gaps */
+        if (atomic_load_explicit(&state.records[i], memory_order_relaxed) != NULL)
+            atomic_store(&state.records[i], NULL);
+        if (atomic_load_explicit(&state.boxes[i], memory_order_relaxed) != NULL)
+            atomic_store(&state.boxes[i], NULL);
+    }
     for (unsigned i = 0; i < HASHES; i++)
         atomic_store(&state.hashes[i], 0);
     atomic_flag_clear(&state.growing);
