@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import struct
 import subprocess
@@ -104,8 +105,22 @@ def usually(site, count=200):
     """A record, six times."""
     said = reads(site, count, "--unusual")
     expect(said == "", said)
-    file, = (site.file("runs") / USER).glob("reads*.jsonl")
+    file = record(site)
     file.write_text(6 * file.read_text())
+
+
+def record(site):
+    """The runs of the program that the site keeps. The last line comes within two seconds, otherwise nobody waits for it."""
+    wait_until(lambda: list((site.file("runs") / USER).glob("reads*.jsonl")), "no record of the run")
+    file, = (site.file("runs") / USER).glob("reads*.jsonl")
+    return file
+
+
+def wait_until(condition, otherwise, seconds=40):
+    end = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < end, otherwise)
+        time.sleep(0.05)
 
 
 def lines(path):
@@ -117,8 +132,7 @@ def traces(site):
 
 
 def last(site):
-    file, = (site.file("runs") / USER).glob("reads*.jsonl")
-    return lines(file)[-1]
+    return lines(record(site))[-1]
 
 
 SLOW = {"SLOW_FROM": "450", "SLOW_US": "60000"}
@@ -179,9 +193,8 @@ def test_reports_tell_it():
 def test_nobody_wants_it():
     """Rules that are none, ESDM_MONITOR=off, and a program without runs before."""
     with watched_site(rules=[]) as site:
-        usually(site)
         reads(site, 500, "--unusual", env=SLOW)
-        expect(not traces(site) and "unusual" not in last(site), "without rules")
+        expect(not traces(site) and not list(site.file("runs").glob("*/*")), "without rules")
     with watched_site() as site:
         reads(site, 500, "--unusual", env=SLOW)
         expect(not traces(site), "nothing is known")
@@ -246,4 +259,76 @@ def test_child_has_records_of_its_own():
         expect(child.count(500) == 20 and 1000 not in child, str(child))
 
 
-main_at_once(test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)
+def seen(command, env=None, **options):
+    """What the program printed, and whether it was watched."""
+    done = subprocess.run([tool("esdm-run"), "-q", "--unusual", *command], env=client_environment(env or {}), text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, **options)
+    return done
+
+
+ENVIRONMENT = ["/bin/sh", "-c", "echo ${ESDM_WATCH:-none}; exit 3"]
+
+
+def test_who_is_watched():
+    """Where the site has a rule, and there is room; otherwise the program runs as it is. Ranks are those of the step; each
+    esdm-run has a folder of its own."""
+    batch = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "4294967291",
+             "SLURM_STEP_NUM_TASKS": "4"}
+    step = {**batch, "SLURM_STEP_ID": "0"}
+    with watched_site() as site:
+        begin = time.monotonic()
+        folders = [seen(ENVIRONMENT, env).stdout.strip() for env in ({}, batch, batch, step, step)]
+        expect(time.monotonic() - begin < 30, f"waited {time.monotonic() - begin} s for ranks")
+        expect(len(set(folders)) == 5 and all(f.startswith("/") for f in folders), str(folders))
+        expect(seen(ENVIRONMENT, {**step, "SLURM_PROCID": "1"}).stdout == "none\n", "rank 1 is watched")
+        expect(seen(ENVIRONMENT, {"ESDM_WATCH": "/tmp/report"}).stdout == "/tmp/report\n", "taken away from a report")
+        begin = time.monotonic()
+        report = run([tool("esdm-run"), "-q", "--report", "/bin/cat", site.file("data")], env=client_environment(batch))
+        expect(time.monotonic() - begin < 30 and "lacks" not in report.stderr, "a serial command of a script waits for ranks")
+        done = seen(ENVIRONMENT)
+        expect(done.returncode == 3 and done.stderr == "", str(done))
+        wait_until(lambda: not any(os.path.exists(f) for f in folders), "folders stay")
+        site.config.write_text(site.config.read_text().replace('"runs"', '"walks"', 1))
+        expect(seen(ENVIRONMENT).stdout == "none\n", "without a site")
+
+
+def test_it_never_fails_the_program():
+    """Not without the library, nor without room for records; that is told with --verbose alone."""
+    with watched_site() as site:
+        built = pathlib.Path(tool("esdm-run"))
+        tools = site.file("tools")
+        tools.mkdir()
+        shutil.copy(built, tools / "esdm-run")
+        (tools / "esdm-explain").symlink_to(tool("esdm-explain"))
+        library = pathlib.Path(run([built, "-q", "--dry-run", "/bin/true"]).stdout.strip())
+        shutil.copy(library, tools)
+        command = [tools / "esdm-run", "-q", "--unusual"]
+        done = run([*command, *ENVIRONMENT], check=False, env=client_environment())
+        expect(done.returncode == 3 and done.stdout == "none\n" and done.stderr == "", str(done))
+        done = run([*command, "-v", *ENVIRONMENT], check=False, env=client_environment())
+        expect(done.returncode == 3 and "is not watched: there is no libesdm-watch.so" in done.stderr, str(done))
+
+
+def test_signals_reach_the_program():
+    """Those that batch systems send; what is ignored stays so; the program ends when esdm-run is killed."""
+    script = "trap 'echo got; exit 4' %s; echo ready; while :; do /bin/sleep 0.1; done"
+    with watched_site():
+        for name in ("XCPU", "USR1", "ALRM", "QUIT", "INT", "TERM"):
+            program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", script % name], text=True,
+                                       env=client_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            expect(program.stdout.readline() == "ready\n", name)
+            program.send_signal(getattr(signal, "SIG" + name))
+            out, err = program.communicate(timeout=30)
+            expect((out, program.returncode) == ("got\n", 4), f"{name}: {out} {err} {program.returncode}")
+        done = seen(["/bin/sh", "-c", "kill -SEGV $$"])
+        expect(done.returncode == -signal.SIGSEGV and done.stderr == "", str(done))
+        done = seen(["/bin/sh", "-c", "kill -HUP $$; echo on"], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        expect(done.stdout == "on\n", str(done))
+        program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", "echo $$; exec /bin/sleep 60"],
+                                   text=True, env=client_environment(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        expect(int(program.stdout.readline()) > 0, "not begun")
+        program.kill()
+        program.communicate(timeout=30)  # the program has the pipe until it ends
+
+
+main_at_once(test_who_is_watched, test_it_never_fails_the_program, test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)

@@ -80,6 +80,8 @@ main(int argc, char **argv)
         return tool_finish(earlier_site());
     if (of_site)
         return tool_usage("--site goes without a folder, a database, and options of runs");
+    if (looks && argc == 1)
+        return look_wanted();
     if (argc != 2)
         return tool_usage(
             "which folder with the records of a run, or which database or trace (one)?");

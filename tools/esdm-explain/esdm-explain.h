@@ -249,6 +249,8 @@ char *program_name(const watch_head *head);
 /** Looks at a run that is under way until standard input is closed. @param tells on standard output
  *  what was unusual, at the end. */
 tool_exit look_run(const char *folder, bool tells);
+/** Fails, silently, where the site keeps no runs or has no rule for files. */
+tool_exit look_wanted(void);
 /** Writes the calls of a part of a run, and the last ones before it, as a trace beside the site's
  *  runs. @param what gets "trace", "spans", "before", or why not in "ended". */
 void look_trace(const char *folder, const char *program, guint64 begin_ns, guint64 end_ns,

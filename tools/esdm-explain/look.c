@@ -413,6 +413,14 @@ leave_for_report(const looker *l)
 }
 
 tool_exit
+look_wanted(void)
+{
+    esdm_files_rule rule;
+    esdm_error err = {0};
+    return esdm_runs_rule(tool.config, &rule, &err) == ESDM_OK ? TOOL_OK : TOOL_NOT_FOUND;
+}
+
+tool_exit
 look_run(const char *folder, bool tells)
 {
     esdm_error err = {0};

@@ -19,6 +19,7 @@
 
 #include "esdm-run/esdm-run.h"
 #include "esdm/text.h"
+#include "watch/ranks.h"
 
 #define LIBRARY  "libesdm-netcdf.so"
 #define EXIT_OWN 125 /* as env(1): esdm-run itself failed */
@@ -120,18 +121,38 @@ is_watched(const options *opt)
 
 /** Preloads libesdm-watch.so, which lies beside `library`. */
 static bool
-add_watch(const char *library)
+add_watch(const char *library, bool quiet)
 {
     char path[PATH_MAX];
     const char *slash = strrchr(library, '/');
     (void) snprintf(path, sizeof(path), "%.*s/libesdm-watch.so",
                     slash ? (int) (slash - library) : 1, slash ? library : ".");
     if (access(path, R_OK) != 0) {
+        if (quiet)
+            return false;
         run_say("'%s': %s; this ESDM was built without it (python3 was not there)", path,
                 strerror(errno));
         return false;
     }
     return set_preload(path);
+}
+
+/** Whether to look beside this program for what is unusual: nothing fails for that. */
+static bool
+may_look(const char *library, bool verbose)
+{
+    const char *why = NULL;
+    if (getenv("ESDM_WATCH") != NULL && getenv("ESDM_WATCH_RING") == NULL)
+        why = "an esdm-run around this one watches it";
+    else if (ranks_own() > 0)
+        why = "of ranks, the first one is";
+    else if (!look_is_wanted())
+        why = "the site keeps no runs, or has no rule for files";
+    else if (!add_watch(library, true))
+        why = "there is no libesdm-watch.so";
+    if (why != NULL && verbose)
+        run_say("the program is not watched: %s", why);
+    return why == NULL;
 }
 
 /** Runs what follows in a child. @return in the parent, the program's exit status. */
@@ -148,8 +169,14 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
     if (opt->watch.mpi_hints && history_place(program, arguments, "hints", hints, sizeof(hints)))
         opt->watch.hints = hints;
     opt->watch.quiet = opt->quiet;
+    bool light = report_is_light(&opt->watch);
     bool begun = report_begin(&run, &opt->watch, &why);
-    *ret_in_program = begun && run.in_program;
+    *ret_in_program = begun ? run.in_program : light;
+    if (!begun && light) {
+        if (opt->verbose)
+            run_say("the program is not watched: folder for records '%s': %s", run.folder, why);
+        return 0;
+    }
     if (!begun) {
         run_say("folder for records '%s': %s", run.folder[0] ? run.folder : opt->watch.records,
                 why);
@@ -293,8 +320,14 @@ main(int argc, char **argv)
         return EXIT_OWN;
     }
     bool in_program = false;
-    if ((opt.site && !set_site(opt.site)) || (is_watched(&opt) && !add_watch(library)) ||
-        !set_preload(library) || (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
+    if (opt.site && !set_site(opt.site)) {
+        return EXIT_OWN;
+    }
+    if (report_is_light(&opt.watch) && !opt.dry_run) {
+        opt.watch.unusual = may_look(library, opt.verbose);
+    }
+    if ((is_watched(&opt) && !add_watch(library, false)) || !set_preload(library) ||
+        (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
         return EXIT_OWN;
     }
     if (is_watched(&opt) && !opt.dry_run) {

@@ -57,21 +57,36 @@ typedef struct report_run {
     int ranks;  /* each started by an esdm-run */
     bool local; /* all on this node */
     char job[128];
-    int looker;   /* process of esdm-explain that looks at the run; 0: none */
-    int ends_one; /* a pipe: it ends when this is closed */
+    int looker;    /* process of esdm-explain that looks at the run; 0: none */
+    int looker_fd; /* a pidfd of it; -1: none */
+    int ends_one;  /* a pipe: it ends when this is closed; -1: it is */
 } report_run;
 
+/** Whether nothing but what is unusual is wanted: the program runs whatever happens to that. */
+bool report_is_light(const report_options *o);
 /** Makes the folder, forks, and in the child sets what libesdm-watch.so reads. @param r zeroed.
  *  false, and why. */
 bool report_begin(report_run *r, const report_options *o, const char **ret_why);
 /** In the parent: waits for the program, and on rank 0 for the others; explains.
  *  @return the program's exit status. */
 int report_end(report_run *r, const report_options *o);
+/** As processes do that end after the program. */
+void report_ignore_signals(void);
+/** Closes this descriptor and all above it. */
+void report_close_from(int fd);
 
-/** Starts to look whether calls of plain files are as slow as usual (look.c). */
+/** Whether the site keeps runs and has a rule for files: one second at most (look.c). */
+bool look_is_wanted(void);
+/** Starts to look whether calls of plain files are as slow as usual. */
 void look_begin(report_run *r, const report_options *o);
-/** The program has ended: waits for what was found, for some seconds at most. */
-void look_end(report_run *r);
+/** It has been waited for. */
+void look_ended(report_run *r);
+/** The program has ended: waits for what was found, for so long at most. */
+void look_end(report_run *r, int most_ms);
+/** Waits until a pidfd is readable. @return false: it was not. */
+bool look_wait(int fd, int most_ms);
+/** CLOCK_MONOTONIC. */
+uint64_t look_now_ns(void);
 
 /** The file in the user's cache for a program (its path) with these arguments.
  *  @param end of its name: "history", "hints". @return false: none, since

@@ -5,16 +5,17 @@
  * folder, and the esdm-run of rank 0 explains all of them.
  */
 #include "esdm-run/esdm-run.h"
+#include "watch/ranks.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,7 +27,10 @@
 #define MARK_SUFFIX ".hints" /* as in watch/hints.c */
 #define RANKS_MS    60000    /* that rank 0 waits for the others to end */
 #define STEP_MS     50
-#define LOOK_MS     700 /* of programs that end before nobody asks */
+#define LOOK_MS     700   /* of programs that end before nobody asks */
+#define LIGHT_MS    2000  /* that nobody who asked for no report waits longer than */
+#define LOOKER_MS   30000 /* that it may take to write a trace */
+#define OLD_S       60
 
 /* ---- ranks ------------------------------------------------------------------------------------
  */
@@ -49,17 +53,20 @@ number_of(const char *const *names, int otherwise)
     return text != NULL ? atoi(text) : otherwise;
 }
 
-static void
-find_job(report_run *r)
+bool
+report_is_light(const report_options *o)
 {
-    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-                                       "SLURM_PROCID", NULL};
-    static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+    return o->unusual && !o->report && o->records == NULL && !o->read_ahead && !o->mpi_hints;
+}
+
+/* Beside every program, each esdm-run is alone: nobody waits for others. */
+static void
+find_job(report_run *r, bool alone)
+{
     static const char *const here[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
     static const char *const job[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PMI_JOBID", NULL};
-    r->rank = number_of(rank, 0);
-    r->ranks = number_of(ranks, 1);
-    r->ranks = r->ranks > 0 ? r->ranks : 1;
+    r->ranks = !alone && ranks_all() > 1 ? ranks_all() : 1;
+    r->rank = !alone && ranks_own() > 0 ? ranks_own() : 0;
     r->local = number_of(here, r->ranks) >= r->ranks;
     const char *name = first_set(job);
     const char *slurm = getenv("SLURM_JOB_ID");
@@ -105,7 +112,8 @@ remove_old(const char *base)
         if (pid <= 0 || *end != '-' || kill((pid_t) pid, 0) == 0 || errno != ESRCH)
             continue;
         (void) snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
-        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+            st.st_mtime + OLD_S < time(NULL)) /* before that finish() may be at work */
             remove_folder(path);
     }
     if (dir != NULL)
@@ -165,25 +173,85 @@ use_folder(report_run *r, const char *stated)
 
 static volatile sig_atomic_t child;
 
+static const int passed[] = {SIGTERM, SIGHUP,  SIGUSR1, SIGUSR2, SIGINT,
+                             SIGQUIT, SIGXCPU, SIGCONT, SIGALRM};
+#define PASSED (sizeof passed / sizeof passed[0])
+
+typedef struct signals {
+    struct sigaction passed[PASSED], of_children;
+} signals;
+
+/* What the terminal sends reaches the program as well. */
 static void
-pass_on(int signal)
+pass_on(int number, siginfo_t *info, void *context)
 {
-    if (child > 0)
-        (void) kill((pid_t) child, signal);
+    int saved = errno;
+    (void) context;
+    bool by_terminal = info->si_code > 0 && (number == SIGINT || number == SIGQUIT);
+    if (child > 0 && !by_terminal)
+        (void) kill((pid_t) child, number);
+    errno = saved;
 }
 
-/* The terminal sends SIGINT to the program as well. */
+/* What is ignored (nohup) stays so. @param ret_before for the program */
 static void
-set_signals(void)
+set_signals(signals *ret_before)
 {
-    struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void) sigaction(SIGTERM, &pass, NULL);
-    (void) sigaction(SIGHUP, &pass, NULL);
-    (void) sigaction(SIGUSR1, &pass, NULL);
-    (void) sigaction(SIGUSR2, &pass, NULL);
-    (void) sigaction(SIGINT, &ignore, NULL);
-    (void) sigaction(SIGQUIT, &ignore, NULL);
+    struct sigaction pass = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
+    struct sigaction usual = {.sa_handler = SIG_DFL}; /* otherwise nobody can wait for children */
+    for (size_t i = 0; i < PASSED; i++) {
+        (void) sigaction(passed[i], NULL, &ret_before->passed[i]);
+        if (ret_before->passed[i].sa_handler != SIG_IGN)
+            (void) sigaction(passed[i], &pass, NULL);
+    }
+    (void) sigaction(SIGCHLD, &usual, &ret_before->of_children);
+}
+
+static void
+reset_signals(const signals *before)
+{
+    for (size_t i = 0; i < PASSED; i++)
+        (void) sigaction(passed[i], &before->passed[i], NULL);
+    (void) sigaction(SIGCHLD, &before->of_children, NULL);
+}
+
+void
+report_ignore_signals(void)
+{
+    for (size_t i = 0; i < PASSED; i++)
+        (void) signal(passed[i], SIG_IGN);
+}
+
+void
+report_close_from(int fd)
+{
+#ifdef SYS_close_range
+    (void) syscall(SYS_close_range, (unsigned) fd, ~0u, 0u);
+#else
+    for (; fd < 1024; fd++)
+        (void) close(fd);
+#endif
+}
+
+/* Forks the program, which ends when this process is killed. @return as fork() */
+static pid_t
+fork_program(void)
+{
+    signals before;
+    sigset_t all, mask;
+    pid_t parent = getpid();
+    (void) sigfillset(&all);
+    (void) sigprocmask(SIG_BLOCK, &all, &mask);
+    set_signals(&before);
+    pid_t pid = fork();
+    if (pid <= 0)
+        reset_signals(&before);
+    else
+        child = pid;
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
+        _exit(128 + SIGKILL);
+    (void) sigprocmask(SIG_SETMASK, &mask, NULL);
+    return pid;
 }
 
 /* The run's name in databases, of what no batch system names; all ranks have one. */
@@ -275,9 +343,9 @@ set_environment(const report_run *r, const report_options *o)
     if (r->keep) /* for esdm-replay */
         (void) snprintf(stats + n, sizeof stats - (size_t) n, ",trace:%s/%%h.%%p.trace.jsonl",
                         r->folder);
-    bool light = o->unusual && !o->report && o->records == NULL;
+    bool light = report_is_light(o);
     bool plain = !light && strpbrk(r->folder, ",%") == NULL && getenv("ESDM_MONITOR") == NULL;
-    if (light && o->history == NULL && o->hints == NULL && setenv("ESDM_WATCH_RING", "1", 1) != 0)
+    if (light ? setenv("ESDM_WATCH_RING", "1", 1) != 0 : unsetenv("ESDM_WATCH_RING") != 0)
         return false;
     return setenv("ESDM_WATCH", r->folder, 1) == 0 &&
            (!r->keep || setenv("ESDM_WATCH_BOXES", "1", 1) == 0) &&
@@ -289,32 +357,27 @@ set_environment(const report_run *r, const report_options *o)
 bool
 report_begin(report_run *r, const report_options *o, const char **ret_why)
 {
-    find_job(r);
+    bool light = report_is_light(o);
+    find_job(r, light);
+    errno = 0;
     if (o->records != NULL ? !use_folder(r, o->records) : !make_folder(r)) {
         *ret_why = errno != 0 ? strerror(errno) : "it cannot be written";
         return false;
     }
-    if (!name_run(r)) {
+    if (!light && !name_run(r)) {
         *ret_why = "out of memory";
         return false;
     }
-    set_signals();
-    child = fork();
-    if (child < 0) {
+    pid_t pid = fork_program();
+    if (pid < 0) {
         *ret_why = strerror(errno);
+        if (light)
+            remove_folder(r->folder);
         return false;
     }
-    r->in_program = child == 0;
-    if (!r->in_program)
-        return true;
-    (void) signal(SIGTERM, SIG_DFL);
-    (void) signal(SIGHUP, SIG_DFL);
-    (void) signal(SIGUSR1, SIG_DFL);
-    (void) signal(SIGUSR2, SIG_DFL);
-    (void) signal(SIGINT, SIG_DFL);
-    (void) signal(SIGQUIT, SIG_DFL);
+    r->in_program = pid == 0;
     *ret_why = "out of memory";
-    return set_environment(r, o);
+    return !r->in_program || set_environment(r, o) || light;
 }
 
 /* Programs that end before are not looked at. */
@@ -322,23 +385,27 @@ static void
 look_when_it_lasts(report_run *r, const report_options *o)
 {
     int fd = r->rank == 0 ? (int) syscall(SYS_pidfd_open, (pid_t) child, 0) : -1;
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
     if (fd < 0)
         return;
-    if (poll(&ended, 1, LOOK_MS) == 0)
+    if (!look_wait(fd, LOOK_MS) && (report_is_light(o) || look_is_wanted()))
         look_begin(r, o);
     (void) close(fd);
 }
 
+/* A looker that ends before the program is no zombie beside it. */
 static int
 wait_for_program(report_run *r, const report_options *o)
 {
     int status = 0;
+    pid_t ended;
     look_when_it_lasts(r, o);
-    while (waitpid((pid_t) child, &status, 0) < 0 && errno == EINTR)
-        ;
+    while ((ended = waitpid(-1, &status, 0)) != (pid_t) child) {
+        if (ended < 0 && errno != EINTR)
+            break;
+        if (ended > 0 && ended == (pid_t) r->looker)
+            look_ended(r);
+    }
     child = 0;
-    look_end(r);
     return status;
 }
 
@@ -427,10 +494,59 @@ explain(const report_run *r, const report_options *o)
         ;
 }
 
-int
-report_end(report_run *r, const report_options *o)
+/* What goes on keeps nobody waiting who reads what the program says, or for a lock. */
+static void
+let_go(int fd)
 {
-    int status = wait_for_program(r, o);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (none >= 0)
+        (void) dup2(none, fd);
+    if (none >= 0)
+        (void) close(none);
+}
+
+_Noreturn static void
+finish_in_child(report_run *r, const report_options *o)
+{
+    report_ignore_signals();
+    let_go(STDIN_FILENO);
+    let_go(STDOUT_FILENO);
+    if (r->looker != 0) {
+        (void) close(r->ends_one);
+        r->ends_one = -1;
+        if (r->looker_fd > STDERR_FILENO + 1)
+            r->looker_fd = dup2(r->looker_fd, STDERR_FILENO + 1);
+    }
+    report_close_from(STDERR_FILENO + (r->looker != 0 ? 2 : 1));
+    if (r->looker != 0 && !look_wait(r->looker_fd, LIGHT_MS))
+        let_go(STDERR_FILENO);
+    look_end(r, LOOKER_MS);
+    explain(r, o);
+    remove_folder(r->folder);
+    _exit(0);
+}
+
+/* Where nobody asked for a report: in a process of its own, which may go on. */
+static void
+finish(report_run *r, const report_options *o)
+{
+    (void) fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        finish_in_child(r, o);
+    if (r->looker != 0)
+        (void) close(r->ends_one);
+    int fd = pid > 0 ? (int) syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (fd >= 0)
+        (void) look_wait(fd, LIGHT_MS);
+    if (pid < 0)
+        remove_folder(r->folder);
+}
+
+static void
+explain_all(report_run *r, const report_options *o)
+{
+    look_end(r, LOOKER_MS);
     if (r->ranks > 1)
         note_done(r);
     if (r->ranks > 1 && r->rank == 0) {
@@ -439,10 +555,6 @@ report_end(report_run *r, const report_options *o)
             (void) fprintf(stderr, "esdm-run: the report lacks what %d of %d ranks did last\n",
                            r->ranks - done, r->ranks);
     }
-    if (WIFSIGNALED(status))
-        (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
-                       WTERMSIG(status), strsignal(WTERMSIG(status)),
-                       o->report ? "; until then it did this:" : "");
     if (r->rank == 0 && (o->report || o->unusual || o->history != NULL || o->hints != NULL))
         explain(r, o);
     if (o->hints != NULL && r->keep) {
@@ -450,10 +562,29 @@ report_end(report_run *r, const report_options *o)
         mark_of(r, r->rank, mark, sizeof mark);
         (void) unlink(mark);
     }
-    if (r->rank == 0 && !r->keep)
+    if ((r->rank == 0 || r->ranks == 1) && !r->keep)
         remove_folder(r->folder);
+}
+
+int
+report_end(report_run *r, const report_options *o)
+{
+    int status = wait_for_program(r, o);
+    if (WIFSIGNALED(status) && (o->report || o->records != NULL) && !o->quiet)
+        (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)),
+                       o->report ? "; until then it did this:" : "");
+    if (report_is_light(o))
+        finish(r, o);
+    else
+        explain_all(r, o);
     if (WIFSIGNALED(status)) {
+        sigset_t one;
+        (void) prctl(PR_SET_DUMPABLE, 0); /* the program's core file stays */
         (void) signal(WTERMSIG(status), SIG_DFL);
+        (void) sigemptyset(&one);
+        (void) sigaddset(&one, WTERMSIG(status));
+        (void) sigprocmask(SIG_UNBLOCK, &one, NULL);
         (void) raise(WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }

@@ -3,7 +3,8 @@
 #define ESDM_WATCH_RANKS_H
 
 /** @file Which rank this process is, of how many: as what started the step says. What Slurm says of
- *  a whole job (SLURM_NTASKS) holds for each serial command of its script, too: it does not count. */
+ *  a whole job (SLURM_NTASKS) holds for each serial command of its script, too: it does not count.
+ */
 
 #include <stdbool.h>
 #include <stdlib.h>
