@@ -331,4 +331,36 @@ def test_signals_reach_the_program():
         program.communicate(timeout=30)  # the program has the pipe until it ends
 
 
-main_at_once(test_who_is_watched, test_it_never_fails_the_program, test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)
+def test_commands_of_a_script_leave_no_memory():
+    """What ended processes did is kept as sums; nothing of it is lost to the record."""
+    with watched_site() as site:
+        script = f"i=0; while [ $i -lt 400 ]; do i=$((i + 1)); {site.file('reads')} {site.file('data')} 1 || exit 9; done; :"
+        program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", script],
+                                   env=client_environment({"USUAL_US": "8000"}), stdin=subprocess.DEVNULL)
+        most = [0]
+        while program.poll() is None:
+            for folder in pathlib.Path("/dev/shm").glob(f"esdm-run-{program.pid}-*"):
+                with contextlib.suppress(OSError):
+                    most[0] = max(most[0], len(list(folder.glob("*.watch"))))
+            time.sleep(0.05)
+        expect(program.returncode == 0 and 0 < most[0] < 300, f"{most[0]} files of 800, exit status {program.returncode}")
+        span, = (s for s in last(site)["spans"] if s["kind"] == "file-read")
+        expect(400 <= span["count"] < 440 and 400 * 4096 <= span["bytes"] < 420 * 4096 and span["seconds"] > 3.1, str(span))
+        expect(last(site)["seconds"] > 3.1, str(last(site)))
+
+
+def test_folder_has_a_bound():
+    """64 MiB: who begins when there are so many is not watched, and runs."""
+    with watched_site() as site:
+        folder = site.file("records")
+        folder.mkdir()
+        with open(folder / "others.watch", "wb") as file:
+            file.truncate((64 << 20) - 1)
+        library = pathlib.Path(run([tool("esdm-run"), "-q", "--dry-run", "--report", "/bin/true"]).stdout.split(":")[-1].strip())
+        env = {"LD_PRELOAD": str(library.with_name("libesdm-watch.so")), "ESDM_WATCH": str(folder), "ESDM_WATCH_RING": "1"}
+        for there in (2, 2):
+            run(["/bin/true"], env=env)
+            expect(len(list(folder.iterdir())) == there, f"{list(folder.iterdir())}, not {there}")
+
+
+main_at_once(test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program, test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)

@@ -124,28 +124,58 @@ free_parcel(void *data)
     g_free(p);
 }
 
+/* Calls of processes whose files are no longer there count, too. */
+static watch_counts
+moved_by_removed(const run *r, const char *key)
+{
+    const json_t *sum = json_object_get(r->looked, key);
+    return (watch_counts){
+        .calls = (guint64) json_integer_value(json_object_get(sum, "calls")),
+        .bytes = (guint64) json_integer_value(json_object_get(sum, "bytes")),
+        .ns = (guint64) json_integer_value(json_object_get(sum, "ns")),
+    };
+}
+
+static double
+seconds_with_removed(const run *r, const process *p, gint64 *ret_began_ns)
+{
+    gint64 own = (gint64) p->head.started_realtime_ns;
+    gint64 began = json_integer_value(json_object_get(r->looked, LOOK_BEGAN));
+    gint64 first = own + (gint64) r->start_ns - (gint64) p->head.started_ns;
+    *ret_began_ns = began > 0 ? MIN(own, began) : own;
+    return seconds_of_run(r) +
+           (began > 0 && began < first ? seconds_of((guint64) (first - began)) : 0);
+}
+
 /* Requests of ESDM come from its sessions; of plain files only esdm-run knows. Nothing fails for
  * it. */
 void
 earlier_note(const run *r)
 {
     const process *p = main_process(r);
-    if (p == NULL || r->engine || r->read_bytes + r->write_bytes == 0 || tool_runs_are_silent())
+    watch_counts read = moved_by_removed(r, LOOK_READ), written = moved_by_removed(r, LOOK_WRITTEN);
+    gint64 began_ns = 0;
+    read.calls += r->read_calls;
+    read.bytes += r->read_bytes;
+    read.ns += r->read_ns;
+    written.calls += r->write_calls;
+    written.bytes += r->write_bytes;
+    written.ns += r->write_ns;
+    if (p == NULL || r->engine || read.bytes + written.bytes == 0 || tool_runs_are_silent())
         return;
+    double seconds = seconds_with_removed(r, p, &began_ns);
     char *program = program_name(&p->head);
     g_autofree char *host = g_utf8_make_valid(p->head.host, -1);
     json_t *spans = json_array();
     bool plain = r->spans->len == 0; /* ESDM's sessions keep what they moved themselves */
-    if (plain && r->read_calls > 0)
-        tool_json_append(spans, span_json(r, KIND_READ, r->read_calls, r->read_bytes, r->read_ns));
-    if (plain && r->write_calls > 0)
-        tool_json_append(spans,
-                         span_json(r, KIND_WRITE, r->write_calls, r->write_bytes, r->write_ns));
-    json_t *line =
-        json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:o}", "what", "statistics", "version", 1,
-                  "program", program, "by", "esdm-run", "host", host, "pid", (int) p->head.pid,
-                  "ranks", (int) r->ranks, "started_ns", (json_int_t) p->head.started_realtime_ns,
-                  "seconds", seconds_of_run(r), "spans", spans);
+    if (plain && read.calls > 0)
+        tool_json_append(spans, span_json(r, KIND_READ, read.calls, read.bytes, read.ns));
+    if (plain && written.calls > 0)
+        tool_json_append(spans, span_json(r, KIND_WRITE, written.calls, written.bytes, written.ns));
+    json_t *line = json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:o}", "what", "statistics",
+                             "version", 1, "program", program, "by", "esdm-run", "host", host,
+                             "pid", (int) p->head.pid, "ranks", (int) r->ranks, "started_ns",
+                             (json_int_t) began_ns, "seconds", seconds, "spans", spans);
     add_unusual(r, line);
     parcel *sent = g_new0(parcel, 1);
     sent->program = program;

@@ -130,6 +130,10 @@ typedef struct advice {
 #define KIND_WRITE "file-write"
 /** Of the slowest window of a run, beside what is usual (look.c). */
 #define LOOK_WORST "worst_times"
+/** Calls of processes whose files look.c has removed, and when the first of them began. */
+#define LOOK_READ    "removed_read"
+#define LOOK_WRITTEN "removed_written"
+#define LOOK_BEGAN   "removed_began_ns"
 
 /** All of a run. */
 typedef struct run {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +27,9 @@
 #define FIRST_LOOK_S 0.3 /* esdm-run begins this 0.7 s after the program */
 #define CALLS_LEAST  4   /* of a window, unless that is long */
 #define LONGEST_S    10.0
-#define USUAL_AGAIN  8   /* windows */
+#define USUAL_AGAIN  8 /* windows */
+#define YOUNG_NS     G_GUINT64_CONSTANT(1000000000)
+#define SAID_S       2   /* after that nobody listens: who reads standard error is not held up */
 #define LOST_S       0.1 /* less is not worth it */
 #define LEAST_S      0.001
 #define OLD_S        10  /* ranks of a run begin within so many seconds */
@@ -38,7 +41,10 @@ typedef struct source {
     char *path;
     const char *bytes;
     gsize size;
+    guint64 ns;        /* in calls of files, so far */
+    bool noted;        /* when it began */
     bool of_other_run; /* or of another node, whose clock is not ours */
+    bool settled;      /* it has ended, and its counters are in `ended` */
 } source;
 
 /* Calls of all processes that read, or write. */
@@ -58,6 +64,11 @@ typedef struct looker {
     guint64 begun_ns;
     esdm_files_rule rule;
     GPtrArray *sources;
+    GHashTable *names;                 /* of sources, as set */
+    GHashTable *last;                  /* when the last program of each process began, by number */
+    source *longest;                   /* in calls; borrowed */
+    watch_counts ended[2], removed[2]; /* of sources that were settled; of those whose file went */
+    guint64 ended_records, removed_began_ns;
     way ways[2];
     char *program; /* whose earlier runs are read; NULL: none yet */
     guint64 used;  /* traces */
@@ -104,27 +115,35 @@ head_of(const source *s)
     return s->of_other_run ? NULL : head;
 }
 
+static bool
+is_of_other_run(const looker *l, const watch_head *head)
+{
+    if (strncmp(head->host, g_get_host_name(), sizeof head->host - 1) != 0)
+        return true;
+    return head->ring == 0 && /* a ring is in a folder of this run alone */
+           ((head->ended_ns != 0 && head->ended_ns < l->begun_ns) ||
+            head->started_ns + OLD_S * G_GUINT64_CONSTANT(1000000000) < l->begun_ns);
+}
+
+/* Names that are known are not looked at again. */
 static void
 find_sources(looker *l)
 {
-    g_autoptr(GPtrArray) names = tool_folder_names(l->folder, NULL);
-    for (guint i = 0; names != NULL && i < names->len; i++) {
-        g_autofree char *path = g_build_filename(l->folder, names->pdata[i], NULL);
-        bool known = !g_str_has_suffix(path, ".watch");
-        for (guint k = 0; k < l->sources->len && !known; k++)
-            known = g_str_equal(((source *) l->sources->pdata[k])->path, path);
-        if (known)
+    GDir *dir = g_dir_open(l->folder, 0, NULL);
+    const char *name;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        if (!g_str_has_suffix(name, ".watch") || g_hash_table_contains(l->names, name))
             continue;
         source *s = g_new0(source, 1);
-        s->path = g_steal_pointer(&path);
+        s->path = g_build_filename(l->folder, name, NULL);
         map_source(s);
         const watch_head *head = head_of(s);
-        s->of_other_run = head != NULL &&
-                          (strncmp(head->host, g_get_host_name(), sizeof head->host - 1) != 0 ||
-                           (head->ended_ns != 0 && head->ended_ns < l->begun_ns) ||
-                           head->started_ns + OLD_S * G_GUINT64_CONSTANT(1000000000) < l->begun_ns);
+        s->of_other_run = head != NULL && is_of_other_run(l, head);
+        (void) g_hash_table_add(l->names, g_strdup(name));
         g_ptr_array_add(l->sources, s);
     }
+    if (dir != NULL)
+        g_dir_close(dir);
 }
 
 static void
@@ -135,9 +154,9 @@ add(watch_counts *sum, const watch_counts *c)
     sum->ns += __atomic_load_n(&c->ns, __ATOMIC_RELAXED);
 }
 
-/* Of files alone, as the record of a run has it. */
+/* Of files alone, as the record of a run has it. @param sums reads, writes */
 static void
-add_windows(looker *l, const source *s)
+add_windows(watch_counts *sums, const source *s)
 {
     for (gsize at = WATCH_WINDOW; at + WATCH_WINDOW <= s->size; at += WATCH_WINDOW) {
         const watch_window *w = (const watch_window *) (s->bytes + at);
@@ -147,28 +166,121 @@ add_windows(looker *l, const source *s)
         for (gsize i = 0; i < (WATCH_WINDOW - sizeof *w) / sizeof *e; i++, e++) {
             if (__atomic_load_n(&e->kind, __ATOMIC_ACQUIRE) != WATCH_FILE)
                 continue;
-            add(&l->ways[0].now, &e->read);
-            add(&l->ways[1].now, &e->write);
+            add(&sums[0], &e->read);
+            add(&sums[1], &e->write);
         }
     }
 }
 
-/* @return calls that were noted so far. */
-static guint64
-count(looker *l)
+/* A program that a process began by exec() ends the one before, which cannot say so. */
+static guint64 *
+last_of(const looker *l, const watch_head *head)
 {
-    guint64 records = 0;
-    l->ways[0].now = l->ways[1].now = (watch_counts){0};
+    guint64 *last = g_hash_table_lookup(l->last, GINT_TO_POINTER(head->pid));
+    if (last == NULL) {
+        last = g_new0(guint64, 1);
+        g_hash_table_insert(l->last, GINT_TO_POINTER(head->pid), last);
+    }
+    return last;
+}
+
+static void
+note_beginnings(const looker *l)
+{
     for (guint i = 0; i < l->sources->len; i++) {
         source *s = l->sources->pdata[i];
-        map_source(s);
-        const watch_head *head = head_of(s);
+        const watch_head *head = s->noted ? NULL : head_of(s);
         if (head == NULL)
             continue;
-        add_windows(l, s);
+        guint64 *last = last_of(l, head);
+        *last = MAX(*last, head->started_ns);
+        s->noted = true;
+    }
+}
+
+/* It ended, or was killed, or is another program now; a while ago, so that calls which give the
+ * alarm are there for the trace. */
+static bool
+is_over(const looker *l, const watch_head *head)
+{
+    guint64 ended_ns = __atomic_load_n(&head->ended_ns, __ATOMIC_ACQUIRE);
+    if (ended_ns != 0)
+        return ended_ns + YOUNG_NS < now_ns();
+    return *last_of(l, head) > head->started_ns || (kill(head->pid, 0) != 0 && errno == ESRCH);
+}
+
+/* Of what keeps its last calls alone the file goes, too: memory of the node. */
+static void
+settle(looker *l, source *s, const watch_head *head, const watch_counts *sums)
+{
+    bool remove = head->ring > 0;
+    for (guint k = 0; k < 2; k++) {
+        add(&l->ended[k], &sums[k]);
+        if (remove)
+            add(&l->removed[k], &sums[k]);
+    }
+    l->ended_records += head->records;
+    if (remove && (l->removed_began_ns == 0 || head->started_realtime_ns < l->removed_began_ns))
+        l->removed_began_ns = head->started_realtime_ns;
+    if (remove) {
+        const char *name = strrchr(s->path, '/');
+        (void) unlink(s->path);
+        (void) g_hash_table_remove(l->names, name != NULL ? name + 1 : s->path);
+    }
+    (void) munmap((void *) (guintptr) s->bytes, s->size);
+    s->bytes = NULL;
+    s->settled = true;
+}
+
+static void
+free_source(gpointer data)
+{
+    source *s = data;
+    if (s->bytes != NULL)
+        (void) munmap((void *) (guintptr) s->bytes, s->size);
+    g_free(s->path);
+    g_free(s);
+}
+
+/* The longest one stays, under whose name the run will be recorded.
+ * @return calls that were noted so far. */
+static guint64
+count(looker *l, bool last)
+{
+    guint64 records = 0;
+    watch_counts now[2] = {{0}};
+    note_beginnings(l);
+    for (guint i = 0; i < l->sources->len; i++) {
+        source *s = l->sources->pdata[i];
+        const watch_head *head = head_of(s);
+        bool over = head != NULL && is_over(l, head);
+        if (!s->of_other_run)
+            map_source(s);
+        head = head_of(s);
+        if (head == NULL)
+            continue;
+        watch_counts sums[2] = {{0}};
+        add_windows(sums, s);
+        s->ns = sums[0].ns + sums[1].ns;
+        if (l->longest == NULL || s->ns > l->longest->ns)
+            l->longest = s;
+        if (over && !last && l->what == NULL && s != l->longest) {
+            settle(l, s, head, sums);
+            continue;
+        }
+        add(&now[0], &sums[0]);
+        add(&now[1], &sums[1]);
         records += __atomic_load_n(&head->records, __ATOMIC_RELAXED);
     }
-    return records;
+    for (guint k = 0; k < 2; k++) {
+        add(&now[k], &l->ended[k]);
+        l->ways[k].now = now[k];
+    }
+    for (guint i = l->sources->len; i-- > 0;) {
+        if (((source *) l->sources->pdata[i])->settled)
+            (void) g_ptr_array_remove_index_fast(l->sources, i);
+    }
+    return records + l->ended_records;
 }
 
 /* ---- what is usual ----------------------------------------------------------------------------
@@ -233,21 +345,7 @@ read_usual(looker *l)
 static void
 find_program(looker *l)
 {
-    const watch_head *found = NULL;
-    guint64 most = 0;
-    for (guint i = 0; i < l->sources->len; i++) {
-        looker one = {0};
-        const source *s = l->sources->pdata[i];
-        const watch_head *head = head_of(s);
-        if (head == NULL)
-            continue;
-        add_windows(&one, s);
-        guint64 ns = one.ways[0].now.ns + one.ways[1].now.ns;
-        if (found == NULL || ns > most) {
-            found = head;
-            most = ns;
-        }
-    }
+    const watch_head *found = l->longest != NULL ? head_of(l->longest) : NULL;
     if (found == NULL)
         return;
     g_autofree char *name = program_name(found);
@@ -367,7 +465,7 @@ look(looker *l)
 {
     double at_s = seconds_of(now_ns() - l->begun_ns);
     find_sources(l);
-    guint64 records = count(l);
+    guint64 records = count(l, false);
     if (at_s < FIRST_LOOK_S)
         return;
     if (l->what != NULL && seconds_of(now_ns() - l->begin_ns) >= (double) l->rule.for_s)
@@ -404,12 +502,30 @@ leave_for_report(const looker *l)
     }
     json_t *line = json_pack("{s:s,s:[],s:o,s:o}", "what", "statistics", "spans", "actions",
                              actions, LOOK_WORST, worst);
+    for (guint k = 0; k < 2; k++) {
+        const watch_counts *c = &l->removed[k];
+        (void) json_object_set_new(line, k == 0 ? LOOK_READ : LOOK_WRITTEN,
+                                   json_pack("{s:I,s:I,s:I}", "calls", (json_int_t) c->calls,
+                                             "bytes", (json_int_t) c->bytes, "ns",
+                                             (json_int_t) c->ns));
+    }
+    (void) json_object_set_new(line, LOOK_BEGAN, json_integer((json_int_t) l->removed_began_ns));
     char *text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
     g_autofree char *path = g_build_filename(l->folder, "looker.stats.json", NULL);
     if (text != NULL)
         (void) g_file_set_contents(path, text, -1, NULL);
     free(text);
     json_decref(line);
+}
+
+static int nothing = -1;
+
+static void
+fall_silent(int number)
+{
+    (void) number;
+    (void) dup2(nothing, STDOUT_FILENO);
+    (void) dup2(nothing, STDERR_FILENO);
 }
 
 tool_exit
@@ -427,14 +543,24 @@ look_run(const char *folder, bool tells)
     looker l = {.folder = folder,
                 .begun_ns = now_ns(),
                 .ways = {{.kind = KIND_READ}, {.kind = KIND_WRITE}},
-                .sources = g_ptr_array_new(),
+                .sources = g_ptr_array_new_with_free_func(free_source),
+                .names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                .last = g_hash_table_new_full(NULL, NULL, NULL, g_free),
                 .all = json_array()};
     if (esdm_runs_rule(tool.config, &l.rule, &err) != ESDM_OK)
         return TOOL_OK; /* most users have a site that keeps no runs, or none */
     struct pollfd over = {.fd = STDIN_FILENO}; /* esdm-run closes it */
-    while (poll(&over, 1, LOOK_MS) == 0)
-        look(&l);
-    (void) count(&l);
+    for (int n; (n = poll(&over, 1, LOOK_MS)) <= 0;) {
+        if (n == 0)
+            look(&l);
+        else if (errno != EINTR)
+            break;
+    }
+    find_sources(&l);
+    (void) count(&l, true);
+    nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    (void) signal(SIGALRM, fall_silent);
+    (void) alarm(SAID_S);
     end(&l, "the program ended");
     leave_for_report(&l);
     if (tells)

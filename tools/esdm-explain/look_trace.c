@@ -119,7 +119,10 @@ write_in_child(const char *folder, const char *program, guint64 begin_ns, guint6
     static run r;
     esdm_error err = {0};
     char *path = NULL;
-    int fd = -1;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int out = STDOUT_FILENO; fd >= 0 && out <= STDERR_FILENO; out++)
+        (void) dup2(fd, out); /* who reads them may be gone before this one ends */
+    fd = -1;
     if (run_load(folder, &r) != TOOL_OK)
         _exit(1);
     if (esdm_runs_trace(tool.config, program, &fd, &path, &err) != ESDM_OK) {
@@ -148,7 +151,14 @@ look_trace(const char *folder, const char *program, guint64 begin_ns, guint64 en
         write_in_child(folder, program, begin_ns, end_ns, what, ends[1]);
     (void) close(ends[1]);
     struct pollfd wait = {.fd = ends[0], .events = POLLIN};
-    bool came = child > 0 && poll(&wait, 1, WRITE_MS) > 0;
+    gint64 until_us = g_get_monotonic_time() + WRITE_MS * G_GINT64_CONSTANT(1000);
+    int ready = child > 0 ? -1 : 0;
+    errno = EINTR;
+    while (ready < 0 && errno == EINTR) {
+        gint64 left_us = until_us - g_get_monotonic_time();
+        ready = poll(&wait, 1, left_us > 0 ? (int) (left_us / 1000) : 0);
+    }
+    bool came = ready > 0;
     ssize_t n = came ? read(ends[0], text, sizeof text - 1) : 0;
     (void) close(ends[0]);
     if (!came && child > 0)

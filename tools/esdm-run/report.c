@@ -570,7 +570,7 @@ int
 report_end(report_run *r, const report_options *o)
 {
     int status = wait_for_program(r, o);
-    if (WIFSIGNALED(status) && (o->report || o->records != NULL) && !o->quiet)
+    if (WIFSIGNALED(status) && (o->report || (o->records != NULL && !o->quiet)))
         (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
                        WTERMSIG(status), strsignal(WTERMSIG(status)),
                        o->report ? "; until then it did this:" : "");
