@@ -292,16 +292,47 @@ def test_who_is_watched():
         expect(seen(ENVIRONMENT).stdout == "none\n", "without a site")
 
 
+def tools_of(site):
+    """A folder with esdm-run and the plug-in alone, and where the plug-in is otherwise."""
+    tools = site.file("tools")
+    tools.mkdir()
+    shutil.copy(tool("esdm-run"), tools)
+    library = pathlib.Path(run([tool("esdm-run"), "-q", "--dry-run", "/bin/true"]).stdout.strip())
+    shutil.copy(library, tools)
+    return tools, library.parent
+
+
+def test_nobody_waits_for_the_looker():
+    """It goes on when the program has ended, keeps no lock of the program, and is no zombie when it ends early."""
+    with watched_site() as site:
+        tools, libraries = tools_of(site)
+        shutil.copy(libraries / "libesdm-watch.so", tools)
+        looker = tools / "esdm-explain"
+        looker.write_text('#!/bin/sh\n[ "$1 $2" = "--look --quiet" ] && exit 0\n[ "$1" = --look ] || exit 0\n'
+                          'cat\nsleep ${LATE_S:-0}\n: > "$LOOKED"\n')
+        looker.chmod(0o755)
+        command = [tools / "esdm-run", "-q", "--unusual", "/bin/sh", "-c"]
+        looked = site.file("looked")
+        begin = time.monotonic()
+        done = subprocess.run(
+            [*map(str, command), "echo $ESDM_WATCH; sleep 1.5"], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=client_environment({"LATE_S": "9", "LOOKED": str(looked)}), check=False)
+        took = time.monotonic() - begin
+        expect(done.returncode == 0 and 3.4 < took < 8 and not looked.exists(), f"{took} s, {done}")
+        wait_until(looked.exists, "it was ended")
+        wait_until(lambda: not os.path.exists(done.stdout.strip()), "the folder stays")
+        looker.write_text('#!/bin/sh\nexit 0\n')
+        with subprocess.Popen([*map(str, command), "sleep 4; :"], stdin=subprocess.DEVNULL, env=client_environment()) as program:
+            time.sleep(2.5)
+            children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+            expect(len(children) == 1, f"children beside the program: {children}")
+
+
 def test_it_never_fails_the_program():
     """Not without the library, nor without room for records; that is told with --verbose alone."""
     with watched_site() as site:
-        built = pathlib.Path(tool("esdm-run"))
-        tools = site.file("tools")
-        tools.mkdir()
-        shutil.copy(built, tools / "esdm-run")
+        tools, _ = tools_of(site)
         (tools / "esdm-explain").symlink_to(tool("esdm-explain"))
-        library = pathlib.Path(run([built, "-q", "--dry-run", "/bin/true"]).stdout.strip())
-        shutil.copy(library, tools)
         command = [tools / "esdm-run", "-q", "--unusual"]
         done = run([*command, *ENVIRONMENT], check=False, env=client_environment())
         expect(done.returncode == 3 and done.stdout == "none\n" and done.stderr == "", str(done))
@@ -363,4 +394,6 @@ def test_folder_has_a_bound():
             expect(len(list(folder.iterdir())) == there, f"{list(folder.iterdir())}, not {there}")
 
 
-main_at_once(test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program, test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it, test_nobody_wants_it, test_memory_is_bounded)
+main_at_once(test_nobody_waits_for_the_looker, test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program,
+             test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it,
+             test_nobody_wants_it, test_memory_is_bounded)
