@@ -16,13 +16,13 @@ STEPS = 24
 
 
 @contextlib.contextmanager
-def slow_site(engine=None):
+def slow_site(engine=None, shape=(60, 90), latency_ms=20):
     """A container of a fragment a step on a target that counts requests. Its requests are slow enough that
     what is gained is more than what it costs on a machine that has other work too."""
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-    targets = [{"name": "far", "plugin": "background", "directory": "far", "latency_ms": 20}]
+    targets = [{"name": "far", "plugin": "background", "directory": "far", "latency_ms": latency_ms}]
     with Site(targets=targets, engine={"threads": 2, "memory": "64 MiB", **(engine or {})}) as site:
-        run([PROGRAM, "write", "far.nc", STEPS, 60, 90, "none", 1])
+        run([PROGRAM, "write", "far.nc", STEPS, *shape, "none", 1])
         yield site
 
 
@@ -102,6 +102,37 @@ def test_earlier__a_program_that_changes_ends_it():
             requests(site, *LOOP)
         _, at_once = requests(site, *LOOP, gate=6)
         expect(at_once >= 6, f"{at_once} at once")
+
+
+def asked_for(site):
+    """Pack, begin and end of what was requested for the last program."""
+    lines = [line.split() for line in site.file("requests.log").read_text().splitlines()]
+    return [(pack, int(begin), int(begin) + int(length)) for *_, pack, begin, _, length in lines]
+
+
+def middle_of(site, step):
+    """Pack and place of the middle of a step, where it is read by itself."""
+    requests(site, "steps", "far.nc", step, env={"ESDM_EARLIER_RUNS": "off"})
+    pack, begin, end = max(asked_for(site), key=lambda range_: range_[2] - range_[1])
+    return pack, (begin + end) // 2
+
+
+def test_earlier__a_loop_begins_where_the_record_does_not():
+    """The first eight reads of the record are under way when the program begins with something else: a loop.
+    Its next steps are asked for at once; where the eight fill the room, as soon as they have arrived."""
+    order = [10, 8, 13, 17, 19, 12, 14, 22]
+    # A quarter of the memory is room: for all, or for eight steps of 30 KiB.
+    for memory, loop, wanted in (("64 MiB", 1, {1, 2}), ("1 MiB", 4, {4, 5, 6})):
+        with slow_site({"memory": memory, "fragment": "1 MiB"}, (64, 120), 60) as site:
+            places = {step: middle_of(site, step) for step in wanted}
+            for _ in range(2):
+                requests(site, "steps", "far.nc", *order)
+            expect(record(site)["uses"][0]["trust"] == 2, str(record(site)))
+            requests(site, "loop", "far.nc", 0, loop, 1)
+            asked = asked_for(site)
+            steps = {step for step, (pack, at) in places.items()
+                     if any(pack == p and begin <= at < end for p, begin, end in asked)}
+            expect(steps == wanted, f"{memory}: only {sorted(steps)} of {sorted(wanted)} were asked for")
 
 
 def test_earlier__what_follows_the_end_of_the_record_is_read():
@@ -209,6 +240,7 @@ def test_earlier__what_it_gained_is_told():
 
 main(test_earlier__the_second_run_asks_before_it_has_seen_the_pattern,
      test_earlier__any_order_is_remembered, test_earlier__a_program_that_changes_ends_it,
+     test_earlier__a_loop_begins_where_the_record_does_not,
      test_earlier__what_follows_the_end_of_the_record_is_read,
      test_earlier__another_container_of_the_series, test_earlier__off,
      test_earlier__only_its_own_files_are_removed,

@@ -18,7 +18,8 @@
  * synced, reads when their pack was evicted. With `"keeps": true` that memory forgets nothing.
  *
  * $THROTTLED_LOG names a file that gets a line for each request that reads: how many have arrived,
- * and how many of them were answered. With $THROTTLED_GATE=N none is answered before N have
+ * how many of them were answered, the pack, where its first range begins, how many ranges there
+ * are, and the bytes of the first one. With $THROTTLED_GATE=N none is answered before N have
  * arrived, or 20 seconds have passed.
  *
  * With $THROTTLED_HOLD=FILE no append begins before FILE is there, or 60 seconds have passed.
@@ -351,8 +352,9 @@ note_arrival(throttled *t, const char *name, const esdm_range *ranges, size_t nr
     t->arrived++;
     FILE *out = log != NULL ? fopen(log, "ae") : NULL;
     if (out != NULL) {
-        (void) fprintf(out, "%zu %zu %s %llu %zu\n", t->arrived, t->answered, name,
-                       (unsigned long long) ranges[0].position, nranges);
+        (void) fprintf(out, "%zu %zu %s %llu %zu %llu\n", t->arrived, t->answered, name,
+                       (unsigned long long) ranges[0].position, nranges,
+                       (unsigned long long) ranges[0].bytes);
         (void) fclose(out);
     }
     (void) pthread_cond_broadcast(&t->gate);

@@ -157,12 +157,18 @@ begins_loop(const esdm_dataset *dataset, const esdm_dataspace *space)
     return larger;
 }
 
-/* Before anything of it was read. */
+/* The first read of it. Reads may have been asked for before, as an earlier run made them: where
+ * this one is another, none of them counts any more. */
 static uint64_t
-note_first(struct esdm__steps *steps, const esdm_dataset *dataset, const esdm_dataspace *space)
+note_first(struct esdm__steps *steps, const esdm_dataset *dataset, const esdm_dataspace *space,
+           bool follows, bool *ret_wrong)
 {
+    *ret_wrong = !follows && steps->asked > 1;
+    if (!follows || steps->asked < 1)
+        steps->asked = 1;
+    if (!follows)
+        steps->recalled = 0;
     steps->turn = 1;
-    steps->asked = steps->asked > 1 ? steps->asked : 1;
     steps->last = *space;
     if (!begins_loop(dataset, space))
         return 0;
@@ -358,7 +364,7 @@ esdm__read_note_step(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dat
     if (steps->use != NULL)
         esdm__earlier_note(session->earlier, steps->use, space, &record);
     (void) pthread_mutex_lock(&io->lock);
-    uint64_t depth = steps->turn == 0 ? note_first(steps, dataset, space)
+    uint64_t depth = steps->turn == 0 ? note_first(steps, dataset, space, record.follows, &wrong)
                                       : note(steps, space, record.follows, &wrong);
     struct esdm__steps now = *steps;
     (void) pthread_mutex_unlock(&io->lock);
