@@ -65,8 +65,8 @@ struct esdm__ahead {
 
 /* Taken before the lock of one. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static esdm__ahead *all;
-static pthread_once_t at_exit_once = PTHREAD_ONCE_INIT;
+static esdm__ahead *all; /* of this process */
+static pthread_once_t prepare_once = PTHREAD_ONCE_INIT;
 
 /* With the lock held, which is given back meanwhile. */
 static void
@@ -97,16 +97,26 @@ end_all(void)
     (void) pthread_mutex_unlock(&all_lock);
 }
 
+/* Another thread of the parent may have had the lock, and the list half changed: the child has no
+ * such thread, and no request that is under way. */
 static void
-install_at_exit(void)
+after_fork_in_child(void)
+{
+    (void) pthread_mutex_init(&all_lock, NULL);
+    all = NULL;
+}
+
+static void
+prepare(void)
 {
     (void) atexit(end_all);
+    (void) pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 static void
 enter(esdm__ahead *ahead)
 {
-    (void) pthread_once(&at_exit_once, install_at_exit);
+    (void) pthread_once(&prepare_once, prepare);
     (void) pthread_mutex_lock(&all_lock);
     ahead->next = all;
     all = ahead;

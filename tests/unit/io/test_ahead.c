@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* What is asked for ahead: read by other threads, bounded, dropped, and never wrong. */
+/* What is asked for ahead: read by other threads, bounded, dropped, never wrong, and nothing of a
+ * forked child. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -167,6 +171,66 @@ test_ahead__failures_are_the_callers_to_find(void **state)
     esdm__ahead_free(NULL);
 }
 
+/* ---- forks while another thread has the lock of all ---------------------------------------- */
+
+static int
+exit_code_of(pid_t child)
+{
+    int how = 0;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+/* What a child does that was forked amid the end of its parent. Never returns. */
+static void
+work_in_child(void)
+{
+    (void) alarm(5);
+    esdm__ahead *ahead = esdm__ahead_new(THREADS, 100 * KIB, read_slowly, NULL);
+    bool good = ahead != NULL && esdm__ahead_is_empty(ahead);
+    esdm__ahead_free(ahead);
+    _exit(good ? 0 : 1);
+}
+
+/* Ends the process, with what its child came to. */
+static void *
+fork_amid_the_end(void *ahead)
+{
+    for (uint64_t i = 1; ask(ahead, i * KIB, 1, i); i++) /* until the end has begun */
+        (void) usleep(1000);
+    pid_t child = fork();
+    if (child == 0)
+        work_in_child();
+    _exit(exit_code_of(child));
+}
+
+/* A process that ends has the lock until its requests have ended, which this one never does. */
+static void
+end_with_a_request(void)
+{
+    pthread_t thread;
+    esdm__ahead *ahead = esdm__ahead_new(1, UINT64_MAX, read_slowly, NULL);
+    if (ahead == NULL || !ask(ahead, 0, 1, 1))
+        _exit(2);
+    wait_for(1);
+    if (pthread_create(&thread, NULL, fork_amid_the_end, ahead) != 0)
+        _exit(2);
+    exit(3); /* the other thread is faster */
+}
+
+static void
+test_ahead__children_have_the_lock_of_nobody(void **state)
+{
+    (void) state;
+    esdm__ahead_free(new_ahead()); /* the server answers nobody */
+    (void) fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        end_with_a_request();
+    assert_int_equal(exit_code_of(child), 0);
+}
+
 int
 main(void)
 {
@@ -175,6 +239,7 @@ main(void)
         cmocka_unit_test(test_ahead__memory_is_bounded_and_dropped_turns_make_room),
         cmocka_unit_test(test_ahead__what_nobody_has_begun_is_left_to_the_caller),
         cmocka_unit_test(test_ahead__failures_are_the_callers_to_find),
+        cmocka_unit_test(test_ahead__children_have_the_lock_of_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
