@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "layout/index.h"
-
 /* Whether a request is better cut in two before it is planned. */
+
+#include "layout/index.h"
 
 /* Fragments whose plan (1.1 KiB each) the processor's caches hold: some 2 MiB. */
 #define NEAR_FRAGMENTS ((size_t) 2048)
