@@ -52,6 +52,8 @@ add(number_set *set, uint64_t number)
 
 typedef struct counting {
     sqlite__link *link;
+    const char *const *names; /* attributes that are counted */
+    size_t nnames;
     number_set found;
     uint64_t nfound;
     number_set hidden; /* containers that queries pass by */
@@ -321,9 +323,11 @@ find_by_counting(counting *c, const char *const *names, size_t name, esdm_error 
 }
 
 static esdm_status
-count_all(counting *c, const esdm_meta_expression *expression, const char *const *names,
-          size_t nnames, esdm_error *err)
+ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
 {
+    counting *c = user;
+    const char *const *names = c->names;
+    size_t nnames = c->nnames;
     const char *asked = esdm__tree_attribute_of_all(expression);
     size_t first = 0;
     int64_t all = 0;
@@ -331,11 +335,11 @@ count_all(counting *c, const esdm_meta_expression *expression, const char *const
         first++;
     esdm_status status = note_hidden(c, err);
     if (status == ESDM_OK)
-        status = sqlite__query_number(c->link, "SELECT coalesce(max(container), 0) FROM container",
+        status = sqlite__query_number(link, "SELECT coalesce(max(container), 0) FROM container",
                                       &all, err);
     if (status == ESDM_OK)
         status = first < nnames ? find_by_counting(c, names, first, err)
-                                : sqlite__find_rows(c->link, expression, true, note_found, c, err);
+                                : sqlite__find_rows(link, expression, true, note_found, c, err);
     bool few = c->nfound < (uint64_t) all / LOOK_COSTS;
     for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
          i++) {
@@ -355,22 +359,13 @@ sqlite__facets(void *self, const esdm_meta_expression *expression, const char *c
                size_t nnames, esdm_meta_facet_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
-    counting c = {.link = &store->reader, .visit = visit, .user = user, .more = true};
-    esdm_status status = esdm__check_expression(expression, err);
-    if (status == ESDM_OK)
-        status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__run(c.link, SQLITE__BEGIN, err, "");
-    if (status == ESDM_OK) {
-        if (expression->most_ms > 0)
-            sqlite__link_limit(c.link, expression->most_ms);
-        status = count_all(&c, expression, names, nnames, err);
-        if (expression->most_ms > 0)
-            sqlite__link_limit(c.link, 0);
-        sqlite__find_end(c.link, status);
-    }
-    sqlite__end_read(store);
+    counting c = {.link = &store->reader,
+                  .names = names,
+                  .nnames = nnames,
+                  .visit = visit,
+                  .user = user,
+                  .more = true};
+    esdm_status status = sqlite__ask(store, expression, ask_facets, &c, err);
     free(c.found.words);
     free(c.hidden.words);
     free(c.seen.words);

@@ -90,17 +90,6 @@ sqlite__find_keep_pending(sqlite__link *link, esdm_error *err)
     return ESDM_OK;
 }
 
-void
-sqlite__find_end(sqlite__link *link, esdm_status status)
-{
-    if (status == ESDM_OK)
-        status = sqlite__run(link, SQLITE__COMMIT, NULL, "");
-    if (status == ESDM_OK)
-        return;
-    link->kept.is_there = false;
-    (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
-}
-
 static esdm_status
 bind_range(sqlite__link *link, sqlite3_stmt *statement, int at, const sqlite__find_range *range,
            esdm_error *err)
@@ -466,25 +455,23 @@ sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bo
     return status;
 }
 
-typedef struct matching {
-    esdm_meta_match_visitor visit;
-    void *user;
-} matching;
-
-static bool
-visit_match(sqlite3_stmt *row, void *user)
+/* Ends the transaction. @param status of the question. */
+static void
+end_question(sqlite__link *link, esdm_status status)
 {
-    const matching *m = user;
-    return m->visit(sqlite__text(row, 0), (const char *) sqlite3_column_text(row, 1), m->user);
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__COMMIT, NULL, "");
+    if (status == ESDM_OK)
+        return;
+    link->kept.is_there = false;
+    (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
 }
 
 esdm_status
-sqlite__find_expression(void *self, const esdm_meta_expression *expression,
-                        esdm_meta_match_visitor visit, void *user, esdm_error *err)
+sqlite__ask(sqlite__store *store, const esdm_meta_expression *expression, sqlite__question question,
+            void *user, esdm_error *err)
 {
-    sqlite__store *store = self;
     sqlite__link *link = &store->reader;
-    matching m = {visit, user};
     esdm_status status = esdm__check_expression(expression, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
@@ -494,13 +481,34 @@ sqlite__find_expression(void *self, const esdm_meta_expression *expression,
     if (status == ESDM_OK) {
         if (expression->most_ms > 0)
             sqlite__link_limit(link, expression->most_ms);
-        status = sqlite__find_rows(link, expression, false, visit_match, &m, err);
+        status = question(link, expression, user, err);
         if (expression->most_ms > 0)
             sqlite__link_limit(link, 0);
-        sqlite__find_end(link, status);
+        end_question(link, status);
     }
     sqlite__end_read(store);
     return status;
+}
+
+bool
+sqlite__visit_match(sqlite3_stmt *row, void *user)
+{
+    const sqlite__matching *m = user;
+    return m->visit(sqlite__text(row, 0), (const char *) sqlite3_column_text(row, 1), m->user);
+}
+
+static esdm_status
+ask_rows(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
+{
+    return sqlite__find_rows(link, expression, false, sqlite__visit_match, user, err);
+}
+
+esdm_status
+sqlite__find_expression(void *self, const esdm_meta_expression *expression,
+                        esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    sqlite__matching m = {visit, user};
+    return sqlite__ask(self, expression, ask_rows, &m, err);
 }
 
 esdm_status

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "esdm/sys/meta_store.h"
 #include "sql.h"
+#include "store.h"
 
 /** Parameters of condition i: ?6i+1 attribute, +2 number, +3 text, +4 "/variable", +5 and +6 the
  *  range of values in which a text can be found. */
@@ -132,7 +133,20 @@ void sqlite__find_put_start(sqlite__query *q, const char *before, size_t start,
 
 /** A row of what was found: name and path, NULL for containers, or the numbers of both. */
 typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
-/** Visits what meets the expression, in order. Within a transaction that sqlite__find_end() ends:
+/** What asks within a transaction, see sqlite__ask(). */
+typedef esdm_status (*sqlite__question)(sqlite__link *link, const esdm_meta_expression *expression,
+                                        void *user, esdm_error *err);
+/** Asks the reader in a transaction of its own, as long as the expression allows it. */
+esdm_status sqlite__ask(sqlite__store *store, const esdm_meta_expression *expression,
+                        sqlite__question question, void *user, esdm_error *err);
+typedef struct sqlite__matching {
+    esdm_meta_match_visitor visit;
+    void *user;
+} sqlite__matching;
+/** Hands out names and paths. @param user a sqlite__matching. */
+bool sqlite__visit_match(sqlite3_stmt *row, void *user);
+
+/** Visits what meets the expression, in order. Within a question of sqlite__ask():
  *  containers that wait to be entered are in temp.pending, which nothing else may change. */
 esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression,
                               bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err);
@@ -141,14 +155,12 @@ esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *ex
 esdm_status sqlite__find_rows_among(sqlite__link *link, const esdm_meta_expression *expression,
                                     const uint64_t *containers, size_t ncontainers,
                                     sqlite__row_visitor visit, void *user, esdm_error *err);
-/** How many containers it would look at, more or less. Within a transaction, too. */
+/** How many containers it would look at, more or less. Within a question, too. */
 esdm_status sqlite__find_count(sqlite__link *link, const esdm_meta_expression *expression,
                                uint64_t *ret_containers, esdm_error *err);
 
 /** Fills temp.pending, as sqlite__find_rows() does. */
 esdm_status sqlite__find_keep_pending(sqlite__link *link, esdm_error *err);
-/** Ends the transaction. @param status of the query. */
-void sqlite__find_end(sqlite__link *link, esdm_status status);
 
 static inline bool
 sqlite__names_variable(const esdm_meta_condition *condition)

@@ -255,69 +255,38 @@ sqlite__ordered(void *self, const char *attribute, bool descending, size_t most,
 
 /* ---- among them ----------------------------------------------------------------------------- */
 
-typedef struct matching {
-    esdm_meta_match_visitor visit;
-    void *user;
-} matching;
-
-static bool
-visit_match(sqlite3_stmt *row, void *user)
-{
-    const matching *m = user;
-    return m->visit(sqlite__text(row, 0), (const char *) sqlite3_column_text(row, 1), m->user);
-}
-
-typedef struct question {
-    const esdm_meta_expression *expression;
-    const uint64_t *containers; /* NULL: how many there are */
+typedef struct among {
+    const uint64_t *containers;
     size_t ncontainers;
-    matching matching;
-    uint64_t count;
-} question;
+    sqlite__matching matching;
+} among;
 
 static esdm_status
-ask(sqlite__store *store, question *asked, esdm_error *err)
+ask_among(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
 {
-    sqlite__link *link = &store->reader;
-    const esdm_meta_expression *e = asked->expression;
-    esdm_status status = esdm__check_expression(e, err);
-    if (status == ESDM_OK)
-        status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__run(link, SQLITE__BEGIN, err, "");
-    if (status == ESDM_OK) {
-        if (e->most_ms > 0)
-            sqlite__link_limit(link, e->most_ms);
-        status = asked->containers == NULL
-                     ? sqlite__find_count(link, e, &asked->count, err)
-                     : sqlite__find_rows_among(link, e, asked->containers, asked->ncontainers,
-                                               visit_match, &asked->matching, err);
-        if (e->most_ms > 0)
-            sqlite__link_limit(link, 0);
-        sqlite__find_end(link, status);
-    }
-    sqlite__end_read(store);
-    return status;
+    among *a = user;
+    return sqlite__find_rows_among(link, expression, a->containers, a->ncontainers,
+                                   sqlite__visit_match, &a->matching, err);
 }
 
 esdm_status
 sqlite__find_among(void *self, const esdm_meta_expression *expression, const uint64_t *containers,
                    size_t ncontainers, esdm_meta_match_visitor visitor, void *user, esdm_error *err)
 {
-    question asked = {.expression = expression,
-                      .containers = containers,
-                      .ncontainers = ncontainers,
-                      .matching = {visitor, user}};
-    return ncontainers > 0 ? ask(self, &asked, err) : ESDM_OK;
+    among a = {containers, ncontainers, {visitor, user}};
+    return ncontainers > 0 ? sqlite__ask(self, expression, ask_among, &a, err) : ESDM_OK;
+}
+
+static esdm_status
+ask_count(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
+{
+    return sqlite__find_count(link, expression, user, err);
 }
 
 esdm_status
 sqlite__find_estimate(void *self, const esdm_meta_expression *expression, uint64_t *ret_containers,
                       esdm_error *err)
 {
-    question asked = {.expression = expression};
-    esdm_status status = ask(self, &asked, err);
-    *ret_containers = asked.count;
-    return status;
+    *ret_containers = 0;
+    return sqlite__ask(self, expression, ask_count, ret_containers, err);
 }
