@@ -112,8 +112,8 @@ def _call(name, *arguments):
     check(getattr(_api(), name)(session, *arguments, ctypes.byref(error)), error)
 
 
-def _visit(name, structure, take, *arguments):
-    """Calls a function that visits; an exception of `take` ends the visit and is raised again."""
+def _visiting(structure, take, call):
+    """Calls `call` with a visitor; an exception of `take` ends the visit and is raised again."""
     raised = []
 
     def visit(item, _):
@@ -125,9 +125,15 @@ def _visit(name, structure, take, *arguments):
             return False
 
     callback = _visitor(structure)(visit)
-    _call(name, *arguments, ctypes.cast(callback, ctypes.c_void_p), None)
+    result = call(ctypes.cast(callback, ctypes.c_void_p))
     if raised:
         raise raised[0]
+    return result
+
+
+def _visit(name, structure, take, *arguments):
+    """Calls a function of the session that visits."""
+    _visiting(structure, take, lambda visitor: _call(name, *arguments, visitor, None))
 
 
 def _time(nanoseconds):

@@ -78,25 +78,12 @@ def _decoded(text):
 
 
 def _visit(name, pointers, structure, take, *rest):
-    """Calls a function that visits; an exception of `take` ends the visit and is raised again."""
-    raised = []
-
-    def visit(item, _):
-        try:
-            take(item.contents)
-            return True
-        except BaseException as error:  # pylint: disable=broad-except
-            raised.append(error)
-            return False
-
-    callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(structure), ctypes.c_void_p)(visit)
+    """Calls a function that visits what its first arguments, `pointers`, have."""
     function, error = getattr(_data.api(), name), Error()
     function.restype = ctypes.c_int
     function.argtypes = [ctypes.c_void_p] * (len(pointers) + 2 + len(rest) + 1)
-    status = function(*pointers, ctypes.cast(callback, ctypes.c_void_p), None, *rest, ctypes.byref(error))
-    if raised:
-        raise raised[0]
-    check(status, error)
+    check(_catalogue._visiting(structure, take,  # pylint: disable=protected-access
+                               lambda visitor: function(*pointers, visitor, None, *rest, ctypes.byref(error))), error)
 
 
 class _Story:
