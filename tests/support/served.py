@@ -8,7 +8,20 @@ import pathlib
 import subprocess
 import urllib.parse
 
-from esdmtest import expect, skip, tool
+from esdmtest import expect, need_data, run, skip, tool
+
+
+def fill(site):
+    """A small container with a group, and a real one."""
+    site.file("x.cdl").write_text(
+        "netcdf x { dimensions: t = UNLIMITED; y = 3; x = 4; variables: short v(t, y, x); v:scale_factor = 0.5f; "
+        'v:add_offset = 10.0; v:_FillValue = -1s; v:units = "K"; double t(t); data: t = 5, 6; v = 0, 1, 2, 3, 4, 5, 6, '
+        "7, 8, 9, 10, 11, -1, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23; group: g { variables: int w(y); "
+        "data: w = 1, 2, 3; } }")
+    run(["ncgen", "-k", "nc4", "-o", site.file("x.nc"), site.file("x.cdl")])
+    run([tool("esdm-cp"), site.file("x.nc"), "esdm://exp/x.nc"])
+    run([tool("esdm-cp"), min(pathlib.Path(need_data("fields")).glob("*.nc"), key=lambda p: p.stat().st_size),
+         "esdm://fields/real.nc"])
 
 
 @contextlib.contextmanager

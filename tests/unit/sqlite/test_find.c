@@ -2,22 +2,11 @@
 
 /** @file What questions to a large catalogue without statistics cost, in steps of SQLite's machine,
  *  which depend on no clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "find.h"
-#include "store.h"
+#include "store_support.h"
 
 /* 20,000 containers: one of each `tracking`, ten of each `model`, all of `project`; two variables
  * each, of 4 units, and one has a number. */
-#define CONTAINERS 20000
 static const char catalogue[] =
     "BEGIN;"
     "INSERT INTO container SELECT value, printf('run%d', value), 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2,"
@@ -50,78 +39,11 @@ static const char catalogue[] =
     "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
     "COMMIT;";
 
-typedef struct fixture {
-    char directory[64];
-    esdm_plugin_config config;
-    char json[128];
-    sqlite__store *store;
-    uint64_t steps;
-    size_t found;
-} fixture;
-
 static int
 setup(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    esdm_error err = {0};
-    char generate[200];
-    void *store = NULL;
-    (void) snprintf(f->directory, sizeof f->directory, "/tmp/esdm-find.XXXXXX");
-    if (mkdtemp(f->directory) == NULL)
-        return -1;
-    (void) snprintf(f->json, sizeof f->json, "{\"directory\": \"%s/meta\"}", f->directory);
-    f->config = (esdm_plugin_config){.name = "metadata",
-                                     .json = f->json,
-                                     .path = "metadata",
-                                     .site_id = "0123456789abcdef0123456789abcdef"};
-    if (sqlite__make(&f->config, false, NULL, NULL, &err) != ESDM_OK ||
-        sqlite__open(&f->config, false, &store, &err) != ESDM_OK) {
-        (void) fprintf(stderr, "%s\n", err.message);
-        return -1;
-    }
-    f->store = store;
-    sqlite3 *db = NULL;
-    if (sqlite3_open(f->store->file, &db) != SQLITE_OK)
-        return -1;
-    (void) snprintf(generate, sizeof generate,
-                    "CREATE TEMP TABLE generate AS WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL "
-                    "SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n;",
-                    CONTAINERS);
-    int code = sqlite3_exec(db, generate, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_exec(db, catalogue, NULL, NULL, NULL);
-    if (code != SQLITE_OK)
-        (void) fprintf(stderr, "%s\n", sqlite3_errmsg(db));
-    (void) sqlite3_close(db);
-    *state = f;
-    return code == SQLITE_OK ? 0 : -1;
-}
-
-static int
-teardown(void **state)
-{
-    fixture *f = *state;
-    char command[100];
-    sqlite__close(f->store);
-    (void) snprintf(command, sizeof command, "rm -rf %s", f->directory);
-    int status = system(command);
-    free(f);
-    return status;
-}
-
-static int
-count_step(void *user)
-{
-    ++*(uint64_t *) user;
+    *state = store_with(catalogue);
     return 0;
-}
-
-static bool
-count_match(const char *container, const char *path, void *user)
-{
-    (void) container, (void) path;
-    ++*(size_t *) user;
-    return true;
 }
 
 /* Asks, and holds the answer and its price. */

@@ -2,25 +2,11 @@
 
 /** @file What the first containers in the order of an attribute cost, in steps of SQLite's machine
  *  and by its plans, and that none is missed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
+#include "store_support.h"
 
-#include "find.h"
-#include "store.h"
-
-#define CONTAINERS 20000
 static const char catalogue[] =
     "BEGIN;"
-    "CREATE TEMP TABLE generate AS WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL "
-    "SELECT value + 1 FROM n WHERE value < 20000) SELECT value FROM n;"
     "INSERT INTO container SELECT value, printf('run%d', value), 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2,"
     " NULL FROM generate;"
     "INSERT INTO attribute SELECT value, 0, 'day', 1, NULL, printf('day %05d', value * 7919 % "
@@ -40,62 +26,10 @@ static const char catalogue[] =
     "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
     "COMMIT;";
 
-typedef struct fixture {
-    char directory[64];
-    esdm_plugin_config config;
-    char json[128];
-    sqlite__store *store;
-    uint64_t steps;
-    size_t plans; /* statements that were asked for their plans */
-} fixture;
-
 static int
 setup(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-    esdm_error err = {0};
-    void *store = NULL;
-    (void) snprintf(f->directory, sizeof f->directory, "/tmp/esdm-ordered.XXXXXX");
-    if (mkdtemp(f->directory) == NULL)
-        return -1;
-    (void) snprintf(f->json, sizeof f->json, "{\"directory\": \"%s/meta\"}", f->directory);
-    f->config = (esdm_plugin_config){.name = "metadata",
-                                     .json = f->json,
-                                     .path = "metadata",
-                                     .site_id = "0123456789abcdef0123456789abcdef"};
-    if (sqlite__make(&f->config, false, NULL, NULL, &err) != ESDM_OK ||
-        sqlite__open(&f->config, false, &store, &err) != ESDM_OK) {
-        (void) fprintf(stderr, "%s\n", err.message);
-        return -1;
-    }
-    f->store = store;
-    sqlite3 *db = NULL;
-    if (sqlite3_open(f->store->file, &db) != SQLITE_OK)
-        return -1;
-    int code = sqlite3_exec(db, catalogue, NULL, NULL, NULL);
-    if (code != SQLITE_OK)
-        (void) fprintf(stderr, "%s\n", sqlite3_errmsg(db));
-    (void) sqlite3_close(db);
-    *state = f;
-    return code == SQLITE_OK ? 0 : -1;
-}
-
-static int
-teardown(void **state)
-{
-    fixture *f = *state;
-    char command[100];
-    sqlite__close(f->store);
-    (void) snprintf(command, sizeof command, "rm -rf %s", f->directory);
-    int status = system(command);
-    free(f);
-    return status;
-}
-
-static int
-count_step(void *user)
-{
-    ++*(uint64_t *) user;
+    *state = store_with(catalogue);
     return 0;
 }
 
@@ -197,14 +131,6 @@ test_ordered__downwards_a_list_comes_with_what_is_behind_it(void **state)
     assert_int_equal(c.numbers[1], 9999);
     assert_int_equal(c.count, 2);
     free(at.text);
-}
-
-static bool
-count_match(const char *container, const char *path, void *user)
-{
-    (void) container, (void) path;
-    ++*(size_t *) user;
-    return true;
 }
 
 static void
