@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Texts of the statements. What changes something calls one function (functions.sql). */
+/** @file Texts of the statements. What changes something calls one function
+ * (functions.sql, names.sql). */
 
 #include "link.h"
 
