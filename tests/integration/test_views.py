@@ -300,5 +300,72 @@ def test_views__levels_of_postgresql_cost_nothing_for_what_is_hidden():
         expect(told("runs", 2)[0] == right, "none is looked at")
 
 
+# What may change a count: a function that runs as the owner, or a trigger with one on a table of one's own.
+ATTEMPTS = [
+    "SELECT esdm.view_enter(1000, '{\"n\": [\"model\", \"run\"], \"s\": {\"model\": [\"a\"], \"run\": [\"0\"]}}')",
+    "SELECT esdm.view_leave(container) FROM esdm.container",
+    "SELECT esdm.view_hide(container, 5) FROM esdm.container",
+    "SELECT esdm.facet_put(7, '{}')",
+    "SELECT esdm.view_hide_all()",
+    "SELECT esdm.view_make('{}')",
+    *(f"CREATE TEMP TABLE mine AS SELECT * FROM esdm.{table}; "
+      f"CREATE TRIGGER mine AFTER INSERT OR UPDATE ON mine FOR EACH ROW EXECUTE FUNCTION esdm.{function}(); {change}"
+      for table, function, change in (
+          ("object", "view_object", "INSERT INTO mine SELECT * FROM esdm.object WHERE dataset = 0"),
+          ("container", "view_named", "UPDATE mine SET name = '/former/' || name"))),
+]
+# Functions as they were before.
+OPEN = """
+ALTER FUNCTION esdm.view_enter SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION esdm.view_leave SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION esdm.view_hide SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+GRANT EXECUTE ON FUNCTION esdm.view_object, esdm.view_named TO PUBLIC;
+"""
+
+
+def refused(server, role):
+    """How many attempts of somebody are refused for want of rights."""
+    count = 0
+    for attempt in ATTEMPTS:
+        try:
+            server.sql(attempt, user=role)
+        except RuntimeError as told_why:
+            expect("permission denied for" in str(told_why), f"{told_why}")
+            count += 1
+    return count
+
+
+def test_views__readers_of_postgresql_change_no_counts():
+    """Writers who have no rights to the counts do, by what they write."""
+    need_program(PYTHON)
+    skip_without_postgres()
+    with Server() as server, Site(views={"runs": "{model}/{run}"}, metadata={
+            "plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}) as site:
+        own = site.config.read_text()
+        server.sql("CREATE ROLE reader LOGIN; CREATE ROLE writer LOGIN; GRANT USAGE ON SCHEMA esdm TO reader, writer; "
+                   "GRANT SELECT ON ALL TABLES IN SCHEMA esdm TO reader; "
+                   "GRANT SELECT, INSERT, UPDATE, DELETE ON esdm.store, esdm.container, esdm.snapshot, esdm.page, esdm.object, "
+                   "esdm.token, esdm.shared, esdm.tag, esdm.extent, esdm.reach TO writer; "
+                   "GRANT USAGE ON SEQUENCE esdm.container_number TO writer")
+        site.config.write_text(own.replace('"user": "esdm"', '"user": "writer"'))
+        client([PYTHON, "-c", FILL, "esdm://in/", "0", "12"])
+        run([tool("esdm-branch"), "in/0.nc", "try"])
+        run([tool("esdm-rm"), "--yes", "--for-good", "in/1.nc"])
+        rows = [["abc"[i % 3], str(i % 2)] for i in range(12) if i != 1]
+        want = {p: n for p, n in tree(rows).items() if len(p) == 2}
+        expect(told("runs", 2)[0] == want, f"what a writer wrote: {told('runs', 2)[0]}")
+        for role in ("reader", "writer"):
+            expect(refused(server, role) == len(ATTEMPTS), f"{role}: {refused(server, role)}")
+        expect(told("runs", 2)[0] == want, "counts have changed")
+        # A store of before lets them; esdm-mkfs ends that, and counts anew.
+        server.sql(OPEN)
+        expect(refused(server, "reader") == 3, "functions are not as they were")
+        site.config.write_text(own)
+        run([tool("esdm-mkfs"), site.config])
+        expect(refused(server, "reader") == len(ATTEMPTS), "esdm-mkfs has left them")
+        run([tool("esdm-mkfs"), "--reindex"])
+        expect(told("runs", 2)[0] == want, "counted anew")
+
+
 if __name__ == "__main__":
     main(*(f for n, f in sorted(globals().items()) if n.startswith("test_")))

@@ -21,7 +21,7 @@ BEGIN
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
             'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make', 'view_hides',
-            'view_hide', 'view_hide_all',
+            'view_hide', 'view_hide_all', 'view_up',
             'facet_parts', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;

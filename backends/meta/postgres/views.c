@@ -71,7 +71,8 @@ look_for_tables(postgres__store *store, kept *ret_kept, esdm_error *err)
 }
 
 /* Of a store whose views were made before those that queries pass by were counted: adds that, and
- * their index. Under the mutex. */
+ * their index. One whose functions run as its owner for everybody gets those of today, too. Under
+ * the mutex. */
 static esdm_status
 add_hidden(postgres__store *store, kept tables, esdm_error *err)
 {
@@ -81,7 +82,10 @@ add_hidden(postgres__store *store, kept tables, esdm_error *err)
     if (tables == KEPT_HIDDEN)
         status = ask_whether(store,
                              "SELECT EXISTS(SELECT FROM {S}.view_node v WHERE v.parent = -1 AND "
-                             "v.part = 'hidden')",
+                             "v.part = 'hidden') AND NOT EXISTS(SELECT FROM pg_proc p WHERE "
+                             "p.pronamespace = to_regnamespace('{S}') AND p.prosecdef AND "
+                             "EXISTS(SELECT FROM aclexplode(coalesce(p.proacl, "
+                             "acldefault('f', p.proowner))) AS a WHERE a.grantee = 0))",
                              NULL, &counted, err);
     if (status == ESDM_OK && !counted)
         status = ask_whether(store,
