@@ -233,7 +233,8 @@ take_all(sorting *s, esdm_error *err)
     drop_rows(s, 0);
     forget_last(s);
     s->taken = ALL;
-    s->wanted = 0;
+    s->place = NULL;
+    s->wanted = s->order->nkeys == 0 ? (size_t) s->order->limit : 0; /* they come by names */
     return esdm__query_rows(s->meta, s->store, s->query, s->names, s->nnames, take_row, s, err);
 }
 

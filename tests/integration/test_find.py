@@ -219,8 +219,10 @@ def test_find__columns_order_limits_and_counts():
         want.sort(key=lambda row: row[1], reverse=True)
         expect(got == want, f"sorted: {got}")
         told = json.loads(run([*ask, "--sort=-source_id", "-n", "3", "--json"]).stdout)
-        expect(told["found"] == len(files) and [m["container"] for m in told["matches"]]
+        expect(told["found"] is None and told["more"] and [m["container"] for m in told["matches"]]
                == [w[0] for w in want[:3]], f"limit: {told}")
+        told = json.loads(run([*ask, "--sort=-source_id", "-n", str(len(files)), "--json"]).stdout)
+        expect(told["found"] == len(files) and not told["more"], f"all: {told}")
         expect(told["matches"][0]["values"]["realization_index"] == rows[want[0][0]]["realization_index"][0][0]
                and told["matches"][0]["values"]["no_such"] is None, f"values: {told['matches'][0]}")
         counts = json.loads(run([FIND, "--facets", "source_id,units", "--json",

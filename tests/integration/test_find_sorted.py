@@ -4,6 +4,7 @@
 import functools
 import json
 import random
+import resource
 import sqlite3
 
 from esdmtest import Site, by_size, expect, main, run, some, tool
@@ -166,6 +167,16 @@ def agrees(made, cases):
         got = run(command, check=False).stdout.splitlines()
         first = want[:limit] if limit else want
         expect(got == first, f"{command[1:]}: {got[:20]} instead of {first[:20]}")
+        told = run([*command, "--json"], check=False).stdout
+        told = json.loads(told) if told else {"matches": [], "found": 0, "more": False}
+        got = [m["container"] + (f":{m['dataset']}" if m["dataset"] else "") for m in told["matches"]]
+        more = len(want) > len(first)
+        expect(got == first and told["more"] == more and told["found"] == (None if more else len(want)),
+               f"{command[1:]} --json: {told['found']}, {told['more']}, {got[:20]} instead of {first[:20]}")
+        kept = [w for w in want if not w.startswith(("r1", "r2", "r3"))]
+        got = run([*command, "--without=r[12]*", "--without=r3*"], check=False).stdout.splitlines()
+        first = kept[:limit] if limit else kept
+        expect(got == first, f"{command[1:]} --without: {got[:20]} instead of {first[:20]}")
 
 
 def draw(count):
@@ -247,7 +258,30 @@ def test_find_sorted__lists_with_a_nan():
     first_are_those_of_all(made, "--sort=-k", "exists :model")
 
 
+def processor_ms(*arguments):
+    """The least of three runs."""
+    took = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run([FIND, *arguments])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+    return min(took)
+
+
+def test_find_sorted__the_first_ones_cost_what_they_are():
+    """Few of many, in an order or by names, as JSON or without some containers."""
+    made = [(f"c{n:05d}.nc", {"": {"model": ["m"], "k": [f"k{n}"]}}) for n in range(4 * MANY)]
+    with Site() as site:
+        rows(site, made)
+        for options in (["--sort=k"], ["--sort=-k"], ["--columns=k"]):
+            every = processor_ms(*options, "exists :model")
+            for more in ([], ["--json"], ["--without=c000*", "--without=c12*"]):
+                few = processor_ms(*options, *more, "--limit=3", "exists :model")
+                expect(few < every / 2, f"{options + more}: {few:.1f} ms for the first, {every:.1f} for all")
+
+
 if __name__ == "__main__":
     main(test_find_sorted__one_value_at_the_end, test_find_sorted__what_was_seen_last_before,
-         test_find_sorted__lists_with_a_nan,
+         test_find_sorted__lists_with_a_nan, test_find_sorted__the_first_ones_cost_what_they_are,
          test_find_sorted__as_a_program_sorts, test_find_sorted__in_postgresql)

@@ -7,6 +7,12 @@
 
 #include "esdm-find/find.h"
 
+/* With --without: rows that are asked for at first beside twice the limit, how many times more each
+ * time, and when all are. */
+#define LEFT_OUT_LEAST  64
+#define LEFT_OUT_GROWTH 8
+#define LEFT_OUT_MOST   65536
+
 typedef struct table_value {
     char *text; /* NULL: the object has no such attribute */
     double number;
@@ -26,7 +32,8 @@ typedef struct table {
     bool containers_only;
     const find_options *options;
     bool left_out; /* something was found that --without names */
-    guint enough;  /* rows; what comes behind them is not shown, nor counted */
+    guint enough;  /* rows; what comes behind them is neither shown nor counted */
+    guint64 came;  /* rows, with those that are left out */
 } table;
 
 static table_row *
@@ -45,6 +52,7 @@ static bool
 visit_row(const esdm_match *match, const esdm_find_value *values, void *user)
 {
     table *t = user;
+    t->came++;
     if (find_is_left_out(t->options, match->container)) {
         t->left_out = true;
         return true;
@@ -106,7 +114,8 @@ show_table(const table *t, const char *expression, const find_options *options)
 {
     json_t *matches = json_array();
     guint count = t->rows->len;
-    if (options->limit > 0 && options->limit < (gint64) count)
+    bool more = options->limit > 0 && options->limit < (gint64) count;
+    if (more)
         count = (guint) options->limit;
     for (guint i = 0; i < count && !ferror(stdout); i++) {
         const table_row *row = g_ptr_array_index(t->rows, i);
@@ -121,7 +130,8 @@ show_table(const table *t, const char *expression, const find_options *options)
     }
     json_t *root = json_object();
     tool_json_set(root, "expression", tool_json_text(expression));
-    tool_json_set(root, "found", json_integer(t->rows->len));
+    tool_json_set(root, "found", more ? json_null() : json_integer(t->rows->len));
+    tool_json_set(root, "more", json_boolean(more));
     tool_json_set(root, "matches", matches);
     tool_json_print(root);
 }
@@ -132,13 +142,41 @@ names_of(const char *list)
     return g_strsplit(list != NULL ? list : "", ",", -1);
 }
 
+static void
+drop_rows(table *t)
+{
+    for (guint i = 0; i < t->rows->len; i++)
+        row_free(g_ptr_array_index(t->rows, i), t->ncolumns);
+    g_ptr_array_set_size(t->rows, 0);
+    g_hash_table_remove_all(t->seen);
+    t->came = 0;
+}
+
+/* The first rows that are not left out: how many are in front of them only the answer tells, so
+ * more are asked for until there are enough. */
+static esdm_status
+ask_until_enough(esdm_session *session, const char *expression, table *t, esdm_find_order *order,
+                 esdm_error *err)
+{
+    bool all = t->enough == G_MAXUINT, some = t->options->without != NULL;
+    guint64 most = some ? LEFT_OUT_LEAST + 2 * (guint64) t->enough : t->enough;
+    for (;; most *= LEFT_OUT_GROWTH) {
+        order->limit = all || (some && most > LEFT_OUT_MOST) ? 0 : most;
+        esdm_status status = esdm_find_sorted(session, expression, (const char *const *) t->names,
+                                              t->ncolumns, order, visit_row, t, err);
+        if (status != ESDM_OK || order->limit == 0 || t->rows->len >= t->enough ||
+            t->came < order->limit)
+            return status;
+        drop_rows(t);
+    }
+}
+
 /* Sorted by keys, or by names where there is none. */
 static tool_exit
-ask(esdm_session *session, const char *expression, table *t, const esdm_find_order *order)
+ask(esdm_session *session, const char *expression, table *t, esdm_find_order *order)
 {
     esdm_error err = {0};
-    esdm_status status = esdm_find_sorted(session, expression, (const char *const *) t->names,
-                                          t->ncolumns, order, visit_row, t, &err);
+    esdm_status status = ask_until_enough(session, expression, t, order, &err);
     if (status == ESDM_EINVAL)
         return tool_usage("%s", err.message);
     if (status != ESDM_OK)
@@ -151,8 +189,7 @@ ask(esdm_session *session, const char *expression, table *t, const esdm_find_ord
 static void
 end(table *t)
 {
-    for (guint i = 0; i < t->rows->len; i++)
-        row_free(g_ptr_array_index(t->rows, i), t->ncolumns);
+    drop_rows(t);
     g_ptr_array_unref(t->rows);
     g_hash_table_unref(t->seen);
 }
@@ -175,16 +212,13 @@ find_table(esdm_session *session, const char *expression, const find_options *op
         descending[i] = keys[i][0] == '-';
         names[i] = keys[i] + descending[i];
     }
-    /* JSON tells how many there are, and what is left out counts for nothing. */
-    bool first = options->limit > 0 && !tool.json;
-    if (first)
-        t.enough = (guint) MIN(options->limit, G_MAXUINT);
-    const esdm_find_order order = {
-        .keys = names,
-        .descending = descending,
-        .nkeys = g_strv_length(keys),
-        .limit = first && options->without == NULL ? (uint64_t) options->limit : 0,
-        .containers = options->containers_only};
+    /* One more tells JSON whether there are more. */
+    if (options->limit > 0)
+        t.enough = (guint) MIN(options->limit, G_MAXUINT - 2) + (tool.json ? 1 : 0);
+    esdm_find_order order = {.keys = names,
+                             .descending = descending,
+                             .nkeys = g_strv_length(keys),
+                             .containers = options->containers_only};
     tool_exit result = ask(session, expression, &t, &order);
     if (result != TOOL_USAGE && result != TOOL_FAILED)
         show_table(&t, expression, options);
