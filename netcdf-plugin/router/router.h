@@ -10,6 +10,7 @@
  */
 
 #include "router/boundary.h"
+#include "router/stub_build.h"
 
 #include <limits.h>
 #include <netcdf_mem.h>
@@ -315,11 +316,6 @@ int esdmnc__move_end(const char *to, esdmnc__move *move);
 void esdmnc__move_undo(const char *to, const esdmnc__move *move);
 
 /* ---- stub files (stub.c) -------------------------------------------------------------------- */
-
-#define ESDMNC_STUB_MAGIC     "CDF\001ESDM"
-#define ESDMNC_STUB_MAGIC_LEN 8
-/** No stub is longer. */
-#define ESDMNC_STUB_MAX 8192
 
 typedef struct esdmnc__stub {
     char container[ESDMNC_NAME_MAX + 1];

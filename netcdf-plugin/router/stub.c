@@ -22,102 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TAG_ATTRIBUTES 12u
-#define TYPE_CHAR      2u
-#define SITE           "esdm_site"
-#define NS_PER_S       UINT64_C(1000000000)
-
-const char esdmnc__stub_notice[] =
-    "This file holds no data: it stands for the container in ESDM that esdm_container names. To "
-    "read "
-    "it: esdm-run PROGRAM THIS_FILE. To make a plain file of it: esdm-cp THIS_FILE plain.nc";
-
-/* ---- writing -------------------------------------------------------------------------------- */
-
-typedef struct writer {
-    unsigned char *bytes;
-    size_t size;
-    size_t used;
-    bool full;
-    bool wide; /**< CDF-5: counts have eight bytes */
-} writer;
-
-static void
-put_bytes(writer *w, const void *bytes, size_t length)
-{
-    size_t padded = (length + 3) & ~(size_t) 3;
-    if (w->full || padded > w->size - w->used) {
-        w->full = true;
-        return;
-    }
-    memcpy(w->bytes + w->used, bytes, length);
-    memset(w->bytes + w->used + length, 0, padded - length);
-    w->used += padded;
-}
-
-static void
-put_uint(writer *w, uint32_t value)
-{
-    unsigned char bytes[4] = {(unsigned char) (value >> 24), (unsigned char) (value >> 16),
-                              (unsigned char) (value >> 8), (unsigned char) value};
-    put_bytes(w, bytes, 4);
-}
-
-static void
-put_count(writer *w, size_t count)
-{
-    if (w->wide) {
-        put_uint(w, 0);
-    }
-    put_uint(w, (uint32_t) count);
-}
-
-static void
-put_attribute(writer *w, const char *name, const char *text)
-{
-    put_count(w, strlen(name));
-    put_bytes(w, name, strlen(name));
-    put_uint(w, TYPE_CHAR);
-    put_count(w, strlen(text));
-    put_bytes(w, text, strlen(text));
-}
-
-size_t
-esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place *place,
-                   unsigned char *bytes, size_t size)
-{
-    char text[17];
-    writer w = {.bytes = bytes, .size = size, .wide = version == 5};
-    const unsigned char magic[4] = {'C', 'D', 'F', (unsigned char) version};
-    if (version == 1) {
-        put_bytes(&w, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN);
-    } else {
-        put_bytes(&w, magic, sizeof(magic));
-        put_count(&w, 0);
-    }
-    put_uint(&w, 0); /* no dimensions */
-    put_count(&w, 0);
-    put_uint(&w, TAG_ATTRIBUTES);
-    put_count(&w, !place ? 2u : 4u + (place->number ? 2 : 0) + (place->site[0] ? 1 : 0));
-    put_attribute(&w, "esdm_container", container);
-    put_attribute(&w, "esdm_notice", esdmnc__stub_notice);
-    if (place) {
-        put_attribute(&w, "esdm_inode", place->inode);
-        put_attribute(&w, "esdm_path", place->path);
-    }
-    if (place && place->number) {
-        (void) snprintf(text, sizeof(text), "%016" PRIx64, place->number);
-        put_attribute(&w, "esdm_number", text);
-        (void) snprintf(text, sizeof(text), "%016" PRIx64, place->version);
-        put_attribute(&w, "esdm_version", text);
-    }
-    if (place && place->site[0]) {
-        put_attribute(&w, SITE, place->site);
-    }
-    put_uint(&w, 0); /* no variables */
-    put_count(&w, 0);
-    return w.full ? 0 : w.used;
-}
+#define NS_PER_S UINT64_C(1000000000)
 
 size_t
 esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size_t size)
@@ -136,97 +41,16 @@ esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size
     return rest ? length + rest : 0;
 }
 
-static void
-inode_text(const struct stat *st, char *text, size_t size)
-{
-    (void) snprintf(text, size, "%llu:%llu", (unsigned long long) st->st_dev,
-                    (unsigned long long) st->st_ino);
-}
-
-static int
-write_all(int fd, const unsigned char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? errno : EIO;
-        }
-        bytes += n;
-        length -= (size_t) n;
-    }
-    return 0;
-}
-
-/** Makes an empty file beside `path` with the permissions a plain create would give. */
-static int
-open_beside(const char *path, char *name, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int) (slash - path + 1) : 0;
-    for (unsigned attempt = 0; attempt < 100; attempt++) {
-        int n =
-            snprintf(name, size, "%.*s.esdm-stub-%ld-%u", folder, path, (long) getpid(), attempt);
-        if (n <= 0 || (size_t) n >= size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) {
-            return fd;
-        }
-    }
-    return -1;
-}
-
 int
 esdmnc__stub_write(const char *path, const char *container, uint64_t number, uint64_t version,
                    const char *site)
 {
-    char temporary[PATH_MAX];
-    char folder[PATH_MAX];
-    char absolute[PATH_MAX] = "";
-    char inode[48];
-    unsigned char bytes[ESDMNC_STUB_MAX];
-    struct stat st;
-    int fd = open_beside(path, temporary, sizeof(temporary));
-    if (fd < 0) {
-        return errno;
-    }
-    int status = fstat(fd, &st) == 0 ? 0 : errno;
-    if (status == 0) {
-        inode_text(&st, inode, sizeof(inode));
-        const char *slash = strrchr(path, '/');
-        size_t length = slash ? (size_t) (slash - path) : 0;
-        memcpy(folder, path, length);
-        folder[length] = '\0';
-        /* Without its own path a stub is still told by device and inode. */
-        if (!realpath(slash ? (length ? folder : "/") : ".", absolute)) {
-            absolute[0] = '\0';
-        } else {
-            size_t used = strlen(absolute);
-            (void) snprintf(absolute + used, sizeof(absolute) - used, "/%s",
-                            slash ? slash + 1 : path);
-        }
-        const esdmnc__stub_place place = {
-            .inode = inode, .path = absolute, .number = number, .version = version, .site = site};
-        size_t size = esdmnc__stub_build(1, container, &place, bytes, sizeof(bytes));
-        status = size ? write_all(fd, bytes, size) : ENAMETOOLONG;
-    }
-    if (close(fd) != 0 && status == 0) {
-        status = errno;
-    }
-    /* Not through the shim, which would let the container follow. */
-    if (status == 0 && syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, path, 0) != 0) {
-        status = errno;
-    }
+    char absolute[PATH_MAX];
+    int status = esdmnc__stub_put(path, true, container, number, version, site, absolute);
     if (status == 0 && absolute[0]) {
         esdmnc__living_note(absolute, container);
     }
     if (status != 0) {
-        (void) unlink(temporary);
         esdmnc_debug("cannot write the stub %s: %s", path, strerror(status));
     }
     return status;
@@ -289,7 +113,7 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
                  {"esdm_path", f->path, sizeof(f->path)},
                  {"esdm_number", f->number, sizeof(f->number)},
                  {"esdm_version", f->version, sizeof(f->version)},
-                 {SITE, f->site, sizeof(f->site)}};
+                 {ESDMNC_STUB_SITE, f->site, sizeof(f->site)}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i].name) == name_length && memcmp(known[i].name, name, name_length) == 0 &&
             length < known[i].size && !memchr(text, '\0', length)) {
@@ -307,7 +131,7 @@ parse_header(const unsigned char *bytes, size_t size, bool exact, fields *ret)
     reader r = {.bytes = bytes, .size = size, .at = ESDMNC_STUB_MAGIC_LEN};
     uint32_t tag = get_uint(&r);
     uint32_t count = get_uint(&r);
-    if (tag != 0 || count != 0 || get_uint(&r) != TAG_ATTRIBUTES) {
+    if (tag != 0 || count != 0 || get_uint(&r) != ESDMNC_STUB_TAG_ATTRIBUTES) {
         return NC_ENOTNC;
     }
     count = get_uint(&r);
@@ -316,7 +140,7 @@ parse_header(const unsigned char *bytes, size_t size, bool exact, fields *ret)
         const char *name = get_text(&r, name_length);
         uint32_t type = get_uint(&r);
         size_t length = get_uint(&r);
-        const char *text = type == TYPE_CHAR ? get_text(&r, length) : NULL;
+        const char *text = type == ESDMNC_STUB_TYPE_CHAR ? get_text(&r, length) : NULL;
         if (name && text) {
             take_field(ret, name, name_length, text, length);
         } else {
@@ -349,7 +173,7 @@ static bool
 is_original(const char *path, const struct stat *st, const fields *f)
 {
     char inode[48];
-    inode_text(st, inode, sizeof(inode));
+    esdmnc__stub_inode(st, inode, sizeof(inode));
     if (strcmp(inode, f->inode) == 0) {
         return true;
     }
@@ -442,14 +266,10 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
 static size_t
 text_at(const unsigned char *bytes, size_t size, const char *name, size_t length)
 {
-    unsigned char head[40];
-    writer w = {.bytes = head, .size = sizeof(head)}; /* what stands before it, as it is written */
-    put_uint(&w, (uint32_t) strlen(name));
-    put_bytes(&w, name, strlen(name));
-    put_uint(&w, TYPE_CHAR);
-    put_uint(&w, (uint32_t) length);
-    const unsigned char *found = w.full ? NULL : memmem(bytes, size, head, w.used);
-    size_t at = found ? (size_t) (found - bytes) + w.used : 0;
+    unsigned char head[40]; /* what stands before it, as it is written */
+    size_t used = esdmnc__stub_before_text(name, length, head, sizeof(head));
+    const unsigned char *found = used ? memmem(bytes, size, head, used) : NULL;
+    size_t at = found ? (size_t) (found - bytes) + used : 0;
     return at + length <= size ? at : 0;
 }
 
@@ -499,7 +319,7 @@ esdmnc__stub_renew(const char *path, uint64_t version)
 int
 esdmnc__stub_settle(const char *path, const char *site)
 {
-    return put_in_place(path, SITE, site, ESDMNC_SITE_BYTES - 1);
+    return put_in_place(path, ESDMNC_STUB_SITE, site, ESDMNC_SITE_BYTES - 1);
 }
 
 void

@@ -5,23 +5,7 @@
 /** @file Between stub.c and stub_kinds.c. */
 
 #include "router/router.h"
-
-/** What every reader of a stub is told. */
-extern const char esdmnc__stub_notice[];
-
-/** Where a stub was made, and for what. */
-typedef struct esdmnc__stub_place {
-    const char *inode;
-    const char *path;
-    uint64_t number;  /**< 0: none */
-    uint64_t version; /**< of what stands there */
-    const char *site; /**< "": none */
-} esdmnc__stub_place;
-
-/** A classic file with a stub's attributes. @param version 1 (a stub), 2 or 5: of CDF. @param place
- *  NULL: of bytes that lie nowhere. @return bytes; 0: they do not fit. */
-size_t esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place *place,
-                          unsigned char *bytes, size_t size);
+#include "router/stub_build.h"
 
 /** What stands in front of a stub that looks like another format than the classic one. @return its
  *  bytes; 0: they do not fit. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm-restore/file.h"
 
 static const tool_help help = {
     .name = "esdm-restore",
@@ -24,15 +25,21 @@ static const tool_help help = {
         "former container: esdm-log. Where the container was brought back before that change,\n"
         "esdm-restore refuses without --id.\n"
         "\n"
+        "The file that stood for a container in a folder of ESDM_NC_ROUTE is put back where it "
+        "lay,\n"
+        "when it is missing there. --files does that alone, for containers that stand and whose\n"
+        "files were removed (rm), not moved.\n"
+        "\n"
         "With --recursive each NAME also stands for all removed containers below it.",
     .examples = "  esdm-restore run1.nc                what run1.nc was before\n"
                 "  esdm-restore --list run1.nc\n"
                 "  esdm-restore --id 3f9a01c2 --as old.nc run1.nc\n"
-                "  esdm-restore -r experiment          after esdm-rm -r experiment\n",
+                "  esdm-restore -r experiment          after esdm-rm -r experiment\n"
+                "  esdm-restore -r --files esdm://run  after rm -r run\n",
     .see_also = "esdm-ls --replaced, esdm-rm, esdm-gc --replaced-now",
 };
 
-static gboolean list_only, recursive, yes, dry_run;
+static gboolean list_only, recursive, yes, dry_run, files_only;
 static char *wanted_id;
 static char *new_name;
 
@@ -41,6 +48,8 @@ static const GOptionEntry entries[] = {
     {"id", 'i', 0, G_OPTION_ARG_STRING, &wanted_id, "The former container with this id", "ID"},
     {"as", 'a', 0, G_OPTION_ARG_STRING, &new_name, "Bring it back under another name", "NAME"},
     {"recursive", 'r', 0, G_OPTION_ARG_NONE, &recursive, "Also what was removed below", NULL},
+    {"files", 'f', 0, G_OPTION_ARG_NONE, &files_only,
+     "Put back the files that stand for containers, alone", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Replace the container that has the name now", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would come back", NULL},
     {0},
@@ -79,8 +88,9 @@ note(const esdm_former_info *info, void *user)
     return true;
 }
 
+/* @param file that is back, too; NULL: none. */
 static void
-tell(const former *one, const char *what)
+tell(const former *one, const char *what, const char *file)
 {
     g_autofree char *name = tool_printable(one->name);
     g_autofree char *time = tool.json ? tool_time_iso(one->time_ns) : tool_time(one->time_ns);
@@ -93,6 +103,8 @@ tell(const former *one, const char *what)
         tool_json_set(object, "raw_bytes", tool_json_u64(one->raw_bytes));
         if (new_name != NULL)
             tool_json_set(object, "as", tool_json_text(new_name));
+        if (file != NULL)
+            tool_json_set(object, "file", tool_json_text(file));
         tool_json_append(told, object);
         return;
     }
@@ -100,6 +112,9 @@ tell(const former *one, const char *what)
     g_autofree char *as = new_name != NULL ? g_strdup_printf(" as '%s'", new_name) : g_strdup("");
     (void) printf("%s%s%s  %s at %s  %10s  '%s'%s\n", what, what[0] != '\0' ? "  " : "", one->id,
                   one->removed ? "removed" : "replaced", time, bytes, name, as);
+    g_autofree char *path = file != NULL ? tool_printable(file) : NULL;
+    if (path != NULL)
+        (void) printf("%s  with its file '%s'\n", what, path);
 }
 
 /* Whether a container has the name now. */
@@ -166,6 +181,14 @@ tell_renamed(esdm_session *session, const former *one)
                    one->name, now, now, one->name, one->removed ? "removed" : "replaced");
 }
 
+/* Whether the file that stood for a container is missing. */
+static bool
+is_without_file(esdm_session *session, const char *name)
+{
+    g_autofree char *file = NULL;
+    return restore_file_put(session, name, true, &file) == RESTORE_FILE_PUT;
+}
+
 static tool_exit
 restore(esdm_session *session, const former *one)
 {
@@ -186,8 +209,11 @@ restore(esdm_session *session, const former *one)
         replace = yes || dry_run || tool_confirm(question);
         if (!replace) {
             tool_error("'%s' exists; --yes replaces it (and keeps it as a former one), --as NAME "
-                       "brings the other one back beside it",
-                       name);
+                       "brings the other one back beside it%s",
+                       name,
+                       is_without_file(session, name) ? "; its file in the folder is missing: "
+                                                        "--files puts that back, and nothing else"
+                                                      : "");
             return TOOL_REFUSED;
         }
     }
@@ -195,8 +221,11 @@ restore(esdm_session *session, const former *one)
         status = esdm_former_restore(session, one->name, one->id, name, true, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    tell(one, dry_run ? "would restore" : "restored");
-    return TOOL_OK;
+    g_autofree char *file = NULL;
+    restore_file put = dry_run || new_name != NULL ? RESTORE_FILE_NONE
+                                                   : restore_file_put(session, name, false, &file);
+    tell(one, dry_run ? "would restore" : "restored", put == RESTORE_FILE_PUT ? file : NULL);
+    return put == RESTORE_FILE_FAILED ? TOOL_FAILED : TOOL_OK;
 }
 
 /* Who wants back what was replaced earlier would get the two newest in turn. */
@@ -262,6 +291,15 @@ nothing_kept(esdm_session *session, const char *name)
                    name, now, now, name);
         return TOOL_NOT_FOUND;
     }
+    g_autofree char *file = NULL;
+    if (name != NULL && wanted_id == NULL && !list_only &&
+        restore_file_put(session, name, true, &file) == RESTORE_FILE_PUT) {
+        tool_error(
+            "'%s' stands and replaced none that is kept; only its file '%s' is missing: "
+            "esdm-restore --files '%s' puts that back (unless you moved it: then it is there)",
+            name, file, name);
+        return TOOL_NOT_FOUND;
+    }
     guint below = name != NULL && !recursive ? count_below(session, name) : 0;
     esdm_former_suggest(session, name, hint, sizeof hint);
     if (below > 0) {
@@ -279,6 +317,69 @@ nothing_kept(esdm_session *session, const char *name)
             : "",
         hint[0] != '\0' ? "; " : "", hint);
     return TOOL_NOT_FOUND;
+}
+
+/* ---- files alone ----------------------------------------------------------------------------- */
+
+/* A container that stands, whose file alone was removed. */
+static tool_exit
+put_file_alone(esdm_session *session, const char *name)
+{
+    g_autofree char *file = NULL;
+    restore_file put = restore_file_put(session, name, dry_run, &file);
+    if (put != RESTORE_FILE_PUT)
+        return put == RESTORE_FILE_FAILED ? TOOL_FAILED : TOOL_NOT_FOUND;
+    g_autofree char *path = tool_printable(file);
+    g_autofree char *printable = tool_printable(name);
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "name", tool_json_text(name));
+        tool_json_set(object, "file", tool_json_text(file));
+        tool_json_append(told, object);
+    } else {
+        (void) printf("%s  '%s' of '%s'\n", dry_run ? "would put back" : "put back", path,
+                      printable);
+    }
+    return TOOL_OK;
+}
+
+static bool
+note_name(const esdm_container_info *info, void *user)
+{
+    g_ptr_array_add(user, g_strdup(info->name));
+    return true;
+}
+
+/* --files: the container, with --recursive all below it. */
+static tool_exit
+put_files(esdm_session *session, const char *argument)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    bool whole = recursive && (g_str_equal(argument, "esdm:") || g_str_equal(argument, "esdm://"));
+    esdm_status status = whole ? ESDM_OK : tool_container_name(session, argument, name, &err);
+    if (status == ESDM_OK && recursive)
+        status = esdm_container_list(session, whole ? NULL : name, note_name, names, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    if (!whole && stands(session, name))
+        g_ptr_array_add(names, g_strdup(name));
+    tool_exit result = TOOL_OK;
+    guint put = 0;
+    for (guint i = 0; i < names->len; i++) {
+        tool_exit one = put_file_alone(session, g_ptr_array_index(names, i));
+        put += one == TOOL_OK;
+        result = one == TOOL_FAILED ? one : result;
+    }
+    if (names->len == 0)
+        return tool_absent(session, name);
+    if (put == 0 && result == TOOL_OK) {
+        tool_error("%s: no file is missing in a folder of this node in which one was made for it",
+                   argument);
+        result = TOOL_NOT_FOUND;
+    }
+    return result;
 }
 
 static tool_exit
@@ -311,7 +412,7 @@ restore_argument(esdm_session *session, const char *argument)
         found++;
         tool_exit step = TOOL_OK;
         if (list_only)
-            tell(one, "");
+            tell(one, "", NULL);
         else
             step = restore(session, one);
         if (!list_only && id == NULL && !recursive && step == TOOL_OK)
@@ -331,6 +432,10 @@ main(int argc, char **argv)
         return tool_usage("which containers?");
     if (new_name != NULL && (argc > 2 || recursive))
         return tool_usage("--as goes with one NAME");
+    if (files_only && (list_only || wanted_id != NULL || new_name != NULL))
+        return tool_usage("--files goes with no --list, --id or --as: it brings back files alone");
+    if (files_only && argc < 2)
+        return tool_usage("the files of which containers?");
     esdm_session *session = NULL;
     tool_exit result = tool_session_made(list_only || dry_run, &session);
     if (result != TOOL_OK)
@@ -341,7 +446,8 @@ main(int argc, char **argv)
         result = restore_argument(session, "esdm:");
     }
     for (int i = 1; i < argc; i++) {
-        tool_exit one = restore_argument(session, argv[i]);
+        tool_exit one =
+            files_only ? put_files(session, argv[i]) : restore_argument(session, argv[i]);
         result = result == TOOL_OK ? one : result;
     }
     if (tool.json) {

@@ -227,6 +227,8 @@ def test_what_was_brought_back_without_its_stub_stays():
         (site.run / "b.nc").unlink()
         expect(site.gc("--yes")["without_stub"] == ["exp/a.nc", "exp/b.nc"], site.told)
         run([tool("esdm-restore"), "esdm://exp/a.nc", "esdm://exp/b.nc"])
+        (site.run / "a.nc").unlink()
+        (site.run / "b.nc").unlink()
         expect(site.gc("--yes")["without_stub"] == [], site.told)
         expect("2 containers without stub kept, such as 'exp/a.nc': esdm-restore brought them back" in site.told,
                site.told)
@@ -236,6 +238,60 @@ def test_what_was_brought_back_without_its_stub_stays():
         (site.run / "a.nc").unlink()
         (site.run / "b.nc").unlink()
         expect(site.stubless() == ["exp/a.nc", "exp/b.nc"], site.told)
+
+
+def dumped(site, path):
+    return site.client("ncdump", "-v", "v", path).stdout
+
+
+def test_files_come_back_with_their_containers():
+    with Named() as site:
+        site.write("a.nc", "sub/b.nc", "keep.nc")
+        a, b = site.run / "a.nc", site.run / "sub" / "b.nc"
+        for path in (a, b):
+            path.unlink()
+        run([tool("esdm-rm"), "esdm://exp/a.nc", "esdm://exp/sub/b.nc"])
+        b.write_bytes(b"another file")
+        told = run([tool("esdm-restore"), "esdm://exp/a.nc", "esdm://exp/sub/b.nc"]).stdout
+        expect(str(a) in told and str(b) not in told and b.read_bytes() == b"another file", told)
+        expect("v = 1, 1" in dumped(site, a), "read through its file")
+        site.client(clients.python_of("debian"), "-c", "import sys, netCDF4\n"
+                    "with netCDF4.Dataset(sys.argv[1], 'a') as d: d['v'][:] = 7", a)
+        expect("v = 7, 7" in dumped(site, "esdm://exp/a.nc"), "written through its file")
+        expect(site.stubless(folders=[site.run]) == [] and "exp/a.nc" not in site.told, site.told)
+        # It is no copy: what is moved with a program's rename goes along.
+        site.client("mv", a, site.run / "c.nc")
+        expect("exp/c.nc" in site.names() and "v = 7, 7" in dumped(site, site.run / "c.nc"), f"{site.names()}")
+
+
+def test_files_alone_come_back():
+    """`rm -r run` has removed the files, and not what they stand for."""
+    with Named() as site:
+        site.write("a.nc", "sub/b.nc")
+        shutil.rmtree(site.run)
+        restore = [tool("esdm-restore"), "--json", "-r", "--files", "esdm://exp"]
+        told = json.loads(run([*restore, "--dry-run"]).stdout)
+        files = sorted(one["file"] for one in told["restored"])
+        expect(files == [str(site.run / "a.nc"), str(site.run / "sub/b.nc")] and not site.run.exists(), f"{told}")
+        expect_error(run([tool("esdm-restore"), "esdm://exp/a.nc"], check=False), "--files", str(site.run / "a.nc"))
+        expect(not site.run.exists(), "a hint alone")
+        told = json.loads(run(restore).stdout)
+        expect(len(told["restored"]) == 2, f"{told}")
+        expect("v = 1, 1" in dumped(site, site.run / "sub" / "b.nc"), "read through its file")
+        expect_error(run(restore, check=False), "no file is missing")
+        # Where it was replaced before, the file is what is missing all the same.
+        site.write("a.nc", value=2)
+        (site.run / "a.nc").unlink()
+        expect_error(run([tool("esdm-restore"), "esdm://exp/a.nc"], check=False), "--files", "--yes")
+        run([tool("esdm-restore"), "--files", "esdm://exp/a.nc"])
+        expect("v = 2, 2" in dumped(site, site.run / "a.nc"), "the newest")
+        # Another node's folder of the same path.
+        (site.run / "a.nc").unlink()
+        done = run([tool("esdm-restore"), "--files", "esdm://exp/a.nc"], check=False,
+                   env=environment({"ESDM_NODE": "another"}))
+        expect(done.returncode == 3 and not (site.run / "a.nc").exists(), f"{done.returncode} {done.stderr}")
+        for wrong in (["--list"], ["--as", "exp/x.nc"], ["--id", "1"]):
+            expect(run([tool("esdm-restore"), "--files", *wrong, "a"], check=False).returncode == 2, f"{wrong}")
 
 
 def test_folders_that_cannot_be_read():
