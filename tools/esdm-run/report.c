@@ -23,17 +23,19 @@
 #include <unistd.h>
 
 #define PREFIX      "esdm-run-"
-#define DONE_SUFFIX ".done"
+#define BEGUN       ".begun"
+#define DONE        ".done"
 #define MARK_SUFFIX ".hints" /* as in watch/hints.c */
-#define RANKS_MS    60000    /* that rank 0 waits for the others to end */
+#define RANKS_MS    60000    /* that rank 0 waits for the others to end … */
+#define LATE_MS     5000     /* … for those that no esdm-run has begun yet, on this node … */
+#define FAR_MS      20000    /* … and on others, whose files may be seen late */
 #define STEP_MS     50
 #define LOOK_MS     700   /* of programs that end before nobody asks */
 #define LIGHT_MS    2000  /* that nobody who asked for no report waits longer than */
 #define LOOKER_MS   30000 /* that it may take to write a trace */
 #define OLD_S       60
 
-/* ---- ranks ------------------------------------------------------------------------------------
- */
+/* ---- ranks ---------------------------------------------------------------------------------- */
 
 static const char *
 first_set(const char *const *names)
@@ -79,8 +81,7 @@ find_job(report_run *r, bool alone)
         (void) snprintf(r->job, sizeof r->job, "p%d", (int) getppid());
 }
 
-/* ---- the folder -------------------------------------------------------------------------------
- */
+/* ---- the folder ----------------------------------------------------------------------------- */
 
 static void
 remove_folder(const char *path)
@@ -168,8 +169,18 @@ use_folder(report_run *r, const char *stated)
     return good;
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* Rank 0 learns from an empty file that this rank has begun, or is done. */
+static void
+note_rank(const report_run *r, const char *suffix)
+{
+    char path[PATH_MAX];
+    (void) snprintf(path, sizeof path, "%s/%d%s", r->folder, r->rank, suffix);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        (void) close(fd);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t child;
 
@@ -368,6 +379,8 @@ report_begin(report_run *r, const report_options *o, const char **ret_why)
         *ret_why = "out of memory";
         return false;
     }
+    if (r->ranks > 1)
+        note_rank(r, BEGUN);
     pid_t pid = fork_program();
     if (pid < 0) {
         *ret_why = strerror(errno);
@@ -409,44 +422,43 @@ wait_for_program(report_run *r, const report_options *o)
     return status;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
-
-static void
-note_done(const report_run *r)
-{
-    char path[PATH_MAX];
-    (void) snprintf(path, sizeof path, "%s/%d" DONE_SUFFIX, r->folder, r->rank);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        (void) close(fd);
-}
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static int
-count_done(const char *folder)
+count_ranks(const char *folder, const char *suffix)
 {
     DIR *dir = opendir(folder);
     const struct dirent *entry;
     int count = 0;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        const char *end = strstr(entry->d_name, DONE_SUFFIX);
-        count += end != NULL && end[sizeof DONE_SUFFIX - 1] == '\0';
+        const char *end = strstr(entry->d_name, suffix);
+        count += end != NULL && end[strlen(suffix)] == '\0';
     }
     if (dir != NULL)
         (void) closedir(dir);
     return count;
 }
 
-static int
+/* Waits for the others. Programs of a job may run without esdm-run: their ranks never begin. */
+static void
 wait_for_ranks(const report_run *r)
 {
-    int done = count_done(r->folder);
-    for (int waited = 0; done < r->ranks && waited < RANKS_MS; waited += STEP_MS) {
-        const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
-        (void) nanosleep(&step, NULL);
-        done = count_done(r->folder);
+    int begun = 0, done = 0;
+    for (int waited = 0; waited < RANKS_MS; waited += STEP_MS) {
+        begun = count_ranks(r->folder, BEGUN);
+        done = count_ranks(r->folder, DONE);
+        if (done >= (waited < (r->local ? LATE_MS : FAR_MS) ? r->ranks : begun))
+            break;
+        (void) nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);
     }
-    return done;
+    if (begun < r->ranks)
+        (void) fprintf(stderr,
+                       "esdm-run: the report has nothing of %d of %d ranks: no esdm-run "
+                       "started them\n",
+                       r->ranks - begun, r->ranks);
+    if (done < begun)
+        (void) fprintf(stderr, "esdm-run: the report lacks what %d of %d ranks did last\n",
+                       begun - done, r->ranks);
 }
 
 /* Beside this program, else by $PATH. What it prints goes to standard error: standard output is
@@ -548,13 +560,9 @@ explain_all(report_run *r, const report_options *o)
 {
     look_end(r, LOOKER_MS);
     if (r->ranks > 1)
-        note_done(r);
-    if (r->ranks > 1 && r->rank == 0) {
-        int done = wait_for_ranks(r);
-        if (done < r->ranks)
-            (void) fprintf(stderr, "esdm-run: the report lacks what %d of %d ranks did last\n",
-                           r->ranks - done, r->ranks);
-    }
+        note_rank(r, DONE);
+    if (r->ranks > 1 && r->rank == 0)
+        wait_for_ranks(r);
     if (r->rank == 0 && (o->report || o->unusual || o->history != NULL || o->hints != NULL))
         explain(r, o);
     if (o->hints != NULL && r->keep) {

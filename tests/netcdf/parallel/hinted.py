@@ -136,7 +136,7 @@ def is_careful(mpi, folder):
 
 
 def some_without(mpi, folder):
-    """Two of four ranks run without esdm-run: nobody waits for them to tell hints."""
+    """Two of four ranks run without esdm-run: nobody waits for them to tell hints, nor for their end."""
     program = Program(mpi, folder)
     for _ in range(2):
         program.run()
@@ -144,6 +144,7 @@ def some_without(mpi, folder):
     program.output.unlink()
     done = started(mpi, program.env, "-n", 2, *half, ":", "-n", 2, *program.line)
     expect((done.stdout, program.output.read_bytes()) == program.plain, done.stdout)
+    expect("the report has nothing of 2 of 4 ranks: no esdm-run started them" in done.stderr, done.stderr)
 
 
 @esdmtest.by_clock
