@@ -29,6 +29,10 @@ upgraded()
     esdm-ls 2>told.txt && fail "$golden: a newer catalogue is read"
     grep -q "has format 7, newer than" told.txt || fail "$golden: $(cat told.txt)"
     esdm-gc --yes --age=0 2>/dev/null && fail "$golden: a newer catalogue is collected"
+    for change in "esdm-mkfs --remove --yes" "esdm-mkfs" "esdm-fsck --repair" "esdm-rm --yes fields.nc"; do
+        $change >told.txt 2>&1 && fail "$golden: $change of a newer catalogue"
+        grep -q "has format 7, newer than" told.txt || fail "$golden: $change: $(cat told.txt)"
+    done
     version "=5"
 }
 

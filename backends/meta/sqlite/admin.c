@@ -22,18 +22,25 @@ static const char *const files[] = {SQLITE__FILE, SQLITE__FILE "-wal", SQLITE__F
 #define FILES (sizeof files / sizeof files[0])
 
 /* A store that was or is being migrated is not the site's own any more: its packs belong to
- * another. One that cannot be read does not get in the way. */
+ * another. Of one of a newer version nothing is known. One that cannot be read does not get in the
+ * way. */
 static esdm_status
-refuse_migrated(const esdm_plugin_config *config, esdm_error *err)
+refuse_foreign(const esdm_plugin_config *config, esdm_error *err)
 {
     esdm_plugin_config any = *config;
     void *opened = NULL;
     bool writes = false;
     any.migrating = true;
-    if (config->migrating || sqlite__open(&any, true, &opened, NULL) != ESDM_OK)
+    if (config->migrating)
         return ESDM_OK;
+    esdm_error why = {0};
+    esdm_status status = sqlite__open(&any, true, &opened, &why);
+    if (status == ESDM_ENOTSUP && err != NULL)
+        *err = why;
+    if (status != ESDM_OK)
+        return status == ESDM_ENOTSUP ? status : ESDM_OK;
     sqlite__store *store = opened;
-    esdm_status status = sqlite__begin_read(store, err);
+    status = sqlite__begin_read(store, err);
     if (status == ESDM_OK) {
         status = sqlite__check_state(&store->reader, false, &writes, err);
         sqlite__end_read(store);
@@ -125,7 +132,7 @@ sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporte
     status = esdm__place_make(&place, dry_run, report, user, &fd, err);
     bool absent = fd < 0 || faccessat(fd, SQLITE__FILE, F_OK, 0) != 0;
     if (status == ESDM_OK && !absent)
-        status = refuse_migrated(config, err);
+        status = refuse_foreign(config, err);
     if (status == ESDM_OK && !dry_run)
         status = make_database(&place, fd, err);
     if (status == ESDM_OK && absent)
@@ -204,7 +211,7 @@ static esdm_status
 remove_database(const esdm__place *place, int fd, const esdm_plugin_config *config, bool dry_run,
                 esdm_plugin_reporter report, void *user, esdm_error *err)
 {
-    esdm_status status = refuse_migrated(config, err);
+    esdm_status status = refuse_foreign(config, err);
     if (status == ESDM_OK)
         esdm__report(report, user, "remove the database %s/%s", place->directory, SQLITE__FILE);
     for (size_t i = 0; i < FILES && status == ESDM_OK && !dry_run; i++) {
