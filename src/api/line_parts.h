@@ -80,12 +80,12 @@ esdm_status esdm__line_begin_given(esdm_session *session, const char *parent, co
  *  given of lines above. */
 esdm_status esdm__line_carry_up(esdm_session *session, const char *name, uint64_t snapshot,
                                 const char *to, uint64_t since, esdm_error *err);
-/** After a snapshot of `between` came into `in`, from below: what a branch of `between` has of that
- *  by merges of `between` into it is in both now. */
+/** After a snapshot of `between` was merged into `in`, a line above it: what merges of `between`
+ * have brought into one of its branches is then in `in` and in that branch. Notes that. */
 esdm_status esdm__line_spread_given(esdm_session *session, const char *between, uint64_t snapshot,
                                     const char *name, const char *in, esdm_error *err);
-/** With what a branch began, if who made it was interrupted before it was noted; else nothing is
- *  written. */
+/** Where a branch began, if the program that made it was interrupted before it noted that.
+ *  Otherwise nothing is written to the results. */
 esdm_status esdm__line_begun(esdm_session *session, const char *name,
                              char ret_parent[ESDM_CONTAINER_NAME_MAX + 1], uint64_t *ret_from,
                              esdm_error *err);

@@ -115,7 +115,8 @@ esdm_status esdm__line_merge_settle(esdm_session *session, const char *into, esd
  *  effort. */
 void esdm__line_merge_sweep(esdm_session *session, const char *line);
 
-/** A branch was removed, or is none any more: nobody keeps what it began with. Best effort.
+/** A branch was removed, or is no branch any more: the snapshot that it began with is not kept for
+ * it any longer. Best effort.
  *  @param record that had the name. */
 void esdm__line_gone(esdm_session *session, const char *line, uint64_t record);
 /** Takes the tags from a container that was a branch. Best effort. */

@@ -19,10 +19,11 @@
 #define FACT_BEFORE "esdm/restoring/" /* and a uuid: the name that it had */
 /* Goes behind ESDM__RESTORE_PREFIX and the uuid while a record is entered. */
 #define NEW_RECORD "/new"
-/* What a sealed container is called, and "-d" behind that, on its way to a name of its own: its
- * name may only change to that of one that was removed. No former container has such a name. */
+/* The begin of a name that a sealed container has for a moment, with "-d" at its end, before it
+ * gets its own name: a sealed one may only be renamed to the name of a removed container. No former
+ * container has such a name. */
 #define SEALED_AWAY "/former//restoring-"
-/* What a container is called whose name nobody knows any more. */
+/* The begin of the new name of a container whose own name is not known any more. */
 #define UNNAMED "restored-"
 
 typedef char own_name[sizeof ESDM__RESTORE_PREFIX + ESDM__UUID_BYTES + sizeof NEW_RECORD];

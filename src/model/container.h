@@ -244,13 +244,13 @@ esdm_status esdm__container_check_writable(esdm_container *container, esdm_error
 /** ESDM_EACCES on a read-only handle; else marks the structure dirty. */
 esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
 
-/** Of a dataset that may have data, none of which is to be seen any more. NULL: the type's default.
- */
+/** Sets the fill value of a dataset even if it has data, which nobody is to see any more. NULL: the
+ *  type's default. */
 esdm_status esdm__dataset_put_fill(esdm_dataset *dataset, const void *value, esdm_error *err);
 /** States the codec chain without asking whether its codecs exist; NULL: the site decides. */
 esdm_status esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err);
-/** Gives a dataset that was just made what another one has beside attributes and data: fill value,
- *  chunk, codecs, accuracy, hints. Of the same type and rank, in any container. */
+/** Copies fill value, chunk shape, codecs, accuracy and hints to a dataset that was just made. Both
+ *  have the same type and rank, and may be in different containers. */
 esdm_status esdm__dataset_copy_properties(const esdm_dataset *from, esdm_dataset *to,
                                           esdm_error *err);
 

@@ -49,7 +49,7 @@ esdm__recent *esdm__recent_new(void);
 void esdm__recent_free(esdm__recent *recent); /* NULL is accepted */
 /** Any thread; never waits. Its detail is not kept. */
 void esdm__recent_put(esdm__recent *recent, const esdm__record *record);
-/** One thread: the oldest one that was not taken yet. False: there is none. */
+/** The oldest record that was not taken yet; by one thread alone. false: there is none. */
 bool esdm__recent_take(esdm__recent *recent, esdm__record *ret_record);
 
 /* ---- objects.c: names and counters ----------------------------------------------------------- */

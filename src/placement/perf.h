@@ -56,8 +56,8 @@ double esdm__perf_busy_at(const esdm__perf *perf, double bytes, double concurren
 double esdm__perf_bandwidth(const esdm__perf *perf, double bytes, double concurrency);
 /** Requests of `bytes` at once from which on more of them gain nothing; ≥ 1. */
 double esdm__perf_saturation(const esdm__perf *perf, double bytes);
-/** Whether all numbers are times that can be, none negative or beyond all reason, and some time
- *  passes. */
+/** Whether all numbers are plausible times: none is negative or absurdly large, and not all are 0.
+ */
 bool esdm__perf_valid(const esdm__perf *perf);
 
 /** Fewest samples that a model can be made of: it has four numbers, and some have to contradict. */

@@ -59,8 +59,9 @@ esdm_status esdm__site_parse_policies(const esdm__json_node *root, esdm__site *s
                                       esdm_error *err);
 void esdm__site_clear_policies(esdm__site *site);
 
-/** Each directory belongs to one target or the store alone: none may be, hold, or lie in another's,
- *  links followed as far as they exist. ESDM_EINVAL names both. */
+/** Each directory belongs to one target, or to the store, alone: it may not be the same as that of
+ *  another one, nor contain it or lie in it. Links are followed where they exist. ESDM_EINVAL names
+ *  both. */
 esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err);
 
 /** A duration: seconds, or "12h", "7d". */

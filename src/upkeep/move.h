@@ -27,14 +27,15 @@ typedef struct esdm__move_job {
     /** Whether the fragment is to be stored anew, and how often. From any thread. */
     bool (*wants)(void *user, uint32_t dataset, const esdm__fragment *fragment,
                   uint32_t *ret_copies);
-    /** Whether the same bytes are stored at another place already, which is named from now on;
-     * asked before wants(). NULL: they never are. @param ret_pack borrowed until the job ends. */
+    /** Whether the same bytes are stored at another place already; then the record names that place
+     * from now on. Called before wants(). NULL: never. @param ret_pack borrowed until the job ends.
+     */
     bool (*stored_at)(void *user, const esdm__fragment *fragment, const esdm__pack_name **ret_pack,
                       uint64_t *ret_position);
     /** Called after each page. NULL: nobody listens. false: stop (ESDM_ECANCELED). */
     bool (*step)(void *user);
-    /** Tells of each fragment that was stored anew, by the pack that has it still. NULL: nobody
-     *  listens. */
+    /** Called for each fragment that was stored anew, with the pack that it lay in before, which
+     *  still has it. NULL: nobody listens. */
     void (*moved)(void *user, const char *pack, uint64_t bytes);
     void *user;
 } esdm__move_job;

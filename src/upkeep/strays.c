@@ -272,9 +272,10 @@ has_gone(const records *list, const char *uuid)
     return false;
 }
 
-/* A record that was looked at may have got fragments of another one since, by a merge, which adds
- * its row before: such records are looked at again when a row is new, and when the record has gone
- * of whose packs the row tells, as it may not have been there any more when it was to be marked. */
+/* Since a record was looked at, a merge may have given it fragments of another record. The merge
+ * adds a row first. So a record is looked at again when it has a new row. It is also looked at
+ * again when the record whose packs its row names has gone: that may have been gone before its
+ * packs were marked. */
 static esdm_status
 mark_sharers_again(marking *m, const records *list, const esdm__sharers *before, bool fence,
                    bool *ret_any, esdm_error *err)

@@ -165,9 +165,9 @@ has_stub(const gc_search *s, const candidate *c)
            (c->folder != NULL && g_hash_table_contains(s->numbers, number));
 }
 
-/* Containers that were made in a folder under a NAME which nobody states, and do not tell where:
- * others may have stubs elsewhere under the same NAME, so they are not taken for stubless unasked.
- */
+/* Some containers have the NAME of a route that was not asked for, and do not tell in which folder
+ * their stubs were. Their stubs may be elsewhere, under the same NAME. So these containers are not
+ * removed, but the user is told how to ask for that. */
 static void
 tell_untold(const gc_search *s, const GPtrArray *candidates)
 {

@@ -6,7 +6,7 @@
 
 #include "esdm-gc/esdm-gc.h"
 
-/** A folder that was looked through, and what its containers were called, which nobody has said. */
+/** A folder that was looked through, and a NAME of its containers that was not asked for. */
 typedef struct gc_other {
     char *folder;
     char *prefix;

@@ -180,7 +180,8 @@ other_free(gpointer item)
     g_free(other);
 }
 
-/* What containers that were made here are called, where nobody states it now. */
+/* Notes the names of routes by which containers were made here, but for those that were asked for.
+ */
 static void
 note_other_names(gc_search *s, const char *path, char **folders, const char *prefix)
 {

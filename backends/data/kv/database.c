@@ -134,8 +134,8 @@ was_never_made(const kv__target *target, const char *file)
     return never;
 }
 
-/* A shard that was never made, before it is written to. ESDM_ENOENT: it is gone. ESDM_ECANCELED:
- * somebody opens one at this moment, or has made it. */
+/* Deletes a shard whose making was never completed. ESDM_ENOENT: it is gone. ESDM_ECANCELED:
+ * somebody opens one at this moment, or has completed it. */
 static esdm_status
 delete_never_made(const kv__target *target, const char *file, esdm_error *err)
 {

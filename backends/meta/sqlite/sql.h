@@ -190,8 +190,8 @@ typedef struct sqlite__kept {
     uint64_t indexed; /* the last that is in the index */
 } sqlite__kept;
 
-/** The record, or the newest snapshot, that was read last: who asks again while nobody has
- *  committed, as programs do that look at a file before they open it, is answered from here
+/** The record, or the newest snapshot, that was read last. A program that looks at a file before it
+ *  opens it asks twice: as long as nobody has committed, the second answer comes from here
  * (read.c).
  */
 typedef struct sqlite__newest {

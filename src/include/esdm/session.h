@@ -174,7 +174,7 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_clone(esdm_session *session,
  * stored: clones, branches, what it was cloned from, and those that esdm_dedup() found equal
  * fragments in. Their `stored_bytes` are counted by each of them; removing one frees what no other
  * refers to. Former containers, which share too, are not visited. Costs nothing where nothing is
- * shared, else a look at all records. @return ESDM_ENOENT: there is no such container.
+ * shared; otherwise all records are looked at. @return ESDM_ENOENT: there is no such container.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_shares(esdm_session *session, const char *name,
                                                            esdm_container_visitor visit, void *user,

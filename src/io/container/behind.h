@@ -4,10 +4,10 @@
 
 /**
  * @file
- * Boxes of datasets that are stored after their put has returned (io/session/behind.h): who has to
- * wait for them. What stores them uses the dataset's structure, its accuracy, choices of codecs and
- * map of regions, as the holder of the write lock does; so who holds that lock and changes one of
- * these waits before. Structure does so by itself (esdm__container_settle()).
+ * Who has to wait for boxes that are stored after their put has returned (io/session/behind.h). The
+ * thread that stores them uses the dataset's structure, accuracy, choices of codecs and map of
+ * regions, as the holder of the write lock does. So a caller who changes one of these waits first,
+ * while it holds that lock. For the structure esdm__container_settle() does so.
  */
 
 #include "io/container/dataset_io.h"
@@ -26,14 +26,14 @@ esdm_status esdm__container_check_process(const esdm_container *container, esdm_
  *  @return the failure of what stays. Caller holds the write lock. */
 esdm_status esdm__dataset_settle(const esdm_dataset *dataset, esdm__dataset_io *io,
                                  esdm_error *err);
-/** Waits until none is under way: they are stored, or wait behind one that has failed. */
+/** Waits until no box is being stored: each is stored, or waits behind one that has failed. */
 void esdm__dataset_wait(const esdm_dataset *dataset, const esdm__dataset_io *io);
 /** Drops all of them. @param lost told of each selection; NULL: nobody is. */
 void esdm__dataset_drop_boxes(const esdm_dataset *dataset, esdm__dataset_io *io,
                               void (*lost)(void *user, const esdm_dataspace *space), void *user);
-/** What is gathered or waits, and could not be stored before something changed: it counts as writes
- * that failed, so commits tell, until it is written again or given up. Caller holds the write lock.
- */
+/** Counts what is gathered or waits as writes that failed, since it could not be stored before
+ * something changed. Commits report it until it is written again or given up. Caller holds the
+ * write lock. */
 void esdm__dataset_give_up_unstored(const esdm_dataset *dataset, esdm__dataset_io *io,
                                     const esdm_error *why);
 /** Drops those that cannot be stored. Caller holds the write lock. @return how many. */

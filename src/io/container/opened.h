@@ -28,8 +28,8 @@ typedef struct esdm__opened {
     esdm__snapshots *own; /* rising; owned */
     size_t nown;
     size_t capacity;
-    bool guards_all; /* all of it counts as behind: what this handle stores anew it must not lay
-                        over what others have written meanwhile, nor does "overlap" matter */
+    bool guards_all; /* all elements count as appended, whatever "overlap" says: what this handle
+                        stores anew must not hide what others have written meanwhile */
 } esdm__opened;
 
 /** The handle has just been opened or refreshed. On failure it is as before. */
@@ -39,7 +39,7 @@ void esdm__opened_clear(esdm__opened *opened);
 esdm_status esdm__opened_reserve(struct esdm__container_io *io, esdm_error *err);
 /** The handle has published a snapshot. */
 void esdm__opened_note(struct esdm__container_io *io, uint64_t snapshot);
-/** The newest snapshot up to which nobody else has published; 0: somebody has. */
+/** The newest snapshot up to which this handle alone has published; 0: others have, too. */
 uint64_t esdm__opened_alone_until(const struct esdm__container_io *io);
 
 #endif

@@ -151,10 +151,10 @@ esdm_status esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *pack, esd
 void esdm__pack_begin_seal(esdm__pack *pack);
 /** Makes durable what can be before the pack is sealed. A failure is remembered. */
 esdm_status esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);
-/** Whether what was appended is still there, as far as others can see the pack: else it is `gone`.
- *  A failure is an answer that could not be had. */
+/** Looks whether the pack, as others see it, still has what was appended; otherwise it is `gone`.
+ *  Fails when that cannot be found out. */
 esdm_status esdm__pack_look(esdm__pack *pack, esdm_error *err);
-/** Whether it has failed and no other attempt can be made: nobody has its bytes any more. */
+/** Whether it has failed and its bytes are lost, so that no other attempt can be made. */
 bool esdm__pack_is_lost(const esdm__pack *pack);
 /** After a failure: seals the pack once more when all its bytes are still at hand, on its target or
  *  another one. Else, or when it fails again, the failure that was remembered. */

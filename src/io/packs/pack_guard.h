@@ -6,8 +6,8 @@
 
 #include "io/session/session.h"
 
-/** Facts of the site: the writer whose packs were guarded last, and a number of chance that is
- *  another one each time. Who looks for garbage sees by it what was guarded meanwhile. */
+/** Facts of the site: the writer whose packs were guarded last, and a random number, each time
+ *  another one. By these a look for garbage sees what was guarded meanwhile. */
 #define ESDM__FACT_GUARDED "esdm/guarded/"
 
 /**
@@ -17,8 +17,8 @@
  */
 typedef struct esdm__pack_guard esdm__pack_guard;
 esdm__pack_guard *esdm__pack_guard_new(esdm_session *session);
-/** @param may_begin whether one that is not guarded yet is from now on; else it is ESDM_ECONFLICT:
- *  it was stored elsewhere meanwhile. */
+/** @param may_begin true: a pack that is not guarded yet is guarded from now on. false: that is
+ *  ESDM_ECONFLICT, as the data were stored elsewhere meanwhile. */
 esdm_status esdm__pack_guard_add(esdm__pack_guard *guard, const char *pack, bool may_begin,
                                  esdm_error *err);
 void esdm__pack_guard_free(esdm__pack_guard *guard); /* NULL is accepted */

@@ -194,7 +194,8 @@ seal_full(esdm__pack_set *packs, esdm__pack *p, esdm_error *err)
     return status;
 }
 
-/* The pack there whose storing was begun first and that nobody uses, now busy; NULL: none. */
+/* Of the packs that are being stored there, and that nobody uses, the one that was begun first. It
+ * is marked as busy. NULL: there is none. */
 static esdm__pack *
 take_oldest_ending(esdm__pack_set *packs, const esdm__target *target)
 {

@@ -62,29 +62,29 @@ void esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
 
 /** Makes everything appended readable for other processes, and durable if asked. */
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
-/** Gives up packs that have failed and of which nobody has the bytes any more: nothing more is done
- *  to them. @return whether there are any, from earlier calls too. */
+/** Gives up packs that have failed and whose bytes are lost: nothing more is done to them. @return
+ *  whether this call or an earlier one gave up any. */
 bool esdm__pack_set_give_up_lost(esdm__pack_set *packs);
 /** Whether a pack of that name was given up. */
 bool esdm__pack_set_is_lost(esdm__pack_set *packs, const char *name);
 /** Makes everything appended readable for this process. */
 esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
-/** The same for what lies in some packs; others stay open. Names that are none of ours are passed
- *  over. @param ret_moved whether one is on another target than its name says. */
+/** The same for the packs with these names; others stay open. Names of packs that are not in this
+ *  set are ignored. @param ret_moved whether one is on another target than its name says. */
 esdm_status esdm__pack_set_make_named_readable(esdm__pack_set *packs,
                                                const esdm__pack_name *const *names, size_t count,
                                                bool *ret_moved, esdm_error *err);
 /**
- * For those who commit, one thread at a time: when others may have taken the writer for dead, looks
- * whether what it wrote is still there. What was committed may be gone, since it was moved: a
- * failure is that something is gone which is to be committed (esdm__pack_owner.needed), and stays
- * one.
+ * Before a commit, by one thread at a time: when others may have taken the writer for dead, looks
+ * whether its packs are still there. Packs with committed data may be gone, as these may have been
+ * moved. It is a failure when data are gone that are to be committed (esdm__pack_owner.needed), and
+ * later calls fail as well.
  */
 esdm_status esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err);
 /**
- * The same after a commit, before esdm__pack_set_committed(): whether something is gone to which
- * index pages of the record `container` refer. An answer that cannot be had is asked for again by
- * the next call, as long as esdm__pack_set_is_unanswered().
+ * The same after a commit, before esdm__pack_set_committed(): whether packs are gone to which index
+ * pages of the record `container` refer. When that cannot be found out the next call tries again,
+ * as long as esdm__pack_set_is_unanswered().
  * @param ret_lost whether the failure is that, and not a missing answer.
  */
 esdm_status esdm__pack_set_check_committed(esdm__pack_set *packs, uint64_t container,

@@ -4,11 +4,12 @@
 
 /**
  * @file
- * Whether a rank is about to transfer what another one wrote, so that the order matters. Mostly
- * that follows from a few numbers of which all ranks need the largest: nobody has written, or what
- * is written now lies beside all that was written before, or every rank stays in a part of the
- * dataset of its own that was compared with all others before (its *territory*). Else claims go up
- * the tree of ranks to rank 0, joined where they make larger boxes. Collective; one thread.
+ * Whether a rank is about to transfer elements that another one wrote, so that the order matters.
+ * Mostly the ranks see that from the largest values of a few numbers. The order does not matter
+ * when nobody has written, when what is written now lies beside all that was written before, or
+ * when every rank stays in its *territory*, a part of the dataset that was compared with those of
+ * all others before. In other cases claims go up the tree of ranks to rank 0, and are joined where
+ * they make larger boxes. Collective; one thread.
  */
 
 #include "comm/tree.h"

@@ -88,7 +88,7 @@ next_reader(esdm__page_source *source)
     return NULL;
 }
 
-/* Begins the lowest dataset of which there is a page. *ret_end: there is none. */
+/* Begins with the dataset of the lowest number that has a page. *ret_end: none has. */
 static esdm_status
 next_dataset(esdm__page_source *source, bool *ret_end, esdm_error *err)
 {

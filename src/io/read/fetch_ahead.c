@@ -6,8 +6,8 @@
 #include "io/read/fetch.h"
 #include "plugin/registry.h"
 
-/* Of a fragment whose blocks nobody knows yet all is asked for when at least this share is wanted.
- */
+/* A fragment whose table of blocks is not known yet is read as a whole when at least one part in so
+ * many is wanted. */
 #define WHOLE_SHARE 4u
 
 /* Bytes of the payload in which blocks first to last lie. */

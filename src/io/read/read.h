@@ -17,20 +17,21 @@ esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, es
 esdm_status esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
                               const size_t *together, esdm_error *err);
 
-/** The same of pieces that do not meet: of few large ones each in parts, so that all threads have
+/** The same for pieces that do not overlap. A few large ones are divided, so that all threads have
  *  something to do. */
 esdm_status esdm__read_dense(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
                              esdm_error *err);
-/** The same of interleaved strided pieces that do not meet, which share the lines of the caller's
- *  memory: band after band across the slowest axis, so that these stay in the cache of one
- *  processor until all pieces are in them. */
+/** The same for interleaved strided pieces, which do not overlap but share cache lines of the
+ *  caller's memory. They are read in bands across the slowest axis, so that a line stays in the
+ * cache of one processor until all pieces have filled it. */
 esdm_status esdm__read_bands(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
                              esdm_error *err);
 
 /** Which fragments serve a box; loads the pages that this takes. The directory must have been
  * loaded.
- *  @param ret_plan esdm__plan_clear(). @param ret_too_many NULL: however many fragments; else no
- * plan is made of too many that were not seen before their pages were loaded. */
+ *  @param ret_plan esdm__plan_clear(). @param ret_too_many NULL: a plan is made of any number
+ *  of fragments. Otherwise it tells whether none was made, as there were too many fragments, which
+ * was not known before their pages were loaded. */
 esdm_status esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
                             esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err);
 

@@ -221,8 +221,8 @@ esdm__session_read(esdm_session *session, esdm__target *target, const char *pack
     return status;
 }
 
-/* The bytes of which a target spends nine tenths of the time on moving them; never less than the
- * default, and never so many that memory is short of fragments that are under way. */
+/* Makes fragments so large that a target spends nine tenths of its time on moving bytes. They are
+ * never smaller than the default, and never so large that memory cannot hold those under way. */
 static void
 raise_fragment_bytes(esdm_session *session, const esdm__perf *perf)
 {

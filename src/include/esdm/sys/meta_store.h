@@ -22,8 +22,8 @@
  * A pack is named after a record's uuid, and that record refers to it by this rule alone. Records
  * that refer to packs of *another* uuid, clones and what is cloned from them, have a row for each
  * such uuid (shared_list()): so a pack is needed by the record of its uuid and by those whose rows
- * name that uuid, and by nobody else. A row may say too much, never too little: commits and
- * relocations of pages only ever name packs of the record's own uuid and of uuids in its rows.
+ * name that uuid, and by nobody else. A row may be superfluous, but none is ever missing: commits
+ * and relocations of pages only name packs of the record's own uuid and of uuids in its rows.
  *
  * Threads: a store handle is used by many threads at once; the plug-in locks inside. No engine lock
  * is held during a call, except where a visitor runs (a visitor never calls the store).
