@@ -6,6 +6,8 @@ import json
 import random
 import resource
 import sqlite3
+import subprocess
+import threading
 
 from esdmtest import Site, by_size, expect, main, run, some, tool
 from postgres import Server, skip_without_postgres
@@ -258,6 +260,93 @@ def test_find_sorted__lists_with_a_nan():
     first_are_those_of_all(made, "--sort=-k", "exists :model")
 
 
+class Moving:
+    """A thread that renames containers, forth and back, as fast as it can."""
+
+    def __init__(self, rename, count):
+        self.rename, self.count, self.moves = rename, count, 0
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.stop.is_set():
+            n = self.moves * 37 % self.count
+            self.rename(n + 1, f"{'dc'[self.moves // self.count % 2]}{n:05d}.nc")
+            self.moves += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+
+def none_is_missed(rename):
+    first = [f"{n:05d}" for n in range(1200)]
+    with Moving(rename, len(first)) as moving:
+        for _ in range(by_size(15, 25, 60)):
+            for options in (["--sort=k", "--limit=1200"], ["--sort=k,model"]):
+                lines = run([FIND, "-c", "--columns=k", *options, "exists :model"]).stdout.splitlines()
+                got = [line.split("\t")[1] for line in lines][:1200]
+                wrong = [(a, b) for a, b in zip(got, first) if a != b]
+                expect(len(got) == len(first) and not wrong, f"{options}: {len(got)} rows, {wrong[:5]}")
+        expect(moving.moves > 50, f"{moving.moves} have moved")
+
+
+def test_find_sorted__what_moves_is_in_the_answer():
+    """A container that gets another name while the question is answered has its place under one of them."""
+    made = [(f"c{n:05d}.nc", {"": {"model": ["m"], "k": [f"{n:05d}"]}}) for n in range(MANY)]
+    with Site() as site:
+        rows(site, made)
+        with sqlite3.connect(site.folder / "metadata" / "catalogue.sqlite", check_same_thread=False) as db:
+            db.execute("PRAGMA synchronous = OFF")
+
+            def rename(n, name):
+                with db:
+                    db.execute("UPDATE container SET name = ? WHERE container = ?", (name, n))
+            none_is_missed(rename)
+        db.close()
+
+
+def is_asked_anew(tell):
+    """A question whose connection is lost on the way."""
+    ask = [FIND, "-c", "--columns=k", "--sort=k", "--limit=1200", "exists :model"]
+    want, hit = run(ask).stdout, 0
+    for _ in range(8):
+        with subprocess.Popen(ask, stdout=subprocess.PIPE, text=True) as find:
+            lost = 0
+            while find.poll() is None and not lost:
+                lost = tell("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'esdm' "
+                            "AND xact_start IS NOT NULL AND query LIKE '%attributes%'") != "0"
+            hit += lost
+            expect(find.communicate()[0] == want, "the answer")
+    expect(hit > 0, "no connection was lost")
+
+
+def test_find_sorted__what_moves_in_postgresql():
+    skip_without_postgres()
+    made = [(f"c{n:05d}.nc", {"": {"model": [("m", None)], "k": [(f"{n:05d}", None)]}}) for n in range(MANY)]
+    with Server() as server, Site(metadata={"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                                            "database": "postgres", "user": "esdm"}):
+        fill_postgres(server, made)
+        with subprocess.Popen(["psql", "-X", "-A", "-t", "-h", "127.0.0.1", "-p", str(server.port), "-U", "esdm", "postgres"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
+
+            def tell(sql):
+                psql.stdin.write(sql + ";\n")
+                psql.stdin.flush()
+                return psql.stdout.readline().strip()
+
+            def rename(n, name):
+                said = tell(f"UPDATE esdm.container SET name = '{name}' WHERE container = {n}")
+                expect(said == "UPDATE 1", f"{name}: {said}")
+            none_is_missed(rename)
+            is_asked_anew(tell)
+            psql.stdin.close()
+
+
 def processor_ms(*arguments):
     """The least of three runs."""
     took = []
@@ -284,4 +373,5 @@ def test_find_sorted__the_first_ones_cost_what_they_are():
 if __name__ == "__main__":
     main(test_find_sorted__one_value_at_the_end, test_find_sorted__what_was_seen_last_before,
          test_find_sorted__lists_with_a_nan, test_find_sorted__the_first_ones_cost_what_they_are,
+         test_find_sorted__what_moves_is_in_the_answer, test_find_sorted__what_moves_in_postgresql,
          test_find_sorted__as_a_program_sorts, test_find_sorted__in_postgresql)

@@ -72,6 +72,7 @@ typedef struct postgres__store {
     char unflushed[ESDM_META_UUID_BYTES]; /* token of the last commit that did not wait for the
                                              disk; "": none */
     uint64_t unflushed_ns;
+    bool lost;                    /* the connection was, since postgres__hold() */
     struct postgres__store *next; /* list of open stores (fork.c) */
 } postgres__store;
 
@@ -102,6 +103,10 @@ esdm_status postgres__check_format(const postgres__store *store, esdm_error *err
 /** A commit took place. @param token of the change. */
 void postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BYTES]);
 void postgres__leave(postgres__store *store);
+/** From here to postgres__release() what this thread asks is of one transaction that reads, and
+ *  others wait. A connection that is lost in it is not made anew: all that follows fails. */
+esdm_status postgres__hold(void *store, esdm_error *err);
+bool postgres__release(void *store);
 
 /**
  * Runs a statement, over lost connections if need be. One that changes something must have a token:

@@ -220,11 +220,32 @@ attempt(postgres__store *store, postgres__statement id, const char *sql, postgre
     return status;
 }
 
+/* The store that this thread holds. */
+static _Thread_local const postgres__store *held_here;
+
+/* Within the transaction that is held: there is one attempt. */
+static esdm_status
+run_held(postgres__store *store, postgres__statement id, const char *sql, postgres__params *params,
+         PGresult **ret_result, esdm_error *err)
+{
+    postgres__failure failure = POSTGRES__LOST;
+    esdm_status status = ESDM_EIO;
+    if (store->link.conn == NULL || store->lost)
+        (void) esdm__error_set(err, status, "metadata store '%.200s': the connection was lost",
+                               store->config->label);
+    else
+        status = attempt(store, id, sql, params, ret_result, &failure, err);
+    store->lost |= status != ESDM_OK && failure != POSTGRES__REFUSED;
+    return status;
+}
+
 static esdm_status
 run(postgres__store *store, postgres__statement id, const char *sql, postgres__params *params,
     PGresult **ret_result, esdm_error *err)
 {
     postgres__patience patience = {0};
+    if (held_here == store)
+        return run_held(store, id, sql, params, ret_result, err);
     for (;;) {
         esdm_error why = {0};
         postgres__failure failure = POSTGRES__LOST;
@@ -299,7 +320,8 @@ postgres__enter_known(postgres__store *store, esdm_error *err)
                                "metadata store '%.200s' was opened before fork(); open it again in "
                                "the child",
                                store->config->label);
-    (void) pthread_mutex_lock(&store->mutex);
+    if (held_here != store)
+        (void) pthread_mutex_lock(&store->mutex);
     return ESDM_OK;
 }
 
@@ -356,7 +378,40 @@ postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BY
 void
 postgres__leave(postgres__store *store)
 {
-    (void) pthread_mutex_unlock(&store->mutex);
+    if (held_here != store)
+        (void) pthread_mutex_unlock(&store->mutex);
+}
+
+esdm_status
+postgres__hold(void *self, esdm_error *err)
+{
+    postgres__store *store = self;
+    PGresult *result = NULL;
+    esdm_status status = postgres__enter(store, err);
+    if (status != ESDM_OK)
+        return status;
+    store->lost = false;
+    status = postgres__query(store, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL,
+                             &result, err);
+    PQclear(result);
+    if (status == ESDM_OK)
+        held_here = store;
+    else
+        postgres__leave(store);
+    return status;
+}
+
+bool
+postgres__release(void *self)
+{
+    postgres__store *store = self;
+    postgres__failure ignored;
+    bool lost = store->lost || store->link.conn == NULL;
+    if (store->link.conn != NULL)
+        (void) !postgres__link_run(&store->link, POSTGRES__ROLLBACK, NULL, NULL, &ignored, NULL);
+    held_here = NULL;
+    postgres__leave(store);
+    return !lost;
 }
 
 esdm_status

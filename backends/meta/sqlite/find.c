@@ -455,18 +455,6 @@ sqlite__find_rows(sqlite__link *link, const esdm_meta_expression *expression, bo
     return status;
 }
 
-/* Ends the transaction. @param status of the question. */
-static void
-end_question(sqlite__link *link, esdm_status status)
-{
-    if (status == ESDM_OK)
-        status = sqlite__run(link, SQLITE__COMMIT, NULL, "");
-    if (status == ESDM_OK)
-        return;
-    link->kept.is_there = false;
-    (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
-}
-
 esdm_status
 sqlite__ask(sqlite__store *store, const esdm_meta_expression *expression, sqlite__question question,
             void *user, esdm_error *err)
@@ -477,14 +465,14 @@ sqlite__ask(sqlite__store *store, const esdm_meta_expression *expression, sqlite
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__run(link, SQLITE__BEGIN, err, "");
+    status = sqlite__begin_question(store, err);
     if (status == ESDM_OK) {
         if (expression->most_ms > 0)
             sqlite__link_limit(link, expression->most_ms);
         status = question(link, expression, user, err);
         if (expression->most_ms > 0)
             sqlite__link_limit(link, 0);
-        end_question(link, status);
+        sqlite__end_question(store, status);
     }
     sqlite__end_read(store);
     return status;

@@ -258,11 +258,16 @@ after_fork(const sqlite__store *store, esdm_error *err)
                            store->file);
 }
 
+/* The store that this thread holds. */
+static _Thread_local const sqlite__store *held_here;
+
 esdm_status
 sqlite__begin_read(sqlite__store *store, esdm_error *err)
 {
     if (store->pid != getpid())
         return after_fork(store, err);
+    if (held_here == store)
+        return ESDM_OK;
     (void) pthread_mutex_lock(&store->read_mutex);
     store->reader.waited_ns = 0;
     esdm_status status = ESDM_OK;
@@ -279,7 +284,57 @@ sqlite__begin_read(sqlite__store *store, esdm_error *err)
 void
 sqlite__end_read(sqlite__store *store)
 {
-    (void) pthread_mutex_unlock(&store->read_mutex);
+    if (held_here != store)
+        (void) pthread_mutex_unlock(&store->read_mutex);
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+esdm_status
+sqlite__begin_question(sqlite__store *store, esdm_error *err)
+{
+    return held_here == store ? ESDM_OK : sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
+}
+
+void
+sqlite__end_question(sqlite__store *store, esdm_status status)
+{
+    sqlite__link *link = &store->reader;
+    if (held_here == store) {
+        link->kept.is_there &= status == ESDM_OK;
+        return;
+    }
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__COMMIT, NULL, "");
+    if (status == ESDM_OK)
+        return;
+    link->kept.is_there = false;
+    (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
+}
+
+esdm_status
+sqlite__hold(void *self, esdm_error *err)
+{
+    sqlite__store *store = self;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__begin_question(store, err);
+    if (status == ESDM_OK)
+        held_here = store;
+    else
+        sqlite__end_read(store);
+    return status;
+}
+
+bool
+sqlite__release(void *self)
+{
+    sqlite__store *store = self;
+    held_here = NULL;
+    sqlite__end_question(store, ESDM_OK);
+    sqlite__end_read(store);
+    return true;
 }
 
 /* ---- transactions --------------------------------------------------------------------------- */

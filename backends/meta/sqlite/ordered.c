@@ -238,7 +238,7 @@ sqlite__ordered(void *self, const char *attribute, bool descending, size_t most,
     if (status != ESDM_OK)
         return status;
     bool begin = position->at == ESDM_META_AT_BEGIN;
-    status = sqlite__run(w.link, SQLITE__BEGIN, err, "");
+    status = sqlite__begin_question(store, err);
     if (status == ESDM_OK) {
         if (begin)
             status = visit_unplaced(&w, err);
@@ -247,7 +247,7 @@ sqlite__ordered(void *self, const char *attribute, bool descending, size_t most,
             status = visit_values(&w, most, err);
         position->one_value = unplaced == 0 && w.values == 1;
         (void) sqlite3_finalize(w.beginnings);
-        (void) !sqlite__run(w.link, SQLITE__ROLLBACK, NULL, "");
+        sqlite__end_question(store, status);
     }
     sqlite__end_read(store);
     return status;

@@ -132,6 +132,13 @@ bool sqlite__frozen_changed(const sqlite__store *store);
 /** Locks the reader and returns it ready to use; sqlite__end_read() in every case of ESDM_OK. */
 esdm_status sqlite__begin_read(sqlite__store *store, esdm_error *err);
 void sqlite__end_read(sqlite__store *store);
+/** From here to sqlite__release() what this thread reads is of one transaction, and others wait. */
+esdm_status sqlite__hold(void *store, esdm_error *err);
+bool sqlite__release(void *store);
+/** A transaction of the reader, unless one is held. */
+esdm_status sqlite__begin_question(sqlite__store *store, esdm_error *err);
+/** Ends it. @param status of the question: of one that failed nothing is kept for the next. */
+void sqlite__end_question(sqlite__store *store, esdm_status status);
 /** Looks at a row; false: no more are wanted. */
 typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
 /** Looks at the whole, after the last row and in the same state of the database. */

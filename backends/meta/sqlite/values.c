@@ -117,14 +117,14 @@ sqlite__values(void *self, const char *const *containers, size_t ncontainers,
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__run(r.link, SQLITE__BEGIN, err, "");
+    status = sqlite__begin_question(store, err);
     if (status == ESDM_OK) {
         status = sqlite__attributes_indexed(r.link, &indexed, err);
         for (size_t i = 0; i < ncontainers && status == ESDM_OK && r.more; i++) {
             r.container = i;
             status = visit_container(&r, containers[i], indexed, datasets, err);
         }
-        (void) !sqlite__run(r.link, SQLITE__ROLLBACK, NULL, "");
+        sqlite__end_question(store, status);
     }
     sqlite__end_read(store);
     return status;

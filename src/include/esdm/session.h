@@ -333,7 +333,7 @@ typedef struct esdm_find_order {
  * bytes; of a descending key the other way round), what lacks the attribute last in either
  * direction, and what is alike by byte order of names. With a limit below 65536, and where the
  * metadata store has an index in the order of the first key (SQLite), the time does not grow with
- * how many are found.
+ * how many are found. The rows are of one state of the store; they are visited when all are known.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_sorted(esdm_session *session, const char *expression,
                                                       const char *const *columns, size_t ncolumns,

@@ -376,6 +376,19 @@ typedef struct esdm_meta_plugin {
      *  counting ends at some ten thousand. */
     esdm_status (*find_estimate)(void *store, const esdm_meta_expression *expression,
                                  uint64_t *ret_containers, esdm_error *err);
+
+    /* ---- one state; since interface 9. Optional, both or none ---- */
+
+    /**
+     * What this thread asks from here to release() sees one state of the store, whatever is
+     * committed meanwhile: find(), find_expression(), those above, values() and container_list().
+     * Other threads that use this handle wait; writers of other handles do not, where the store has
+     * a log of its own. Nothing else is called in between, and no visitor runs for long.
+     */
+    esdm_status (*hold)(void *store, esdm_error *err);
+    /** @return false: the state was lost on the way (a connection was): what was asked since hold()
+     *  failed, and may be asked again. */
+    bool (*release)(void *store);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus
