@@ -163,6 +163,27 @@ def test_newer_values_come_from_the_first_shape():
         expect((read(site, "a.nc@1")["series"] == values()[:, 7, 11]).all(), "the first snapshot has changed")
 
 
+def test_less_accurate_reads():
+    """Who asks for less accuracy takes what costs less, too: layers of the first shape, or exact numbers of the second."""
+    with Site(engine=ENGINE, accuracy=[{"variable": "v", "quantities": "mode=progressive"}], **TWO) as site:
+        write()
+        change(f"t, y, x = numpy.ogrid[:{T}, :{Y}, :{X}]; d['v'][:] = 280 + 9 * numpy.sin(t / 9) * numpy.sin(y / 7) * numpy.cos(x / 11)")
+        one = read(site)
+        coarse = read(site, "a.nc?accuracy=1%")
+        bound = 0.01 * (one["all"].max() - one["all"].min())
+        expect(0 < numpy.abs(coarse["map"] - one["map"]).max() <= bound, "no layer was read")
+        expect(compact("--second-shape", "v=series")["variables"] == 1, "no second shape")
+        same(read(site), one["all"])
+        again = read(site, "a.nc?accuracy=1%")
+        expect(again["series_bytes"] < coarse["series_bytes"] / 4, f"{coarse['series_bytes']} {again['series_bytes']}")
+        expect(again["map_bytes"] <= coarse["map_bytes"] + 2000, f"a map costs more: {coarse['map_bytes']} {again['map_bytes']}")
+        for name in ("series", "steps", "map", "box", "all"):
+            expect(numpy.abs(again[name] - one[name]).max() <= bound, f"{name} is further off than asked for")
+        change("d['v'][40:44, 5:9, 10:13] = 300")
+        got = read(site, "a.nc?accuracy=1%")
+        expect((numpy.abs(got["series"][40:44] - 300) <= bound * 2.5).all(), f"old values: {got['series'][38:46]}")
+
+
 def test_appended_series_are_read_in_two_parts():
     with Site(engine=ENGINE, **TWO) as site:
         write()
@@ -379,7 +400,7 @@ def test_two_at_once():
 
 
 if __name__ == "__main__":
-    main(test_each_read_takes_what_costs_less, test_newer_values_come_from_the_first_shape,
+    main(test_each_read_takes_what_costs_less, test_less_accurate_reads, test_newer_values_come_from_the_first_shape,
          test_appended_series_are_read_in_two_parts, test_variables_that_refer_to_files_are_left_out,
          test_what_takes_the_place_is_another, test_moved_and_verified,
          test_it_goes_with_the_catalogue, test_what_the_configuration_does_not_allow_is_not_looked_for, test_errors, test_readers_never_see_old_values, test_two_at_once)

@@ -19,6 +19,12 @@
 #define WORTH 2.0
 /* The second shape must cost at most so much of the first. */
 #define BETTER 0.8
+/* Who reads less accurately may read so little of the first one. The second one is read as it is
+ * stored. */
+#define COARSE_SHARE 0.125
+/* Each rank looks for the second shape by itself: where the metadata are on a server, more ranks
+ * would be too many connections at once. */
+#define CONNECTING_RANKS 64
 
 uint64_t
 esdm__shapes_number(const char *hint)
@@ -64,12 +70,15 @@ cost_of_piece(const esdm__piece *piece, double element_bytes)
     return REQUEST_BYTES + (bytes < all ? bytes : all);
 }
 
+/* @param share of the bytes that are read of fragments. */
 static double
-cost_of(const esdm__plan *plan, double element_bytes)
+cost_of(const esdm__plan *plan, double element_bytes, double share)
 {
     double cost = 0;
-    for (size_t i = 0; i < plan->npieces; i++)
-        cost += cost_of_piece(&plan->pieces[i], element_bytes);
+    for (size_t i = 0; i < plan->npieces; i++) {
+        double one = cost_of_piece(&plan->pieces[i], element_bytes);
+        cost += one > 0 ? REQUEST_BYTES + share * (one - REQUEST_BYTES) : 0;
+    }
     return cost;
 }
 
@@ -108,8 +117,10 @@ open_shapes(const esdm_container *container)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_container *shapes = NULL;
     esdm_error ignored;
-    if (io->record == 0 || io->comm != NULL || container->writable || container->coarse ||
-        esdm__name_is_own(container->name) || esdm__name_is_shapes(container->name, NULL))
+    bool crowded =
+        io->comm != NULL && io->session->meta->connects && io->comm->size > CONNECTING_RANKS;
+    if (io->record == 0 || crowded || container->writable || esdm__name_is_own(container->name) ||
+        esdm__name_is_shapes(container->name, NULL))
         return NULL;
     if (esdm__shapes_name(container->name, name, &ignored) != ESDM_OK ||
         esdm__shapes_open(io->session, name, ESDM_OPEN_READ, &shapes, &ignored) != ESDM_OK)
@@ -219,7 +230,8 @@ is_better(esdm_dataset *second, const esdm__box *hull, double element_bytes, dou
     esdm_status status = esdm__dataset_load_directory(second, io, &ignored);
     if (status == ESDM_OK)
         status = esdm__read_plan(second, io, hull, &plan, &too_many, &ignored);
-    bool better = status == ESDM_OK && !too_many && cost_of(&plan, element_bytes) < BETTER * cost;
+    bool better =
+        status == ESDM_OK && !too_many && cost_of(&plan, element_bytes, 1) < BETTER * cost;
     esdm__plan_clear(&plan);
     esdm__dataset_io_put(second);
     return better;
@@ -236,7 +248,7 @@ esdm__second_shape_choose(const esdm__transfer *t, const esdm__box *hull, const 
     if (!esdm__site_has_shapes(container->session->site))
         return;
     double element_bytes = (double) t->elements->bytes;
-    double cost = cost_of(plan, element_bytes);
+    double cost = cost_of(plan, element_bytes, container->coarse ? COARSE_SHARE : 1);
     double least = (double) esdm_dataspace_elements(t->space) * element_bytes + REQUEST_BYTES;
     if (cost <= WORTH * least)
         return;

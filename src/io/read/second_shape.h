@@ -13,6 +13,10 @@
  * `since` or a later one, and all that NAME shows of the box is of snapshot `until` or an earlier
  * one. Who reads looks at that for each read, in the index: nobody has to tell the second shape of
  * writes. It is known by the uuid of NAME, so what takes its place is never mistaken for it.
+ *
+ * Ranks that share NAME look for themselves, and read alone: nobody waits for another one. Who
+ * asks for less accuracy (?accuracy=) gets exact numbers from the second shape, where that costs
+ * less than the layers of the first one.
  */
 
 #include "io/read/read.h"

@@ -63,6 +63,18 @@ def sixty_four_ranks(folder):
                    timeout=600 * SLOW)
 
 
+def shapes(folder):
+    """Series of a variable that is stored in two shapes."""
+    os.environ["ESDM_TEST_SITE"] = str(esdmtest.SOURCE / "tests/support/site_shapes.json")
+    try:
+        env = make_site(folder, "shapes")
+        done = mpirun.run(MPI, 4, [PROGRAM, "scenarios", "shapes"], env, timeout=600 * SLOW)
+    finally:
+        del os.environ["ESDM_TEST_SITE"]
+    if " bytes" not in done.stdout:
+        raise SystemExit(f"the site has one shape: {done.stdout}")
+
+
 def lost(folder):
     env = make_site(folder, "faulty", "faulty")
     for ranks in (1, 4):
@@ -91,7 +103,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
-        for part in (scenarios, many_ranks, sixty_four_ranks, lost, killed):
+        for part in (scenarios, many_ranks, sixty_four_ranks, shapes, lost, killed):
             part(folder)
 
 

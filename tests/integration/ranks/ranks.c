@@ -2,7 +2,7 @@
 #include "ranks.h"
 
 static const named_scenario *const groups[] = {order_scenarios, commit_scenarios,
-                                               difference_scenarios};
+                                               difference_scenarios, shape_scenarios};
 
 void
 run_scenarios(rank_state *r, const char *only)

@@ -28,6 +28,7 @@ typedef struct named_scenario {
 extern const named_scenario order_scenarios[];
 extern const named_scenario commit_scenarios[];
 extern const named_scenario difference_scenarios[];
+extern const named_scenario shape_scenarios[];
 
 /** Runs all scenarios, or those whose name begins with `only`. */
 void run_scenarios(rank_state *r, const char *only);
