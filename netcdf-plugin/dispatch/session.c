@@ -51,6 +51,8 @@ open_session(bool read_only, esdm_error *err)
 {
     esdm_session_options options = {.read_only = read_only};
     esdm_session *session;
+    if (esdmnc_is_activated()) /* nobody watches from outside, and questions come in mid-session */
+        esdm_records_keep();
     esdm_status st = esdm_session_open(&options, &session, err);
     if (st != ESDM_OK)
         return (int) st;

@@ -55,6 +55,13 @@ typedef struct slot {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static slot *slots; /* owned; under the lock */
 static size_t nslots;
+static atomic_bool activated;
+
+bool
+esdmnc_is_activated(void)
+{
+    return atomic_load(&activated);
+}
 
 /* ---- objects ------------------------------------------------------------------------------ */
 
@@ -331,6 +338,7 @@ esdm_netcdf_activate(char *report, size_t bytes)
     if (w.found)
         (void) dl_iterate_phdr(visit, &w);
     (void) pthread_mutex_unlock(&lock);
+    atomic_store(&activated, w.found && !w.refused);
     if (!w.found)
         return answer(report, bytes, -1, "the library does not find its own symbols: use esdm-run");
     if (w.refused)

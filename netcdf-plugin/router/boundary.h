@@ -201,6 +201,9 @@ ESDMNC_EXPORT unsigned esdmnc_descriptor_limit(void);
 /** The libnetcdf copy `instance`, or NULL when there is none. */
 ESDMNC_EXPORT const esdmnc_library *esdmnc_library_get(int instance);
 
+/** Whether the process was made active while it ran, and not by esdm-run. Any thread. */
+ESDMNC_EXPORT bool esdmnc_is_activated(void);
+
 /** One line on stderr when $ESDM_DEBUG is set to anything but "" and "0"; nothing otherwise.
  *  The newline is added. Keeps errno. */
 ESDMNC_EXPORT void esdmnc_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -28,17 +28,18 @@ if _typing.TYPE_CHECKING:
     from ._history import MergeConflict, branch, digest, merge
     from ._placement import Placement, placement
     from ._query import link, query
+    from ._reporting import Report, report
     from ._stored import StoredAccuracy, stored_accuracy
 
 # Read when first used: every program pays for what is read at once.
-_LATER = {"Accuracy": "_accuracy", "accuracy": "_accuracy", "MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query",
+_LATER = {"Accuracy": "_accuracy", "accuracy": "_accuracy", "MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query", "Report": "_reporting", "report": "_reporting",
           "Placement": "_placement", "placement": "_placement", "StoredAccuracy": "_stored", "stored_accuracy": "_stored"}
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
            "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
            "write", "write_region", "zarr"]
 
-__all__ += ["Accuracy", "MergeConflict", "Placement", "StoredAccuracy", "accuracy", "branch", "merge", "placement", "stored_accuracy"]
+__all__ += ["Accuracy", "MergeConflict", "Placement", "Report", "StoredAccuracy", "accuracy", "branch", "merge", "placement", "report", "stored_accuracy"]
 
 _report = "not active"
 

@@ -72,7 +72,7 @@ def _api():
     library.esdm_session_site_name.restype = text
     library.esdm_version.restype = text
     library.esdm_container_suggest.argtypes = [pointer, text, text, ctypes.c_size_t]
-    library.esdm_container_suggest.restype = None
+    library.esdm_container_suggest.restype = library.esdm_records_keep.restype = None
     return library
 
 
@@ -101,6 +101,7 @@ def _open_session():
     with _lock:
         if _session is None:
             handle, error = ctypes.c_void_p(), Error()
+            _api().esdm_records_keep()  # for esdm.report()
             check(_api().esdm_session_open(None, ctypes.byref(handle), ctypes.byref(error)), error)
             _session = handle
         return _session

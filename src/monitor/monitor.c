@@ -116,6 +116,8 @@ esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts)
     esdm__objects_add(&m->objects, &record);
     if (m->recent != NULL)
         note_request(m, &record);
+    if (m->kept != NULL)
+        esdm__sofar_note(m, &record);
     esdm__monitor_put(m, &record);
 }
 
@@ -294,6 +296,7 @@ free_all(esdm__monitor *m)
     esdm__database_free(m->stats_database);
     esdm__ring_free(m->ring);
     esdm__recent_free(m->recent);
+    esdm__recent_free(m->kept);
     esdm__reasoner_free(m->reasoner);
     esdm__expectations_free(m->expect);
     esdm__objects_clear(&m->objects);
@@ -416,8 +419,13 @@ fill(esdm__monitor *m, const esdm__monitor_options *options, esdm_error *err)
     m->samples = (m->options.modules & ESDM__MONITOR_NODE) != 0;
     if ((m->options.modules & ESDM__MONITOR_RULES) != 0) {
         m->reasoner = esdm__reasoner_new(m);
-        m->recent = esdm__recent_new();
+        m->recent = esdm__recent_new(ESDM__RECENT_MOST);
         if (m->reasoner == NULL || m->recent == NULL)
+            return esdm__error_nomem(err, sizeof *m, "the monitor");
+    }
+    if ((m->options.modules & ESDM__MONITOR_KEEP) != 0) {
+        m->kept = esdm__recent_new(ESDM__KEPT_MOST);
+        if (m->kept == NULL)
             return esdm__error_nomem(err, sizeof *m, "the monitor");
     }
     if (status == ESDM_OK && (m->options.modules & ESDM__MONITOR_STATS) != 0)
@@ -451,6 +459,8 @@ esdm__monitor_new(const esdm__monitor_options *options, esdm__monitor **ret_moni
         free_all(m);
         return status;
     }
+    if (m->kept != NULL)
+        esdm__sofar_add(m);
     *ret_monitor = m;
     return ESDM_OK;
 }
@@ -507,6 +517,8 @@ esdm__monitor_free(esdm__monitor *monitor)
 {
     if (monitor == NULL)
         return;
+    if (monitor->kept != NULL)
+        esdm__sofar_remove(monitor);
     esdm__monitor_settle(monitor);
     if (!monitor->abandoned)
         free_all(monitor);

@@ -199,6 +199,13 @@ bool esdm__monitor_has_rules(const esdm__monitor *monitor);
 void esdm__monitor_expect(esdm__monitor *monitor, const char *target, bool reading,
                           const esdm__monitor_times *times);
 
+/* ---- what sessions did so far (sofar.c) -------------------------------------------------------
+ */
+
+/** What monitors of this process that have ESDM__MONITOR_KEEP counted and kept, as a trace; see
+ *  esdm_records_write(). @param ret_text owned, free(). */
+esdm_status esdm__sofar_text(char **ret_text, size_t *ret_bytes, esdm_error *err);
+
 /* ---- what was counted ------------------------------------------------------------------------ */
 
 #define ESDM__SPAN_SIZES 8 /* < 1, 4, 16, 64, 256 KiB, 1, 4 MiB, and more */

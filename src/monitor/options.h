@@ -20,6 +20,8 @@
 #define ESDM__MONITOR_RUNS 0x8u /* the site keeps what runs did (runs.h); no module's name */
 #define ESDM__MONITOR_RULES                                                                        \
     0x10u /* what is unusual turns modules on for a while (rules.h); no name */
+#define ESDM__MONITOR_KEEP                                                                         \
+    0x20u /* counters, and the last calls, stay in memory for esdm_records_write(); no name */
 
 /** When modules are turned on by themselves, which ones, and for how long. */
 typedef struct esdm__monitor_rule {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "monitor/monitor.h"
@@ -44,13 +45,20 @@ typedef struct esdm__recent esdm__recent;
 
 #define ESDM__RECENT_MOST 1024u /* with 80 bytes each */
 
-/** Room for the last ESDM__RECENT_MOST requests. NULL: out of memory. */
-esdm__recent *esdm__recent_new(void);
+#define ESDM__KEPT_MOST 8192u /* the same, of ESDM__MONITOR_KEEP */
+
+/** Room for the last `most` requests. NULL: out of memory. */
+esdm__recent *esdm__recent_new(uint32_t most);
 void esdm__recent_free(esdm__recent *recent); /* NULL is accepted */
 /** Any thread; never waits. Its detail is not kept. */
 void esdm__recent_put(esdm__recent *recent, const esdm__record *record);
 /** The oldest record that was not taken yet; by one thread alone. false: there is none. */
 bool esdm__recent_take(esdm__recent *recent, esdm__record *ret_record);
+/** How many were put. Any thread. */
+uint64_t esdm__recent_count(const esdm__recent *recent);
+/** Any thread, and again: number `number` from 0. False: a later one has its place, or it is just
+ *  being written. */
+bool esdm__recent_see(esdm__recent *recent, uint64_t number, esdm__record *ret_record);
 
 /* ---- objects.c: names and counters ----------------------------------------------------------- */
 
@@ -153,6 +161,22 @@ void esdm__who_ask(esdm__who *ret_who);
  *  begins in the current folder. URLs are taken as they are. Owned; NULL: no memory. */
 char *esdm__monitor_file(const char *pattern, const esdm__who *who);
 
+/** How lines of spans begin, by kind. */
+typedef struct esdm__span_heads {
+    struct {
+        char text[80];
+        size_t bytes;
+    } of[ESDM__SPAN_KINDS];
+} esdm__span_heads;
+
+void esdm__span_heads_init(esdm__span_heads *heads, const esdm__who *who);
+/** Of a span's line without its texts: names of members, and numbers. */
+#define ESDM__LINE_BYTES (160u + 10 * 21u)
+/** A line of JSON of ESDM__LINE_BYTES and the bytes of the object's members and of the detail at
+ *  most. @return its end. */
+char *esdm__put_span(char *at, const esdm__span_heads *heads, const esdm__object *object,
+                     const esdm__record *record);
+
 typedef struct esdm__sink {
     struct esdm__database *database; /* borrowed; NULL: a file, of which the rest tells */
     char *path;                      /* owned; made when there is something to write */
@@ -165,10 +189,7 @@ typedef struct esdm__sink {
     uint32_t lines; /* in the text */
     uint64_t lost;  /* lines that could not be written */
     uint64_t bytes; /* that the file has got */
-    struct {
-        char text[80];
-        size_t bytes;
-    } heads[ESDM__SPAN_KINDS]; /* how lines of spans begin */
+    esdm__span_heads heads;
     size_t used;
     char text[1 << 16];
 } esdm__sink;
@@ -189,6 +210,14 @@ void esdm__sink_dropped(esdm__sink *sink, uint64_t dropped, const atomic_bool *g
 bool esdm__sink_flush(esdm__sink *sink, const atomic_bool *give_up);
 void esdm__sink_close(esdm__sink *sink);
 
+/* ---- sofar.c: what is asked for while sessions go on ----------------------------------------- */
+
+/** Keeps a span that has ended, if it is one that tells what the program did. */
+void esdm__sofar_note(esdm__monitor *monitor, const esdm__record *record);
+void esdm__sofar_add(esdm__monitor *monitor);
+/** Waits for esdm_records_write() in another thread. */
+void esdm__sofar_remove(esdm__monitor *monitor);
+
 /* ---- stats.c: the statistics ----------------------------------------------------------------- */
 
 struct esdm__monitor {
@@ -196,6 +225,8 @@ struct esdm__monitor {
     esdm__who who;
     esdm__objects objects;
     esdm__recent *recent; /* requests before a trace; NULL: there are no rules */
+    esdm__recent *kept;   /* for esdm_records_write(); NULL: not ESDM__MONITOR_KEEP */
+    struct esdm__monitor *previous, *next; /* of those with `kept`, in sofar.c */
     esdm__ring *ring; /* NULL: there was no trace yet; others than the thread look at `tracing` */
     atomic_bool tracing;               /* spans are written one by one */
     bool samples;                      /* of the node, too; of the thread alone */
@@ -224,6 +255,8 @@ struct esdm__monitor {
 
 /** One line of JSON, appended to the file; when a database has them already, nothing. */
 void esdm__stats_write(esdm__monitor *monitor);
+/** The same line. In a plain locale. */
+void esdm__stats_print(FILE *out, esdm__monitor *monitor);
 /** Whether the program has done nothing with ESDM. */
 bool esdm__stats_are_empty(const esdm__monitor *monitor);
 uint64_t esdm__monitor_now_ns(void);

@@ -21,14 +21,19 @@ typedef struct cell {
 struct esdm__recent {
     atomic_uint_fast64_t head;
     uint64_t taken; /* of the reader: what came before was taken */
-    cell cells[ESDM__RECENT_MOST];
+    uint64_t most;
+    cell cells[];
 };
-_Static_assert(sizeof(struct esdm__recent) <= 81 << 10, "as docs/admin.md says");
+_Static_assert(sizeof(struct esdm__recent) + ESDM__RECENT_MOST * sizeof(cell) <= 81 << 10,
+               "as docs/admin.md says");
 
 esdm__recent *
-esdm__recent_new(void)
+esdm__recent_new(uint32_t most)
 {
-    return calloc(1, sizeof(esdm__recent));
+    esdm__recent *recent = calloc(1, sizeof *recent + most * sizeof(cell));
+    if (recent != NULL)
+        recent->most = most;
+    return recent;
 }
 
 void
@@ -42,7 +47,7 @@ esdm__recent_put(esdm__recent *recent, const esdm__record *record)
 {
     uint64_t words[WORDS];
     uint64_t n = atomic_fetch_add_explicit(&recent->head, 1, memory_order_relaxed);
-    cell *c = &recent->cells[n % ESDM__RECENT_MOST];
+    cell *c = &recent->cells[n % recent->most];
     uint64_t turn = atomic_load_explicit(&c->turn, memory_order_relaxed);
     /* Another thread may be a whole round behind or ahead: then one of the two is left out. */
     if ((turn & 1) != 0 || turn > 2 * n ||
@@ -68,15 +73,27 @@ read_cell(cell *c, uint64_t n, esdm__record *ret)
     return atomic_load_explicit(&c->turn, memory_order_relaxed) == 2 * n + 2;
 }
 
+uint64_t
+esdm__recent_count(const esdm__recent *recent)
+{
+    return atomic_load_explicit(&recent->head, memory_order_acquire);
+}
+
+bool
+esdm__recent_see(esdm__recent *recent, uint64_t number, esdm__record *ret_record)
+{
+    return read_cell(&recent->cells[number % recent->most], number, ret_record);
+}
+
 bool
 esdm__recent_take(esdm__recent *recent, esdm__record *ret_record)
 {
     uint64_t head = atomic_load_explicit(&recent->head, memory_order_acquire);
-    if (head - recent->taken > ESDM__RECENT_MOST)
-        recent->taken = head - ESDM__RECENT_MOST;
+    if (head - recent->taken > recent->most)
+        recent->taken = head - recent->most;
     while (recent->taken < head) {
         uint64_t n = recent->taken++;
-        if (read_cell(&recent->cells[n % ESDM__RECENT_MOST], n, ret_record))
+        if (esdm__recent_see(recent, n, ret_record))
             return true;
     }
     return false;

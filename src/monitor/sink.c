@@ -21,8 +21,7 @@
 #include "monitor/text.h"
 
 #define POLL_MS 100
-/* Of a span's line without its texts: names of members, and numbers. */
-#define LINE_BYTES (160u + 10 * ESDM__NUMBER_BYTES)
+_Static_assert(ESDM__NUMBER_BYTES == 21u, "as in ESDM__LINE_BYTES");
 
 /* Waits until the file takes something; false: it need not, any more. */
 static bool
@@ -151,18 +150,43 @@ make_room(esdm__sink *sink, size_t bytes, const atomic_bool *give_up)
 }
 
 void
+esdm__span_heads_init(esdm__span_heads *heads, const esdm__who *who)
+{
+    for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
+        int n = snprintf(heads->of[kind].text, sizeof heads->of[kind].text,
+                         "{\"what\":\"span\",\"kind\":\"%s\",\"pid\":%d,\"thread\":",
+                         esdm__span_name((esdm__span_kind) kind), (int) who->pid);
+        heads->of[kind].bytes = (size_t) n;
+    }
+}
+
+char *
+esdm__put_span(char *at, const esdm__span_heads *heads, const esdm__object *object,
+               const esdm__record *r)
+{
+    at = esdm__put_bytes(at, heads->of[r->kind].text, heads->of[r->kind].bytes);
+    at = esdm__put_signed(at, r->thread);
+    at = esdm__put_number(esdm__put_text(at, ",\"id\":"), r->id);
+    at = esdm__put_number(esdm__put_text(at, ",\"cause\":"), r->cause);
+    at = esdm__put_number(esdm__put_text(at, ",\"start_ns\":"), r->start_ns);
+    at = esdm__put_number(esdm__put_text(at, ",\"ns\":"), r->ns);
+    at = esdm__put_bytes(at, object->members, object->member_bytes);
+    at = esdm__put_number(esdm__put_text(at, ",\"bytes\":"), r->bytes);
+    at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
+    at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
+    at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
+    size_t detail_bytes = r->detail != NULL ? strlen(r->detail) : 0;
+    return esdm__put_text(esdm__put_bytes(at, r->detail, detail_bytes), "}\n");
+}
+
+void
 esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
 {
     sink->path = path;
     sink->who = who;
     sink->fd = -1;
     sink->chrome = esdm__monitor_ends_with(path, ".json");
-    for (int kind = 0; kind < ESDM__SPAN_KINDS; kind++) {
-        int n = snprintf(sink->heads[kind].text, sizeof sink->heads[kind].text,
-                         "{\"what\":\"span\",\"kind\":\"%s\",\"pid\":%d,\"thread\":",
-                         esdm__span_name((esdm__span_kind) kind), (int) who->pid);
-        sink->heads[kind].bytes = (size_t) n;
-    }
+    esdm__span_heads_init(&sink->heads, who);
 }
 
 void
@@ -199,21 +223,9 @@ esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__reco
                    (unsigned) (r->start_ns % 1000), r->ns / 1000, (unsigned) (r->ns % 1000),
                    (int) sink->who->pid, (int) r->thread, r->id, r->cause, object->members,
                    r->bytes, (int) r->status, r->detail != NULL ? r->detail : "");
-    if (!make_room(sink, LINE_BYTES + object->member_bytes + detail_bytes, give_up))
+    if (!make_room(sink, ESDM__LINE_BYTES + object->member_bytes + detail_bytes, give_up))
         return false;
-    char *at = sink->text + sink->used;
-    at = esdm__put_bytes(at, sink->heads[r->kind].text, sink->heads[r->kind].bytes);
-    at = esdm__put_signed(at, r->thread);
-    at = esdm__put_number(esdm__put_text(at, ",\"id\":"), r->id);
-    at = esdm__put_number(esdm__put_text(at, ",\"cause\":"), r->cause);
-    at = esdm__put_number(esdm__put_text(at, ",\"start_ns\":"), r->start_ns);
-    at = esdm__put_number(esdm__put_text(at, ",\"ns\":"), r->ns);
-    at = esdm__put_bytes(at, object->members, object->member_bytes);
-    at = esdm__put_number(esdm__put_text(at, ",\"bytes\":"), r->bytes);
-    at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
-    at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
-    at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
-    at = esdm__put_text(esdm__put_bytes(at, r->detail, detail_bytes), "}\n");
+    char *at = esdm__put_span(sink->text + sink->used, &sink->heads, object, r);
     sink->used = (size_t) (at - sink->text);
     sink->lines++;
     return true;

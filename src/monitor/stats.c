@@ -53,8 +53,8 @@ put_node(FILE *out, const esdm__node_sample *before)
     (void) fputs("}", out);
 }
 
-static void
-put_all(FILE *out, esdm__monitor *m)
+void
+esdm__stats_print(FILE *out, esdm__monitor *m)
 {
     const char *separator = "";
     const esdm__who *who = &m->who;
@@ -138,7 +138,7 @@ esdm__stats_write(esdm__monitor *m)
     FILE *out = path != NULL ? open_memstream(&text, &bytes) : NULL;
     esdm__plain_locale locale;
     if (out != NULL && esdm__plain_locale_enter(&locale, NULL) == ESDM_OK) {
-        put_all(out, m);
+        esdm__stats_print(out, m);
         esdm__plain_locale_leave(&locale);
         if (fclose(out) == 0)
             append(path, text, bytes);

@@ -149,6 +149,7 @@ typedef struct run {
     GPtrArray *write_classes;
     char *command;
     bool engine;       /* what ESDM itself recorded: "files" are targets (spans.c) */
+    bool so_far;       /* of a process that goes on (esdm_records_write()) */
     bool partial;      /* of a part of the run alone: a trace that began by itself */
     guint64 commit_ns; /* of `engine`, which counts more than calls tell */
     guint ranks;

@@ -83,7 +83,14 @@ print_head(const run *r)
                       time);
     if (r->partial)
         (void) printf("  This is a part of the run: the trace began by itself.\n");
-    if (r->dropped > 0 && r->engine)
+    if (r->so_far)
+        (void) printf("  This is what was done so far: the process goes on.\n");
+    if (r->dropped > 0 && r->so_far)
+        (void) printf("  %" G_GUINT64_FORMAT
+                      " calls and requests are only counted: the last 8192 of a session are known "
+                      "one by one.\n",
+                      r->dropped);
+    else if (r->dropped > 0 && r->engine)
         (void) printf("  %" G_GUINT64_FORMAT
                       " spans are only counted: the database did not take them in time.\n",
                       r->dropped);

@@ -168,6 +168,7 @@ add_process(reader *d, const json_t *line)
     p->head.started_realtime_ns = number_of(line, "realtime_ns");
     p->head.started_ns = p->head.started_realtime_ns;
     p->end_ns = p->head.started_ns;
+    d->r->so_far = d->r->so_far || json_is_true(json_object_get(line, "so_far"));
     (void) g_strlcpy(p->head.host, text_of(line, "host"), sizeof p->head.host);
     (void) g_strlcpy(p->head.program, text_of(line, "program"), sizeof p->head.program);
     /* Its arguments are not recorded; the end has two NUL. */

@@ -48,6 +48,23 @@ typedef bool (*esdm_records_visitor)(void *context, const char *line);
 ESDM_API esdm_status esdm_records_read(const char *source, esdm_records_visitor take, void *context,
                                        esdm_error *err);
 
+/**
+ * From now on sessions that this process opens keep in memory what they do, for
+ * esdm_records_write(): counters, which are exact, and the last 8192 calls, commits and requests to
+ * targets one by one, which take 720 KiB in each session. $ESDM_MONITOR=off wins. Any thread.
+ */
+ESDM_API void esdm_records_keep(void);
+
+/**
+ * Writes what sessions of this process that are open and keep records did so far, as a trace that
+ * `esdm-explain FILE.jsonl` explains: one process, which began with the first of them.
+ *
+ * @param file descriptor, open for writing; borrowed.
+ * @return ESDM_ENOENT: no session keeps records; ESDM_ENOMEM; ESDM_ENOSPC, ESDM_EIO: a part may be
+ *         written. Any thread, while others read and write; sessions are not closed meanwhile.
+ */
+ESDM_API esdm_status esdm_records_write(int file, esdm_error *err);
+
 /** Takes what one run did; see esdm_runs_read(). @param user numeric id. @param line borrowed.
  *  @return false: no more is wanted. */
 typedef bool (*esdm_runs_visitor)(void *context, uint64_t user, const char *line);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -385,6 +386,14 @@ esdm__session_writer(esdm_session *session)
     return session->writer;
 }
 
+static atomic_bool keeps_records; /* esdm_records_keep() */
+
+void
+esdm__session_keep_records(void)
+{
+    atomic_store(&keeps_records, true);
+}
+
 /* What the environment says counts more than what the site's file does. */
 static esdm_status
 open_monitor(esdm_session *session, esdm_error *err)
@@ -394,6 +403,8 @@ open_monitor(esdm_session *session, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (stated != NULL && stated[0] != '\0')
         status = esdm__monitor_parse(stated, "ESDM_MONITOR", options, err);
+    if (atomic_load(&keeps_records) && (stated == NULL || strcmp(stated, "off") != 0))
+        options->modules |= ESDM__MONITOR_KEEP;
     return status == ESDM_OK ? esdm__monitor_new(options, &session->monitor, err) : status;
 }
 

@@ -109,6 +109,8 @@ esdm_status esdm__session_new(const esdm_session_options *options, const esdm__s
 /** Tells configurations of metadata stores apart. */
 uint64_t esdm__session_store_configuration(const esdm_session *session);
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
+/** Sessions that are opened from now on keep what they do; esdm_records_keep(). */
+void esdm__session_keep_records(void);
 /** Tells the monitor what was asked ahead and what that gained, and keeps for the next run what was
  *  read. Once. */
 void esdm__session_settle_ahead(esdm_session *session);

@@ -58,7 +58,7 @@ static void
 test_recent__the_last_ones_are_kept_in_order(void **state)
 {
     (void) state;
-    esdm__recent *recent = esdm__recent_new();
+    esdm__recent *recent = esdm__recent_new(ESDM__RECENT_MOST);
     esdm__record r;
     assert_non_null(recent);
     assert_false(esdm__recent_take(recent, &r));
@@ -85,7 +85,7 @@ static void
 test_recent__many_writers(void **state)
 {
     (void) state;
-    esdm__recent *recent = esdm__recent_new();
+    esdm__recent *recent = esdm__recent_new(ESDM__RECENT_MOST);
     pthread_t threads[THREADS];
     writer writers[THREADS];
     uint64_t last[THREADS] = {0}, taken = 0;
