@@ -65,10 +65,14 @@ file(WRITE ${info}/entry_points.txt "[xarray.backends]\nesdm = esdm.xarray_engin
 file(WRITE ${info}/INSTALLER "cpack\n")
 install(DIRECTORY python/esdm DESTINATION ${ESDM_PYTHON_DIR} COMPONENT python EXCLUDE_FROM_ALL
   PATTERN "__pycache__" EXCLUDE)
+# Python reads the second when it starts: it has xarray find esdm when it writes first.
+set(start python/esdm_start.py python/esdm-start.pth)
+install(FILES ${start} DESTINATION ${ESDM_PYTHON_DIR} COMPONENT python EXCLUDE_FROM_ALL)
 install(DIRECTORY ${info} DESTINATION ${ESDM_PYTHON_DIR} COMPONENT python EXCLUDE_FROM_ALL)
 
 # A wheel carries GLib, too: manylinux takes it for a part of every system, which it is not.
 if(ESDM_WHEEL)
+  install(FILES ${start} DESTINATION ${SKBUILD_PLATLIB_DIR} COMPONENT lib)
   list(GET GLIB_LINK_LIBRARIES 0 glib)
   file(REAL_PATH ${glib} glib)
   install(FILES ${glib} RENAME libglib-2.0.so.0 DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib)

@@ -73,6 +73,8 @@ check_plain() { # PYTHON WHICH
     rm -r a b
 }
 check_plain python "the newest netCDF4"
+python -c 'import xarray; xarray.Dataset({"v": ("x", [1, 2])}).to_netcdf("esdm://wheel/first.nc")' || fail "xarray alone writes"
+esdm-ls wheel/first.nc | grep -q first.nc || fail "xarray alone has written elsewhere"
 
 # Other versions: what pip has for this Python, and Debian's.
 for version in 1.6.5 1.7.2; do

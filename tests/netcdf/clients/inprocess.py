@@ -56,3 +56,14 @@ def python(site, kind, script, check=True, prefix=()):
 def names():
     told = json.loads(run([tool("esdm-ls"), "--json"]).stdout)
     return [c["name"] for c in told["containers"]]
+
+
+def started(site):
+    """What a script begins with that runs as if pip had installed the package: Python reads .pth files of such folders."""
+    folder = site.file("installed")
+    if not folder.exists():
+        folder.mkdir()
+        for name in ("esdm", "esdm_start.py", "esdm-start.pth"):
+            (folder / name).symlink_to(SOURCE.resolve() / "python" / name)
+        (folder / "esdm-0.1.0.dist-info").symlink_to(packages(site) / "esdm-0.1.0.dist-info")
+    return f"import site, sys\nsys.path.remove({str(packages(site))!r})\nsite.addsitedir({str(folder)!r})\n"

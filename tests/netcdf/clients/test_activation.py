@@ -9,7 +9,7 @@ import struct
 import sys
 
 from esdmtest import BUILD, SANITIZE, SOURCE, Site, client_environment, expect, main, run, skip, tool
-from inprocess import names, python
+from inprocess import names, python, started
 
 WRITE = """
 import numpy
@@ -65,6 +65,41 @@ def test_xarray_alone():
                       "print(xr.open_dataset('esdm://doubled.nc').tas.values.sum())").stdout.split()
         expect(told == ["28.0", "True", "56.0"], f"{told}")
         expect(names() == ["doubled.nc", "made.nc"], f"{names()}")
+
+
+WRITE_FIRST = """
+import sys, os
+assert "esdm" not in sys.modules and "netCDF4" not in sys.modules
+import numpy, xarray as xr
+d = xr.Dataset({"tas": ("x", numpy.arange(4.0), {"units": "K"})})
+d.to_netcdf("plain.nc", engine="netcdf4")
+assert "esdm" not in sys.modules, "a plain file has nothing to do with esdm"
+"""
+
+
+def test_xarray_alone_writes_at_once():
+    with Site() as site:
+        python(site, "pypi", started(site) + WRITE_FIRST + """
+d.to_netcdf("esdm://first.nc")
+assert d.esdm and sys.modules["esdm"].stat("first.nc").datasets == 1
+assert xr.open_dataset("esdm://first.nc").tas.values.sum() == xr.open_dataset("plain.nc").tas.values.sum() == 6
+assert xr.backends.NetCDF4DataStore.open.__func__.__module__ == "xarray.backends.netCDF4_"
+""")
+        expect(names() == ["first.nc"], f"{names()}")
+        python(site, "pypi", started(site) + WRITE_FIRST + """
+xr.save_mfdataset([d, d + 1], ["esdm://a.nc", "ESDM://b.nc"])
+assert [c.name for c in sys.modules["esdm"].ls()] == ["a.nc", "b.nc", "first.nc"]
+""")
+        python(site, "pypi", started(site) + WRITE_FIRST + """
+import esdm
+d.to_netcdf("esdm://imported.nc")
+if hasattr(xr, "DataTree"):
+    xr.DataTree.from_dict({"/": d, "/inner": d}).to_netcdf("esdm://tree.nc", engine="netcdf4")
+    assert float(xr.open_dataset("esdm://tree.nc", group="inner").tas.sum()) == 6
+""")
+        told = python(site, "pypi", started(site) + WRITE_FIRST.replace("d.to_netcdf", "os.environ['ESDM_LIBRARY_DIR'] = os.environ['PATH'] = "
+                      "'/none'\nd.to_netcdf") + "d.to_netcdf('esdm://x.nc')", check=False)
+        expect(told.returncode == 1 and "libesdm-netcdf.so was not found: install ESDM" in told.stderr, told.stderr)
 
 
 def test_the_catalogue():
@@ -367,4 +402,5 @@ main(
     test_functions_that_are_found_by_name,
     test_data_beside_the_slots_stay_writable,
     test_an_installed_package,
+    test_xarray_alone_writes_at_once,
 )
