@@ -36,7 +36,7 @@ _LATER = {"Accuracy": "_accuracy", "accuracy": "_accuracy", "MergeConflict": "_h
           "Placement": "_placement", "placement": "_placement", "StoredAccuracy": "_stored", "stored_accuracy": "_stored"}
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
-           "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
+           "append", "clone", "digest", "find", "gather", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
            "write", "write_region", "zarr"]
 
 __all__ += ["Accuracy", "MergeConflict", "Placement", "Report", "StoredAccuracy", "accuracy", "branch", "merge", "placement", "report", "stored_accuracy"]
@@ -104,9 +104,26 @@ def append(dataset, name: str, dim: str = "time", message=None) -> int:
     return _writing.store_into(dataset, name, {dim: None}, True, message)
 
 
+def gather(name: str, message=None):
+    """Has what many processes write into one container published in one commit, or not at all:
+
+        with esdm.gather("run1.nc") as line:
+            client.gather([client.submit(store, part, line) for part in parts])
+
+    where `store` is, in any process of the same site, `esdm.write_region(part, line, {"time": slice(4, 6)})`. `line` is a
+    name (of a branch, which begins with the container as it is now), and nothing is seen in the container until the
+    end of the `with`. Then all of it is merged in one commit, by reference: no values are copied. After an error the
+    branch is removed and the container is as it was. MergeConflict: others have written the same elements meanwhile; the
+    branch stays, and the message tells its name. Where this process is killed, `esdm-branch` shows the branch.
+    @param name of a container, or of a branch. @param message of the commit."""
+    from . import _gathering  # pylint: disable=import-outside-toplevel
+    return _gathering.gather(name, message)
+
+
 def write_region(dataset, name: str, region: dict, message=None) -> int:
     """Overwrites a part of a container with an xarray.Dataset: region={"time": slice(4, 6)}. dask's blocks are
-    written by many threads and published in one commit. @return the number of the snapshot."""
+    written by many threads, or by the processes of dask's scheduler (distributed, "processes"; see gather()), and published
+    in one commit. @return the number of the snapshot."""
     from . import _writing  # pylint: disable=import-outside-toplevel
     return _writing.write_region(dataset, name, region, message)
 

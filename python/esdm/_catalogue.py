@@ -56,6 +56,7 @@ def _api():
             "esdm_container_stat": [pointer, text, pointer, pointer],
             "esdm_container_snapshots": [pointer, text, pointer, pointer, pointer],
             "esdm_container_remove": [pointer, text, pointer],
+            "esdm_container_erase": [pointer, text, pointer],
             "esdm_container_move": [pointer, text, text, ctypes.c_bool, pointer],
             "esdm_container_clone": [pointer, text, text, ctypes.c_bool, pointer],
             "esdm_virtual_save": [pointer, text, text, ctypes.c_bool, ctypes.c_bool, pointer],

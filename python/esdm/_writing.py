@@ -7,8 +7,11 @@ import threading
 import numpy
 import xarray
 
-from . import _accuracy, _catalogue, _data
-from ._library import Error, check
+from . import _accuracy, _catalogue, _data, _gathering
+from ._library import Error, EsdmError, check
+
+CONFLICT = 4  # ESDM_ECONFLICT
+TRIES = 5
 
 # What says how numbers are stored; taken from the container when data are added to it.
 ENCODINGS = ("dtype", "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value",
@@ -75,6 +78,29 @@ class _Writes:
             self.changed.wait_for(lambda: self.running == 0)
 
 
+class _Far:
+    """The same of a container that whoever computes a block opens by its name, in its own process."""
+
+    def __init__(self, name, key, start):
+        self.name, self.key, self.start = name, key, start
+
+    def __setitem__(self, where, values):
+        offset = [s + (k.start or 0) for s, k in zip(self.start, where)]
+        values = numpy.asarray(values)
+        for attempt in range(TRIES):
+            container = _open_for_writing(self.name)
+            try:
+                _write_block(_data.Handle.borrowed(container, self.name).dataset("/", self.key), offset, values)
+                _commit(container, None)
+                return
+            except EsdmError as error:
+                # The same block, which a scheduler has given to another one, too: what is there now may be overwritten.
+                if error.status != CONFLICT or attempt + 1 == TRIES:
+                    raise
+            finally:
+                _data.api().esdm_container_discard(container)
+
+
 class _Target:
     """A block of a dataset that takes values as an array does; for dask."""
 
@@ -94,6 +120,23 @@ def _write_variable(target, start, variable, writes):
         data.store(_Target(target, start, writes), lock=False, scheduler="threads")
     elif variable.size:
         _write_block(target, start, numpy.asarray(data))
+
+
+def _computed_elsewhere(variables):
+    """The dask arrays of variables, if these are computed by other processes, or by a scheduler of which that is not
+    known: dask.distributed, "processes". Else nothing: threads of this one write side by side into one handle."""
+    arrays = [v.data for v in variables if hasattr(v.data, "__dask_graph__")]
+    if not arrays:
+        return []
+    import dask  # pylint: disable=import-outside-toplevel
+    from dask import local, threaded  # pylint: disable=import-outside-toplevel
+    chosen = dask.base.get_scheduler(collections=arrays)
+    return [] if chosen in (None, threaded.get, local.get_sync) else arrays
+
+
+def _commit(container, message):
+    error = Error()
+    check(_data.api().esdm_container_commit(container, message.encode() if message else None, ctypes.byref(error)), error)
 
 
 def _open_for_writing(name):
@@ -136,9 +179,17 @@ def store_into(dataset, name, places, every, message):
     """Writes a dataset into a container and commits once; after an error nothing is published.
     @param places where it begins: {dimension: index}; None as index: behind the end."""
     name = name.removeprefix("esdm://")
-    library, error = _data.api(), Error()
+    if _computed_elsewhere([v for v in dataset.variables.values() if set(v.dims) & set(places)]):
+        with _gathering.gather(name, message) as line:
+            _store_into(dataset, line, places, every, None, True)
+        return line.snapshot
+    return _store_into(dataset, name, places, every, message, False)
+
+
+def _store_into(dataset, name, places, every, message, elsewhere):
+    library = _data.api()
     container = _open_for_writing(name)
-    writes = _Writes()
+    writes, left = _Writes(), {}
     try:
         handle = _data.Handle.borrowed(container, name)
         snapshot = library.esdm_container_snapshot(container)
@@ -149,10 +200,15 @@ def store_into(dataset, name, places, every, message):
             begin = {d: there.sizes[d] if at is None else at for d, at in places.items()}
             for key in _checked(dataset, there, places, every):
                 variable = _encoded(dataset.variables[key], there.variables[key], key)
-                _write_variable(handle.dataset("/", key), [begin.get(d, 0) for d in variable.dims],
-                                variable, writes)
-        check(library.esdm_container_commit(container, message.encode() if message else None,
-                                            ctypes.byref(error)), error)
+                start = [begin.get(d, 0) for d in variable.dims]
+                if elsewhere and hasattr(variable.data, "__dask_graph__"):
+                    left[_Far(str(name), key, start)] = variable.data
+                    continue
+                _write_variable(handle.dataset("/", key), start, variable, writes)
+        _commit(container, message)
+        if left:
+            import dask.array  # pylint: disable=import-outside-toplevel
+            dask.array.store(list(left.values()), list(left), lock=False)
         return library.esdm_container_snapshot(container)
     finally:
         writes.end()

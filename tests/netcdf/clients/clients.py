@@ -21,7 +21,7 @@ WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
 ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp", "tensorstore", "h5py",
         "pydap"]
 # Who catches what functions raise: workers, notebooks.
-WORKERS = ["netCDF4>=1.7", "numpy", "distributed", "joblib", "ipython", "trio", "uvloop"]
+WORKERS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "distributed", "joblib", "ipython", "trio", "uvloop"]
 
 
 def cache_folder():

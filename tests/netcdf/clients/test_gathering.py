@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Regions that many processes write into one container: dask's processes, dask.distributed, multiprocessing. They are
+published in one commit; when a worker fails or is killed, the container stays as it was and nothing is left."""
+
+import json
+
+from esdmtest import Site, expect, main, run, tool
+from inprocess import python
+
+PARTS = """
+import os, signal, sys, time, numpy as np, pandas as pd, xarray as xr, esdm, dask, dask.array
+def part(start, n, add=0.0):
+    return xr.Dataset({"tas": (("time", "x"), 280 + add + np.random.rand(n, 500).astype("f4"), {"units": "K"}),
+                       "name": (("time",), np.array([f"n{i}" for i in range(n)], dtype=object))},
+                      coords={"time": pd.date_range(start, periods=n), "x": np.arange(500.0)})
+def broken(data, how):
+    def block(values, block_info=None):
+        if block_info[0]["chunk-location"][0] == 5:
+            time.sleep(1)  # others have been written
+            if how == "raises":
+                raise RuntimeError("the sixth block")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return values
+    chunked = data.chunk({"time": 1})
+    chunked["tas"] = (("time", "x"), dask.array.map_blocks(block, chunked.tas.data, dtype="f4", meta=np.empty((0, 0), "f4")))
+    return chunked
+def state():
+    # What the container is, and what is beside it.
+    found = xr.open_dataset("esdm://run.nc", decode_times=False)
+    return found.tas.values.tobytes(), found.time.values.tobytes(), [s.snapshot for s in esdm.snapshots("run.nc")]
+first, more = part("2000-01-01", 4), part("2000-01-05", 8)
+def make():
+    esdm.write(first, "run.nc", unlimited_dims=["time"], chunks={"time": 1})
+"""
+
+PROCESSES = PARTS + """
+make()
+before = state()
+with dask.config.set(scheduler="processes", num_workers=2):
+    for how, wrong in (("raises", lambda: esdm.append(broken(more, "raises"), "run.nc")),
+                       ("kills", lambda: broken(more, "kills").esdm.write_region("run.nc", {"time": slice(0, 8)}))):
+        try:
+            wrong()
+            raise SystemExit("no error")
+        except Exception as error:
+            assert type(error).__name__ in ("RuntimeError", "BrokenProcessPool"), error
+            assert ("sixth" in str(error)) == (how == "raises"), error
+        assert state() == before, how
+    esdm.append(more.chunk({"time": 1}), "run.nc", message="by processes")
+    new = part("2000-01-03", 6, add=50)[["tas"]]
+    # Blocks that are no fragments, side by side in the same ones.
+    last = esdm.write_region(new.chunk({"time": 4, "x": 170}), "run.nc", {"time": slice(2, 8)})
+values = xr.open_dataset("esdm://run.nc")
+assert values.tas.values.tobytes() == np.concatenate([first.tas[:2], new.tas, more.tas[4:]]).tobytes()
+assert values.name.values.tolist() == [*first.name.values, *more.name.values] and values.sizes["time"] == 12
+steps = esdm.snapshots("run.nc")
+assert len(steps) == len(before[2]) + 2 and steps[-2].message == "by processes" and steps[-1].snapshot == last, steps
+print("ok")
+"""
+
+DISTRIBUTED = PARTS + """
+from distributed import Client, KilledWorker, LocalCluster
+if __name__ == "__main__":
+    make()
+    before = state()
+    dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
+        for how in ("raises", "kills"):
+            try:
+                esdm.append(broken(more, how), "run.nc")
+                raise SystemExit("no error")
+            except (RuntimeError, KilledWorker) as error:
+                assert isinstance(error, KilledWorker) == (how == "kills"), error
+            assert state() == before, how
+        client.wait_for_workers(2)
+        esdm.append(more.chunk({"time": 1}), "run.nc")
+        assert state()[0] == np.concatenate([first.tas, more.tas]).tobytes() and len(state()[2]) == len(before[2]) + 1
+    print("ok")
+"""
+
+# Without dask: any processes that have the name.
+POOL = PARTS + """
+import concurrent.futures, multiprocessing
+def store(start, line):
+    more.isel(time=slice(start, start + 2)).esdm.write_region(line, {"time": slice(4 + start, 6 + start)})
+    return type(line) is str and "@branch:" in line
+make()
+before = state()
+with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+    with esdm.gather("esdm://run.nc", message="a pool") as line:
+        assert all(pool.map(store, range(0, 8, 2), [line] * 4))
+        assert state() == before  # nothing is seen yet
+    assert line.snapshot == state()[2][-1] and len(state()[2]) == len(before[2]) + 1
+    assert state()[0] == np.concatenate([first.tas, more.tas]).tobytes()
+    assert esdm.snapshots("run.nc")[-1].message == "a pool"
+    with esdm.gather("run.nc") as nothing:
+        pass
+    assert nothing.snapshot == line.snapshot == state()[2][-1]
+    # Others write the same meanwhile.
+    try:
+        with esdm.gather("run.nc") as line:
+            more.isel(time=slice(2)).esdm.write_region(line, {"time": slice(0, 2)})
+            more.isel(time=slice(4, 6)).esdm.write_region("run.nc", {"time": slice(0, 2)})
+        raise SystemExit("no conflict")
+    except esdm.MergeConflict as error:
+        assert line in str(error) and error.result["conflicts"], error
+    assert state()[0] == np.concatenate([more.tas[4:6], first.tas[2:], more.tas]).tobytes()
+    esdm.merge("run.nc", line.partition("@branch:")[2], prefer="theirs")
+    assert state()[0] == np.concatenate([more.tas[:2], first.tas[2:], more.tas]).tobytes()
+    esdm.remove(line)
+    # Another part of the container meanwhile: both are there.
+    with esdm.gather("run.nc") as line:
+        first.isel(time=slice(2)).esdm.write_region(line, {"time": slice(0, 2)})
+        first.isel(time=slice(2)).esdm.write_region("run.nc", {"time": slice(2, 4)})
+    assert state()[0] == np.concatenate([first.tas[:2], first.tas[:2], more.tas]).tobytes()
+try:
+    with esdm.gather("none.nc"):
+        raise SystemExit("no error")
+except FileNotFoundError:
+    print("ok")
+"""
+
+
+def left():
+    """Branches of the container, also those that are kept for a while."""
+    told = json.loads(run([tool("esdm-branch"), "--json", "run.nc"]).stdout)
+    return told["branches"]
+
+
+def check(kind, script):
+    with Site(history=50) as site:
+        program = site.file("program.py")
+        program.write_text(script)
+        told = python(site, kind, f"import runpy\nif __name__ == '__main__':\n    runpy.run_path({str(program)!r}, "
+                      "run_name='__main__')" if kind == "workers" else script)
+        expect(told.stdout.endswith("ok\n"), f"{told.stdout}{told.stderr}")
+        expect(left() == [], f"{left()}")
+        run([tool("esdm-fsck"), "--data"])
+
+
+def test_dask_s_processes():
+    check("pypi", PROCESSES)
+
+
+def test_dask_distributed():
+    check("workers", DISTRIBUTED)
+
+
+def test_a_pool_of_processes():
+    check("pypi", POOL)
+
+
+main(test_dask_s_processes, test_dask_distributed, test_a_pool_of_processes)
