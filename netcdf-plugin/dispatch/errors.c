@@ -65,7 +65,8 @@ esdmnc_say(const char *format, ...)
     (void) vsnprintf(line, sizeof line, format, args);
     va_end(args);
     (void) esdm_text_printable(line, printable, sizeof printable);
-    (void) fprintf(stderr, "esdm: %s\n", printable);
+    if (!esdmnc_is_heard(printable))
+        (void) fprintf(stderr, "esdm: %s\n", printable);
     errno = saved;
 }
 

@@ -204,6 +204,10 @@ ESDMNC_EXPORT const esdmnc_library *esdmnc_library_get(int instance);
 /** Whether the process was made active while it ran, and not by esdm-run. Any thread. */
 ESDMNC_EXPORT bool esdmnc_is_activated(void);
 
+/** Whether somebody listens to what this thread says (esdm_netcdf_listen()), who has it now; else
+ * it goes to standard error. @param line without an end of line. */
+ESDMNC_EXPORT bool esdmnc_is_heard(const char *line);
+
 /** One line on stderr when $ESDM_DEBUG is set to anything but "" and "0"; nothing otherwise.
  *  The newline is added. Keeps errno. */
 ESDMNC_EXPORT void esdmnc_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -7,10 +7,11 @@ import datetime
 import functools
 import os
 import re
+import sys
 import threading
 import warnings
 
-from ._library import Error, EsdmError, check, load
+from ._library import PLUGIN, Error, EsdmError, check, load
 
 ASKED = re.compile(r"\?(?:accuracy=.*|digest)$", re.DOTALL)  # as src/api/coarse.c and digest.c have it
 
@@ -447,11 +448,19 @@ def open_dataset(name: str, snapshot=None, mode: str = "r", **options):
     a time (datetime, or a text such as "2026-11-20T12:00", UTC)."""
     import netCDF4  # pylint: disable=import-outside-toplevel
     url = _url(name, snapshot)
+    told, failed = ctypes.create_string_buffer(8192), None
+    plugin = load(PLUGIN)
+    plugin.esdm_netcdf_listen(told, ctypes.c_size_t(len(told)))
     try:
         return netCDF4.Dataset(url, mode, **options)
     except OSError as error:
-        why = error if mode != "r" else _why_not(url)
-    raise why
+        failed = error
+    finally:
+        plugin.esdm_netcdf_listen(None, ctypes.c_size_t(0))
+        said = told.value.decode("utf-8", "replace")
+        if failed is None and said:  # it is open, or has another error
+            print("\n".join(f"esdm: {line}" for line in said.splitlines()), file=sys.stderr)
+    raise _why_not(url, mode, failed, "; ".join(said.splitlines()))
 
 
 def _hint(name):
@@ -464,11 +473,15 @@ def _hint(name):
     return f"; {told}" if told else ""
 
 
-def _why_not(url):
-    """netCDF's codes cannot say what is wrong with a name: the exception that can."""
+def _why_not(url, mode, failed, said):
+    """netCDF's codes cannot say what is wrong with a name: the exception that can. @param said by the plug-in."""
     from . import _data  # pylint: disable=import-outside-toplevel
+    if mode != "r":
+        if not said:
+            return failed
+        return OSError(failed.errno, said) if failed.errno > 0 else EsdmError(1, said)  # a PermissionError stays one
     try:
         _data.Handle(url.removeprefix("esdm://"), 0)
     except EsdmError as told:
-        return told
-    return OSError(f"'{url}' cannot be opened; ESDM_DEBUG=1 tells why")
+        return type(told)(told.status, said or told.message)
+    return OSError(said or f"'{url}' cannot be opened; ESDM_DEBUG=1 tells why")

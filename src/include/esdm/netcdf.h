@@ -35,6 +35,14 @@ int esdm_netcdf_activate(char *report, size_t bytes);
  */
 void esdm_netcdf_activate_r(int *ret_calls);
 
+/**
+ * For languages that make exceptions of errors: what NetCDF calls of this thread would print on
+ * standard error ("esdm: …") comes into `text` from now on, without "esdm: ", one behind the other
+ * with an end of line between them; what does not fit is cut off. Until it is called with NULL.
+ * @param text borrowed; at least one byte, and empty afterwards.
+ */
+void esdm_netcdf_listen(char *text, size_t bytes);
+
 /** Directs those calls back, for tests; open containers stay usable. @return how many. */
 int esdm_netcdf_deactivate(void);
 

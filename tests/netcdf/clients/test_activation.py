@@ -156,6 +156,48 @@ esdm.remove("exp/clone.nc")
         expect("column" in told and names() == [], told)
 
 
+ERRORS = """
+import ctypes, sys, threading, esdm, netCDF4
+for name, mode, kind, words in (("exp/a.nc@99", "r", FileNotFoundError, "has no snapshot '99'"),
+                                ("?none=1", "r", FileNotFoundError, "no container has an attribute 'none'"),
+                                ("exp/a.nc@foo", "r", FileNotFoundError, "behind '@' stands a number of esdm-log"),
+                                ("none.nc", "r", FileNotFoundError, "there is no container 'none.nc'"),
+                                ("exp/a.nc?accuracy=much", "r", esdm.EsdmError, "a number greater than 0 is expected"),
+                                ("exp/a.nc@1", "a", PermissionError, "is a snapshot, which nobody can write to"),
+                                ("exp/../a.nc", "w", esdm.EsdmError, "'.' and '..' are not allowed")):
+    try:
+        esdm.open(name, mode=mode)
+        raise SystemExit(f"no error: {name}")
+    except kind as error:
+        assert str(error).count(words) == 1, error
+sys.stderr.write("now netCDF4 alone\\n")
+def fail(snapshot):
+    try:
+        netCDF4.Dataset(f"esdm://exp/a.nc@{snapshot}", "a")
+    except OSError:
+        pass
+fail(1)
+plugin, text = ctypes.CDLL("libesdm-netcdf.so"), ctypes.create_string_buffer(b"old", 30)
+plugin.esdm_netcdf_listen(text, ctypes.c_size_t(30))
+fail(2)
+assert text.value == b"open 'exp/a.nc@2': 'exp/a.nc@", text.value
+other = threading.Thread(target=fail, args=[3])
+other.start(); other.join()
+plugin.esdm_netcdf_listen(None, ctypes.c_size_t(0))
+assert len(text.value) == 29
+"""
+
+
+def test_esdm_open_tells_errors_once():
+    with Site() as site:
+        python(site, "pypi", "import esdm, netCDF4" + WRITE)
+        told = python(site, "pypi", ERRORS.replace('"libesdm-netcdf.so"', repr(str(BUILD / "netcdf-plugin/libesdm-netcdf.so")))).stderr
+        before, _, after = told.partition("now netCDF4 alone\n")
+        expect(before == "", f"{before}")
+        told = [number for number in (1, 2, 3) if f"'exp/a.nc@{number}' is a snapshot" in after]
+        expect(told == [1, 3], f"those of netCDF4, and of another thread: {after}")
+
+
 def test_a_program_that_fails_keeps_what_was_there():
     with Site() as site:
         python(site, "pypi", "import esdm, netCDF4" + WRITE)
@@ -394,6 +436,7 @@ main(
     test_pypi_s_netcdf4_before_and_after,
     test_xarray_alone,
     test_the_catalogue,
+    test_esdm_open_tells_errors_once,
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
     test_a_process_with_threads__starts_as_fast,
