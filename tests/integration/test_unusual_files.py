@@ -324,8 +324,8 @@ def test_nobody_waits_for_the_looker():
         looker.write_text('#!/bin/sh\nexit 0\n')
         with subprocess.Popen([*map(str, command), "sleep 4; :"], stdin=subprocess.DEVNULL, env=client_environment()) as program:
             time.sleep(2.5)
-            children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-            expect(len(children) == 1, f"children beside the program: {children}")
+            states = [pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] for child in children_of(program.pid)]
+            expect(len(states) == 2 and "Z" not in states, f"children beside the program, and who waits for signals: {states}")
 
 
 def test_it_never_fails_the_program():
@@ -371,6 +371,107 @@ def test_signals_reach_the_program():
         program.communicate(timeout=30)  # the program has the pipe until it ends
 
 
+COUNTS = """
+import os, signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+if "alone" in sys.argv:
+    os.setpgid(0, 0)
+print("ready", flush=True)
+end = time.monotonic() + 20
+while not got and time.monotonic() < end:
+    time.sleep(0.02)
+time.sleep(0.5)
+print(len(got))
+"""
+
+
+def test_signals_come_once():
+    """To the whole group (the terminal, kill), or to each process (Slurm); also to a program with a group of its own."""
+    def group(program, number):
+        os.killpg(program.pid, number)
+
+    def each(program, number):
+        for process in [program.pid, *map(int, children_of(program.pid))]:
+            os.kill(process, number)
+
+    def one(program, number):
+        os.kill(program.pid, number)
+
+    with watched_site():
+        for send, number, *how in ((group, signal.SIGINT), (group, signal.SIGUSR1), (each, signal.SIGUSR1), (one, signal.SIGINT),
+                                   (group, signal.SIGINT, "alone")):
+            program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", "/usr/bin/python3", "-c", COUNTS, *how], text=True,
+                                       env=client_environment(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                       start_new_session=True)
+            expect(program.stdout.readline() == "ready\n", "not begun")
+            time.sleep(0.2)
+            send(program, number)
+            out, _ = program.communicate(timeout=60)
+            expect(out == "1\n", f"{send.__name__} {number} {how}: came {out.strip()} times")
+
+
+def children_of(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_program_has_no_child_of_ours():
+    """Where the site does not answer in time, who was asking is killed, and waited for. Who explains is not watched."""
+    with watched_site() as site:
+        tools, libraries = tools_of(site)
+        shutil.copy(libraries / "libesdm-watch.so", tools)
+        looker = tools / "esdm-explain"
+        looker.write_text('#!/bin/sh\nexec sleep 60\n')
+        looker.chmod(0o755)
+        script = "import os, time\ntime.sleep(0.5)\ntry: print(os.waitpid(-1, os.WNOHANG))\nexcept ChildProcessError: print('none')"
+        begin = time.monotonic()
+        done = run([tools / "esdm-run", "-q", "--unusual", "/usr/bin/python3", "-c", script], env=client_environment())
+        expect(done.stdout == "none\n", f"a child of the program that is not its own: {done.stdout}")
+        expect(1.4 < time.monotonic() - begin < 8, f"{time.monotonic() - begin} s")
+        looker.write_text('#!/bin/sh\n[ "$1" = --look ] || echo "<$LD_PRELOAD>" > "$EXPLAINED"\n')
+        run([tools / "esdm-run", "-q", "--report", "/bin/true"], env=client_environment({"EXPLAINED": str(site.file("explained"))}))
+        expect(site.file("explained").read_text() == "<>\n", site.file("explained").read_text())
+
+
+def test_other_namespaces_are_there():
+    """Processes of a container have other numbers, and their node another name: they have not ended for that."""
+    inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--uts", "sh", "-c", 'hostname inside; exec "$@"', "sh"]
+    if shutil.which("unshare") is None or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode != 0:
+        skip("there are no namespaces")
+    with watched_site() as site:
+        usually(site)
+        said = run([tool("esdm-run"), "-q", "--unusual", *inside, site.file("reads"), site.file("data"), 500],
+                   env=client_environment({"USUAL_US": "2000", **SLOW})).stderr
+        expect("something was unusual" in said, said)
+        span, = (s for s in last(site)["spans"] if s["kind"] == "file-read")
+        expect(500 <= span["count"] < 540, str(span))
+
+
+def test_ranks_of_the_first_node():
+    """What is slow for another rank on the node of the first one is told, too. On other nodes nobody is watched."""
+    def rank(number, **more):
+        return {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3", "SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": str(number), **more}
+
+    with watched_site() as site:
+        usually(site)
+        command = [tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", "echo $ESDM_WATCH; read line; :"]
+        with subprocess.Popen(command, text=True, env=client_environment(rank(0)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as first:
+            folder = first.stdout.readline().strip()
+            second = seen(ENVIRONMENT, rank(1))
+            expect(folder.startswith("/") and second.stdout.strip() == folder and second.returncode == 3, f"{folder} {second}")
+            other = seen(ENVIRONMENT, rank(1, SLURM_STEP_ID="4"))
+            expect(other.stdout == "none\n", f"of another step: {other}")
+            said = reads(site, 500, "--unusual", env={**SLOW, **rank(1)})
+            expect(said == "", said)
+            _, said = first.communicate("", timeout=60)
+        expect("something was unusual" in said and len(traces(site)) == 1, said)
+        wait_until(lambda: not os.path.exists(folder), "the folder stays")
+        trace = lines(traces(site)[0])
+        expect(1 in [line["rank"] for line in trace if line["what"] == "process"], str(trace[:3]))
+
+
 def test_commands_of_a_script_leave_no_memory():
     """What ended processes did is kept as sums; nothing of it is lost to the record."""
     with watched_site() as site:
@@ -403,6 +504,7 @@ def test_folder_has_a_bound():
             expect(len(list(folder.iterdir())) == there, f"{list(folder.iterdir())}, not {there}")
 
 
-main_at_once(test_nobody_waits_for_the_looker, test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program,
+main_at_once(test_signals_come_once, test_program_has_no_child_of_ours, test_other_namespaces_are_there, test_ranks_of_the_first_node,
+             test_nobody_waits_for_the_looker, test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program,
              test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it,
              test_nobody_wants_it, test_memory_is_bounded)

@@ -65,7 +65,8 @@ typedef struct looker {
     esdm_files_rule rule;
     GPtrArray *sources;
     GHashTable *names;                 /* of sources, as set */
-    GHashTable *last;                  /* when the last program of each process began, by number */
+    GHashTable *last;                  /* when the last program of each process began */
+    guint64 pids;                      /* the namespace of our number; 0: not known */
     source *longest;                   /* in calls; borrowed */
     watch_counts ended[2], removed[2]; /* of sources that were settled; of those whose file went */
     guint64 ended_records, removed_began_ns;
@@ -118,9 +119,10 @@ head_of(const source *s)
 static bool
 is_of_other_run(const looker *l, const watch_head *head)
 {
-    if (strncmp(head->host, g_get_host_name(), sizeof head->host - 1) != 0)
-        return true;
-    return head->ring == 0 && /* a ring is in a folder of this run alone */
+    if (head->ring >
+        0) /* in memory of this node, in a folder of this run; a container may have another name */
+        return false;
+    return strncmp(head->host, g_get_host_name(), sizeof head->host - 1) != 0 ||
            ((head->ended_ns != 0 && head->ended_ns < l->begun_ns) ||
             head->started_ns + OLD_S * G_GUINT64_CONSTANT(1000000000) < l->begun_ns);
 }
@@ -176,12 +178,21 @@ add_windows(watch_counts *sums, const source *s)
 static guint64 *
 last_of(const looker *l, const watch_head *head)
 {
-    guint64 *last = g_hash_table_lookup(l->last, GINT_TO_POINTER(head->pid));
+    const gint64 key = (gint64) (head->pids << 32 | (guint32) head->pid);
+    guint64 *last = g_hash_table_lookup(l->last, &key);
     if (last == NULL) {
         last = g_new0(guint64, 1);
-        g_hash_table_insert(l->last, GINT_TO_POINTER(head->pid), last);
+        g_hash_table_insert(l->last, g_memdup2(&key, sizeof key), last);
     }
     return last;
+}
+
+/* Numbers of processes of another namespace, a container's, are not ours to ask for: such a process
+ * is there until it says that it ends. */
+static bool
+is_gone(const looker *l, const watch_head *head)
+{
+    return head->pids == l->pids && kill(head->pid, 0) != 0 && errno == ESRCH;
 }
 
 static void
@@ -206,7 +217,7 @@ is_over(const looker *l, const watch_head *head)
     guint64 ended_ns = __atomic_load_n(&head->ended_ns, __ATOMIC_ACQUIRE);
     if (ended_ns != 0)
         return ended_ns + YOUNG_NS < now_ns();
-    return *last_of(l, head) > head->started_ns || (kill(head->pid, 0) != 0 && errno == ESRCH);
+    return *last_of(l, head) > head->started_ns || is_gone(l, head);
 }
 
 /* Of what keeps its last calls alone the file goes, too: memory of the node. */
@@ -545,8 +556,11 @@ look_run(const char *folder, bool tells)
                 .ways = {{.kind = KIND_READ}, {.kind = KIND_WRITE}},
                 .sources = g_ptr_array_new_with_free_func(free_source),
                 .names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                .last = g_hash_table_new_full(NULL, NULL, NULL, g_free),
+                .last = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free),
                 .all = json_array()};
+    struct stat own;
+    if (stat("/proc/self/ns/pid", &own) == 0)
+        l.pids = (guint64) own.st_ino;
     if (esdm_runs_rule(tool.config, &l.rule, &err) != ESDM_OK)
         return TOOL_OK; /* most users have a site that keeps no runs, or none */
     struct pollfd over = {.fd = STDIN_FILENO}; /* esdm-run closes it */

@@ -144,8 +144,6 @@ may_look(const char *library, bool verbose)
     const char *why = NULL;
     if (getenv("ESDM_WATCH") != NULL && getenv("ESDM_WATCH_RING") == NULL)
         why = "an esdm-run around this one watches it";
-    else if (ranks_own() > 0)
-        why = "of ranks, the first one is";
     else if (!look_is_wanted())
         why = "the site keeps no runs, or has no rule for files";
     else if (!add_watch(library, true))
@@ -173,8 +171,10 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
     bool begun = report_begin(&run, &opt->watch, &why);
     *ret_in_program = begun ? run.in_program : light;
     if (!begun && light) {
-        if (opt->verbose)
+        if (opt->verbose && run.folder[0])
             run_say("the program is not watched: folder for records '%s': %s", run.folder, why);
+        else if (opt->verbose)
+            run_say("the program is not watched: %s", why);
         return 0;
     }
     if (!begun) {

@@ -53,9 +53,12 @@ typedef struct report_run {
     char folder[REPORT_FOLDER];
     bool keep;       /* the folder */
     bool in_program; /* this is the child, which becomes the program */
+    int program;     /* the child */
     int rank;
-    int ranks;  /* each started by an esdm-run */
-    bool local; /* all on this node */
+    int ranks;   /* each started by an esdm-run */
+    bool local;  /* all on this node */
+    int on_node; /* ranks on each node */
+    bool shared; /* ranks on this node write to the folder, which none but the first one removes */
     char job[128];
     int looker;    /* process of esdm-explain that looks at the run; 0: none */
     int looker_fd; /* a pidfd of it; -1: none */
@@ -70,6 +73,12 @@ bool report_begin(report_run *r, const report_options *o, const char **ret_why);
 /** In the parent: waits for the program, and on rank 0 for the others; explains.
  *  @return the program's exit status. */
 int report_end(report_run *r, const report_options *o);
+/** Forks the program, which ends when this process is killed, and passes signals on to it
+ * (signals.c).
+ *  @return as fork() */
+int signals_fork_program(void);
+/** The child has been waited for: nothing is passed on any more. */
+void signals_program_ended(void);
 /** As processes do that end after the program. */
 void report_ignore_signals(void);
 /** Closes this descriptor and all above it. */

@@ -55,13 +55,13 @@ be_explain(const char *const *argv)
     _exit(127);
 }
 
-bool
-look_is_wanted(void)
+/* Of a site on a file system that does not answer, the asker may not even end when it is killed: it
+ * is a grandchild, so that the program, which this process may become, has no child of ours. */
+_Noreturn static void
+be_asking(void)
 {
     static const char *const argv[] = {"esdm-explain", "--look", "--quiet", NULL};
-    struct sigaction usual = {.sa_handler = SIG_DFL}, before;
     int status = 0;
-    (void) sigaction(SIGCHLD, &usual, &before);
     pid_t pid = fork();
     if (pid == 0) {
         int none = open("/dev/null", O_RDWR);
@@ -73,12 +73,24 @@ look_is_wanted(void)
     bool ended = fd >= 0 && look_wait(fd, ASK_MS);
     if (!ended && pid > 0)
         (void) kill(pid, SIGKILL);
-    if (fd >= 0)
-        (void) close(fd);
-    while (pid > 0 && waitpid(pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR)
+    while (ended && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    _exit(ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1);
+}
+
+bool
+look_is_wanted(void)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL}, before;
+    int status = 1;
+    (void) sigaction(SIGCHLD, &usual, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_asking();
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     (void) sigaction(SIGCHLD, &before, NULL);
-    return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 void

@@ -22,18 +22,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PREFIX      "esdm-run-"
-#define BEGUN       ".begun"
-#define DONE        ".done"
-#define MARK_SUFFIX ".hints" /* as in watch/hints.c */
-#define RANKS_MS    60000    /* that rank 0 waits for the others to end … */
-#define LATE_MS     5000     /* … for those that no esdm-run has begun yet, on this node … */
-#define FAR_MS      20000    /* … and on others, whose files may be seen late */
-#define STEP_MS     50
-#define LOOK_MS     700   /* of programs that end before nobody asks */
-#define LIGHT_MS    2000  /* that nobody who asked for no report waits longer than */
-#define LOOKER_MS   30000 /* that it may take to write a trace */
-#define OLD_S       60
+#define PREFIX       "esdm-run-"
+#define BEGUN        ".begun"
+#define DONE         ".done"
+#define MARK_SUFFIX  ".hints" /* as in watch/hints.c */
+#define RANKS_MS     60000    /* that rank 0 waits for the others to end … */
+#define LATE_MS      5000     /* … for those that no esdm-run has begun yet, on this node … */
+#define FAR_MS       20000    /* … and on others, whose files may be seen late */
+#define STEP_MS      50
+#define SHARED       "job-"
+#define JOIN_MS      100 /* that a rank begins before the first one */
+#define JOIN_STEP_MS 5
+#define LOOK_MS      700   /* of programs that end before nobody asks */
+#define LIGHT_MS     2000  /* that nobody who asked for no report waits longer than */
+#define LOOKER_MS    30000 /* that it may take to write a trace */
+#define OLD_S        60
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
@@ -48,28 +51,26 @@ first_set(const char *const *names)
     return NULL;
 }
 
-static int
-number_of(const char *const *names, int otherwise)
-{
-    const char *text = first_set(names);
-    return text != NULL ? atoi(text) : otherwise;
-}
-
 bool
 report_is_light(const report_options *o)
 {
     return o->unusual && !o->report && o->records == NULL && !o->read_ahead && !o->mpi_hints;
 }
 
-/* Beside every program, each esdm-run is alone: nobody waits for others. */
+/* Beside every program, no esdm-run waits for others: that of the first rank makes a folder, and
+ * looks.
+ */
 static void
-find_job(report_run *r, bool alone)
+find_job(report_run *r, bool light)
 {
     static const char *const here[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
     static const char *const job[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PMI_JOBID", NULL};
-    r->ranks = !alone && ranks_all() > 1 ? ranks_all() : 1;
-    r->rank = !alone && ranks_own() > 0 ? ranks_own() : 0;
-    r->local = number_of(here, r->ranks) >= r->ranks;
+    int ranks = ranks_all() > 1 ? ranks_all() : 1;
+    int on_node = ranks_number(here, "SLURM_STEP_TASKS_PER_NODE");
+    r->rank = ranks > 1 && ranks_own() > 0 ? ranks_own() : 0;
+    r->on_node = on_node > 0 ? on_node : ranks;
+    r->ranks = light ? 1 : ranks;
+    r->local = light || r->on_node >= ranks;
     const char *name = first_set(job);
     const char *slurm = getenv("SLURM_JOB_ID");
     char clean[64] = "";
@@ -79,6 +80,7 @@ find_job(report_run *r, bool alone)
         (void) snprintf(r->job, sizeof r->job, "%s-%s", slurm != NULL ? slurm : "", clean);
     else
         (void) snprintf(r->job, sizeof r->job, "p%d", (int) getppid());
+    r->shared = light && ranks > 1;
 }
 
 /* ---- the folder ----------------------------------------------------------------------------- */
@@ -140,6 +142,15 @@ folder_base(const report_run *r, char *here, size_t bytes)
     return temporary != NULL && temporary[0] == '/' ? temporary : "/tmp";
 }
 
+/* Named by its esdm-run, so that remove_old() knows whose it is, and by the job. */
+static bool
+make_shared(report_run *r, const char *base)
+{
+    (void) snprintf(r->folder, sizeof r->folder, "%s/" PREFIX "%d-" SHARED "%s", base,
+                    (int) getpid(), r->job);
+    return mkdir(r->folder, 0700) == 0;
+}
+
 static bool
 make_folder(report_run *r)
 {
@@ -151,8 +162,35 @@ make_folder(report_run *r)
                         (unsigned) geteuid(), r->job);
         return (mkdir(r->folder, 0700) == 0 || errno == EEXIST) && is_ours(r->folder);
     }
+    if (r->shared && make_shared(r, base))
+        return true;
     (void) snprintf(r->folder, sizeof r->folder, "%s/" PREFIX "%d-XXXXXX", base, (int) getpid());
     return mkdtemp(r->folder) != NULL;
+}
+
+/* That of the first rank, which is running. */
+static bool
+find_shared(report_run *r)
+{
+    char here[REPORT_FOLDER - 256];
+    const char *base = folder_base(r, here, sizeof here);
+    DIR *dir = opendir(base);
+    const struct dirent *entry;
+    bool found = false;
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        char *end = NULL;
+        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) != 0)
+            continue;
+        long pid = strtol(entry->d_name + sizeof PREFIX - 1, &end, 10);
+        if (pid <= 0 || strncmp(end, "-" SHARED, sizeof SHARED) != 0 ||
+            strcmp(end + sizeof SHARED, r->job) != 0)
+            continue;
+        (void) snprintf(r->folder, sizeof r->folder, "%s/%s", base, entry->d_name);
+        found = kill((pid_t) pid, 0) == 0 && is_ours(r->folder);
+    }
+    if (dir != NULL)
+        (void) closedir(dir);
+    return found;
 }
 
 static bool
@@ -181,89 +219,6 @@ note_rank(const report_run *r, const char *suffix)
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t child;
-
-static const int passed[] = {SIGTERM, SIGHUP,  SIGUSR1, SIGUSR2, SIGINT,
-                             SIGQUIT, SIGXCPU, SIGCONT, SIGALRM};
-#define PASSED (sizeof passed / sizeof passed[0])
-
-typedef struct signals {
-    struct sigaction passed[PASSED], of_children;
-} signals;
-
-/* What the terminal sends reaches the program as well. */
-static void
-pass_on(int number, siginfo_t *info, void *context)
-{
-    int saved = errno;
-    (void) context;
-    bool by_terminal = info->si_code > 0 && (number == SIGINT || number == SIGQUIT);
-    if (child > 0 && !by_terminal)
-        (void) kill((pid_t) child, number);
-    errno = saved;
-}
-
-/* What is ignored (nohup) stays so. @param ret_before for the program */
-static void
-set_signals(signals *ret_before)
-{
-    struct sigaction pass = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
-    struct sigaction usual = {.sa_handler = SIG_DFL}; /* otherwise nobody can wait for children */
-    for (size_t i = 0; i < PASSED; i++) {
-        (void) sigaction(passed[i], NULL, &ret_before->passed[i]);
-        if (ret_before->passed[i].sa_handler != SIG_IGN)
-            (void) sigaction(passed[i], &pass, NULL);
-    }
-    (void) sigaction(SIGCHLD, &usual, &ret_before->of_children);
-}
-
-static void
-reset_signals(const signals *before)
-{
-    for (size_t i = 0; i < PASSED; i++)
-        (void) sigaction(passed[i], &before->passed[i], NULL);
-    (void) sigaction(SIGCHLD, &before->of_children, NULL);
-}
-
-void
-report_ignore_signals(void)
-{
-    for (size_t i = 0; i < PASSED; i++)
-        (void) signal(passed[i], SIG_IGN);
-}
-
-void
-report_close_from(int fd)
-{
-#ifdef SYS_close_range
-    (void) syscall(SYS_close_range, (unsigned) fd, ~0u, 0u);
-#else
-    for (; fd < 1024; fd++)
-        (void) close(fd);
-#endif
-}
-
-/* Forks the program, which ends when this process is killed. @return as fork() */
-static pid_t
-fork_program(void)
-{
-    signals before;
-    sigset_t all, mask;
-    pid_t parent = getpid();
-    (void) sigfillset(&all);
-    (void) sigprocmask(SIG_BLOCK, &all, &mask);
-    set_signals(&before);
-    pid_t pid = fork();
-    if (pid <= 0)
-        reset_signals(&before);
-    else
-        child = pid;
-    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
-        _exit(128 + SIGKILL);
-    (void) sigprocmask(SIG_SETMASK, &mask, NULL);
-    return pid;
-}
 
 /* The run's name in databases, of what no batch system names; all ranks have one. */
 static bool
@@ -365,11 +320,30 @@ set_environment(const report_run *r, const report_options *o)
            (!o->read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0) && set_hints(r, o);
 }
 
+/* This process becomes the program, which is watched where the first rank, which may begin a moment
+ * later, is on this node: there it is one of so many, in the usual order. */
+static bool
+join_first(report_run *r, const report_options *o, const char **ret_why)
+{
+    bool found = find_shared(r);
+    for (int waited = 0; !found && r->rank < r->on_node && waited < JOIN_MS;
+         waited += JOIN_STEP_MS) {
+        const struct timespec step = {.tv_nsec = JOIN_STEP_MS * 1000000};
+        (void) nanosleep(&step, NULL);
+        found = find_shared(r);
+    }
+    *ret_why = found ? "out of memory" : "the job's first rank is not, or is on another node";
+    r->in_program = found;
+    return found && set_environment(r, o);
+}
+
 bool
 report_begin(report_run *r, const report_options *o, const char **ret_why)
 {
     bool light = report_is_light(o);
     find_job(r, light);
+    if (light && r->rank > 0)
+        return join_first(r, o, ret_why);
     errno = 0;
     if (o->records != NULL ? !use_folder(r, o->records) : !make_folder(r)) {
         *ret_why = errno != 0 ? strerror(errno) : "it cannot be written";
@@ -381,7 +355,7 @@ report_begin(report_run *r, const report_options *o, const char **ret_why)
     }
     if (r->ranks > 1)
         note_rank(r, BEGUN);
-    pid_t pid = fork_program();
+    pid_t pid = (pid_t) signals_fork_program();
     if (pid < 0) {
         *ret_why = strerror(errno);
         if (light)
@@ -389,6 +363,7 @@ report_begin(report_run *r, const report_options *o, const char **ret_why)
         return false;
     }
     r->in_program = pid == 0;
+    r->program = (int) pid;
     *ret_why = "out of memory";
     return !r->in_program || set_environment(r, o) || light;
 }
@@ -397,7 +372,7 @@ report_begin(report_run *r, const report_options *o, const char **ret_why)
 static void
 look_when_it_lasts(report_run *r, const report_options *o)
 {
-    int fd = r->rank == 0 ? (int) syscall(SYS_pidfd_open, (pid_t) child, 0) : -1;
+    int fd = r->rank == 0 ? (int) syscall(SYS_pidfd_open, (pid_t) r->program, 0) : -1;
     if (fd < 0)
         return;
     if (!look_wait(fd, LOOK_MS) && (report_is_light(o) || look_is_wanted()))
@@ -412,13 +387,13 @@ wait_for_program(report_run *r, const report_options *o)
     int status = 0;
     pid_t ended;
     look_when_it_lasts(r, o);
-    while ((ended = waitpid(-1, &status, 0)) != (pid_t) child) {
+    while ((ended = waitpid(-1, &status, 0)) != (pid_t) r->program) {
         if (ended < 0 && errno != EINTR)
             break;
         if (ended > 0 && ended == (pid_t) r->looker)
             look_ended(r);
     }
-    child = 0;
+    signals_program_ended();
     return status;
 }
 
@@ -493,6 +468,7 @@ explain(const report_run *r, const report_options *o)
     pid_t pid = fork();
     if (pid == 0) {
         (void) dup2(STDERR_FILENO, STDOUT_FILENO);
+        (void) unsetenv("LD_PRELOAD"); /* as for who looks (look.c) */
         set_statistics();
         if (slash != NULL) {
             (void) snprintf(slash + 1, 20, "esdm-explain");

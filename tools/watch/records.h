@@ -59,6 +59,7 @@ typedef struct watch_head {
     uint32_t ring; /* windows; 0: all calls are kept */
     uint32_t keep; /* atomic */
     uint64_t kept; /* records that are taken behind the ring; atomic */
+    uint64_t pids; /* the namespace that `pid` is of, as its inode; 0: not known */
 } watch_head;
 
 typedef struct watch_window {

@@ -268,6 +268,9 @@ fill_head(watch_head *head)
     head->started_ns = watch__now_ns();
     head->windows = 1;
     head->ring = keeps_last() ? RING : 0;
+    struct stat own;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &own, 0) == 0)
+        head->pids = (uint64_t) own.st_ino;
     (void) gethostname(head->host, sizeof head->host - 1);
     (void) !readlink("/proc/self/exe", head->program, sizeof head->program - 1);
     int fd = (int) syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
