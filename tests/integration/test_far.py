@@ -80,12 +80,36 @@ def test_far__a_part_of_a_fragment_takes_one_call():
         expect(requests == 1, f"{requests} requests")
 
 
+def test_far__the_first_read_does_not_wait_for_the_mark():
+    """A program's first point: the mark of the place and the data are asked for at once."""
+    mark = r"GET /[^?]*/esdm-mark\.json.*"
+    with far_site("far.nc", 2, 180, 360, "none") as (_, proxy):
+        proxy.rules = [Rule(s3proxy.delay(DELAY_S), method="GET")]
+        requests, at_once, _ = counted(proxy, "loop", "far.nc", 1, 1, 1, 101)
+        expect(requests == 1 and proxy.count(mark) == 1 and at_once == 2,
+               f"{requests} requests, {proxy.count(mark)} of the mark, {at_once} at once")
+
+
+def test_far__nothing_is_read_from_a_place_that_is_not_the_sites():
+    """The data would be there, but the mark is another site's, or cannot be had."""
+    def other_site(_, exchange):
+        exchange.forward(proxy.upstream)
+        exchange.answer = re.sub(rb"[0-9a-f]{32}", b"0123456789abcdef" * 2, exchange.answer)
+
+    with far_site("far.nc", 2, 180, 360, "none") as (_, proxy):
+        for rule, words in ((other_site, "another site"), (s3proxy.fail(403, "AccessDenied"), "AccessDenied")):
+            proxy.rules = [Rule(rule, method="GET", path=r"/[^?]*/esdm-mark\.json.*")]
+            done = run([PROGRAM, "loop", "far.nc", "1", "1", "1", "101"], check=False)
+            expect(done.returncode != 0 and words in done.stdout + done.stderr,
+                   f"{done.returncode}: {done.stdout} {done.stderr}")
+
+
 def test_far__the_first_step_brings_the_next_two():
     """A loop over steps begins with the first one; who reads no other has read two too many."""
     for arguments, most in (([0, 1, 1], 3), ([7, 1, 1], 1), ([0, 1, 1, 50], 1)):
         with far_site("far.nc", 40, 180, 360, "none", 1) as (_, proxy):
             requests, at_once, _ = counted(proxy, "loop", "far.nc", *arguments)
-            expect(requests <= most and (at_once >= 2) == (most > 1),
+            expect(requests <= most and (requests > 1 and at_once > 1) == (most > 1),
                    f"{requests} requests, {at_once} at once for {arguments}")
 
 
@@ -139,7 +163,10 @@ def test_far__programs_end_while_requests_are_under_way():
 
 
 main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_guesses_end,
-     test_far__a_part_of_a_fragment_takes_one_call, test_far__the_first_step_brings_the_next_two,
+     test_far__a_part_of_a_fragment_takes_one_call,
+     test_far__the_first_read_does_not_wait_for_the_mark,
+     test_far__nothing_is_read_from_a_place_that_is_not_the_sites,
+     test_far__the_first_step_brings_the_next_two,
      test_far__tables_of_large_fragments_are_read_once,
      test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept,
      test_far__programs_end_while_requests_are_under_way)

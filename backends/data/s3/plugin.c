@@ -34,6 +34,7 @@ const esdm_data_plugin esdm_data_s3_plugin = {
     .pack_recall = s3__pack_recall,
     .site_id = s3__site_id,
     .pack_has_ended = s3__pack_has_ended,
+    .open_and_read = s3__open_and_read,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -90,17 +90,43 @@ allocate(reading *r, const esdm_range *ranges, size_t nranges, esdm_error *err)
     return esdm__error_nomem(err, most * sizeof *r->requests, "requests");
 }
 
+/* Sets *r up for the ranges; freed by end_reading(), whatever became of it. */
 static esdm_status
-fetch(s3__target *target, reading *r, esdm_error *err)
+plan_reading(const s3__target *target, const char *name, const esdm_range *ranges, size_t nranges,
+             char key[S3__KEY_BYTES], reading *r, esdm_error *err)
 {
-    s3__client *client = s3__target_client(target);
-    esdm_status first = ESDM_OK;
-    s3__gate gate;
-    if (client == NULL)
-        return esdm__error_nomem(err, sizeof *target, "a connection");
-    s3__gate_init(&gate);
+    esdm_status status = s3__pack_key(target, name, key, err);
+    for (size_t i = 0; i < nranges && status == ESDM_OK; i++) {
+        if (ranges[i].position > INT64_MAX || ranges[i].bytes > INT64_MAX - ranges[i].position)
+            status = esdm__error_set(err, ESDM_ECORRUPT, "s3: pack '%s' has no position %llu", name,
+                                     (unsigned long long) ranges[i].position);
+    }
+    if (status == ESDM_OK && nranges > 0)
+        status = allocate(r, ranges, nranges, err);
+    for (size_t i = 0; i < nranges && status == ESDM_OK; i++)
+        add_range(r, key, &ranges[i]);
+    return status;
+}
+
+static void
+submit_all(s3__client *client, reading *r, s3__gate *gate)
+{
     for (size_t i = 0; i < r->nrequests; i++)
-        s3__submit(client, &gate, &r->requests[i]);
+        s3__submit(client, gate, &r->requests[i]);
+}
+
+static void
+cancel_from(s3__client *client, reading *r, size_t first)
+{
+    for (size_t i = first; i < r->nrequests; i++)
+        s3__cancel(client, &r->requests[i]);
+}
+
+/* Of those that were submitted. */
+static esdm_status
+wait_for_all(s3__client *client, reading *r, esdm_error *err)
+{
+    esdm_status first = ESDM_OK;
     for (size_t i = 0; i < r->nrequests; i++) {
         esdm_error why;
         esdm_status status = s3__wait(client, &r->requests[i], &why);
@@ -110,11 +136,30 @@ fetch(s3__target *target, reading *r, esdm_error *err)
         first = status;
         if (err != NULL)
             *err = why;
-        for (size_t k = i + 1; k < r->nrequests; k++)
-            s3__cancel(client, &r->requests[k]);
+        cancel_from(client, r, i + 1);
     }
-    s3__gate_clear(&gate);
     return first;
+}
+
+static void
+end_reading(reading *r)
+{
+    free(r->requests);
+    free(r->segments);
+}
+
+static esdm_status
+fetch(s3__target *target, reading *r, esdm_error *err)
+{
+    s3__client *client = s3__target_client(target);
+    s3__gate gate;
+    if (client == NULL)
+        return esdm__error_nomem(err, sizeof *target, "a connection");
+    s3__gate_init(&gate);
+    submit_all(client, r, &gate);
+    esdm_status status = wait_for_all(client, r, err);
+    s3__gate_clear(&gate);
+    return status;
 }
 
 esdm_status
@@ -124,19 +169,46 @@ s3__pack_read(void *self, const char *name, const esdm_range *ranges, size_t nra
     s3__target *target = self;
     char key[S3__KEY_BYTES];
     reading r = {0};
-    esdm_status status = s3__pack_key(target, name, key, err);
-    for (size_t i = 0; i < nranges && status == ESDM_OK; i++) {
-        if (ranges[i].position > INT64_MAX || ranges[i].bytes > INT64_MAX - ranges[i].position)
-            status = esdm__error_set(err, ESDM_ECORRUPT, "s3: pack '%s' has no position %llu", name,
-                                     (unsigned long long) ranges[i].position);
-    }
-    if (status == ESDM_OK && nranges > 0)
-        status = allocate(&r, ranges, nranges, err);
-    for (size_t i = 0; i < nranges && status == ESDM_OK; i++)
-        add_range(&r, key, &ranges[i]);
+    esdm_status status = plan_reading(target, name, ranges, nranges, key, &r, err);
     if (status == ESDM_OK && r.nrequests > 0)
         status = fetch(target, &r, err);
-    free(r.requests);
-    free(r.segments);
+    end_reading(&r);
     return status;
+}
+
+esdm_status
+s3__open_and_read(const esdm_plugin_config *config, const char *name, const esdm_range *ranges,
+                  size_t nranges, esdm_target_opened opened, void *user, esdm_status *ret_read,
+                  esdm_error *err)
+{
+    char key[S3__KEY_BYTES];
+    s3__target *target = NULL;
+    reading r = {0};
+    s3__gate gate;
+    esdm_error why = {0};
+    esdm_status status = s3__target_new(config, &target, err); /* its client is there */
+    if (status != ESDM_OK)
+        return status;
+    esdm_status read = plan_reading(target, name, ranges, nranges, key, &r, &why);
+    if (read != ESDM_OK)
+        r.nrequests = 0;
+    s3__client *client = s3__target_client(target);
+    s3__gate_init(&gate);
+    submit_all(client, &r, &gate);
+    status = s3__mark_check(target, NULL, err);
+    if (status == ESDM_OK)
+        opened(target, user);
+    else
+        cancel_from(client, &r, 0);
+    esdm_status waited = wait_for_all(client, &r, &why);
+    s3__gate_clear(&gate);
+    end_reading(&r);
+    if (status != ESDM_OK) {
+        s3__close(target);
+        return status;
+    }
+    *ret_read = read == ESDM_OK ? waited : read;
+    if (*ret_read != ESDM_OK && err != NULL)
+        *err = why;
+    return ESDM_OK;
 }

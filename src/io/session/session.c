@@ -151,18 +151,48 @@ open_plugins(esdm_session *session, const esdm__store_told *told, esdm_error *er
     return status;
 }
 
+static uint64_t
+bytes_of(const esdm_range *ranges, size_t nranges)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < nranges; i++)
+        bytes += ranges[i].bytes;
+    return bytes;
+}
+
+/* Opens the target, which may read the ranges already. The time of that has the beginning of
+ * connections in it: no model is told. @param ret_done whether they are read. */
+static esdm_status
+open_to_read(esdm_session *session, esdm__target *target, const char *pack,
+             const esdm_range *ranges, size_t nranges, bool *ret_done, esdm_error *err)
+{
+    esdm__first_read first = {.pack = pack, .ranges = ranges, .nranges = nranges};
+    esdm__span span;
+    esdm__span_begin(&span, target->monitor);
+    esdm_status status = esdm__target_need_to_read(session, target, &first, err);
+    if (status != ESDM_OK || !first.done)
+        return status;
+    *ret_done = true;
+    esdm__target_observed(target, &span, ESDM__SPAN_FETCH, bytes_of(ranges, nranges), nranges,
+                          first.status);
+    if (first.status != ESDM_OK && err != NULL)
+        *err = first.why;
+    return first.status;
+}
+
 /* pack_read() of the target. */
 static esdm_status
 read_now(esdm_session *session, esdm__target *target, const char *pack, const esdm_range *ranges,
          size_t nranges, esdm_error *err)
 {
     const esdm_data_plugin *plugin = target->plugin;
-    esdm_status status = esdm__target_need(session, target, err);
-    if (status != ESDM_OK)
+    bool done = false;
+    esdm_status status = ESDM_OK;
+    if (atomic_load(&target->state) != ESDM__TARGET_OPEN)
+        status = open_to_read(session, target, pack, ranges, nranges, &done, err);
+    if (status != ESDM_OK || done)
         return status;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < nranges; i++)
-        bytes += ranges[i].bytes;
+    uint64_t bytes = bytes_of(ranges, nranges);
     bool observed = bytes >= OBSERVED_READ_BYTES;
     bool waits = esdm__target_waits(target);
     double readers = 1.0 + atomic_fetch_add(&target->readers, 1u);

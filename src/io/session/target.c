@@ -51,6 +51,19 @@ wait_for_other(esdm_session *session, const esdm__target *target)
     return atomic_load(&target->state) == ESDM__TARGET_OPEN ? ESDM_OK : target->failure.status;
 }
 
+/* With the lock held. @param handle of one that is open. */
+static void
+note_attempt(esdm_session *session, esdm__target *target, esdm_status status, void *handle,
+             const esdm_error *why)
+{
+    target->handle = handle;
+    target->failure = *why;
+    target->failure.status = status;
+    target->retry_ns = esdm__now_ns() + RETRY_NS;
+    atomic_store(&target->state, status == ESDM_OK ? ESDM__TARGET_OPEN : ESDM__TARGET_CLOSED);
+    (void) pthread_cond_broadcast(&session->target_tried);
+}
+
 /* With the lock held, which is let go meanwhile. */
 static esdm_status
 try_open(esdm_session *session, esdm__target *target)
@@ -61,17 +74,51 @@ try_open(esdm_session *session, esdm__target *target)
     (void) pthread_mutex_unlock(&session->target_lock);
     esdm_status status = open_now(session, target, &handle, &why);
     (void) pthread_mutex_lock(&session->target_lock);
-    target->handle = handle;
-    target->failure = why;
-    target->failure.status = status;
-    target->retry_ns = esdm__now_ns() + RETRY_NS;
-    atomic_store(&target->state, status == ESDM_OK ? ESDM__TARGET_OPEN : ESDM__TARGET_CLOSED);
-    (void) pthread_cond_broadcast(&session->target_tried);
+    note_attempt(session, target, status, handle, &why);
     return status;
 }
 
-esdm_status
-esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err)
+/* ---- opened by the first read ---------------------------------------------------------------- */
+
+typedef struct opening {
+    esdm_session *session;
+    esdm__target *target;
+} opening;
+
+/* Others need not wait for the end of the read. */
+static void
+note_opened(void *handle, void *user)
+{
+    const opening *o = user;
+    const esdm_error none = {0};
+    (void) pthread_mutex_lock(&o->session->target_lock);
+    note_attempt(o->session, o->target, ESDM_OK, handle, &none);
+    (void) pthread_mutex_unlock(&o->session->target_lock);
+}
+
+/* As try_open(). A failure of the read is none of the target's. */
+static esdm_status
+try_open_reading(esdm_session *session, esdm__target *target, esdm__first_read *read)
+{
+    esdm_plugin_config config;
+    esdm_error why = {0};
+    opening o = {session, target};
+    esdm__site_plugin_config(session->site, &session->site->targets[target - session->targets],
+                             &config);
+    atomic_store(&target->state, ESDM__TARGET_OPENING);
+    (void) pthread_mutex_unlock(&session->target_lock);
+    esdm_status status = target->plugin->open_and_read(
+        &config, read->pack, read->ranges, read->nranges, note_opened, &o, &read->status, &why);
+    (void) pthread_mutex_lock(&session->target_lock);
+    read->done = status == ESDM_OK;
+    read->why = why;
+    if (status != ESDM_OK)
+        note_attempt(session, target, status, NULL, &why);
+    return status;
+}
+
+static esdm_status
+need(esdm_session *session, esdm__target *target, esdm__first_read *read, esdm_error *err)
 {
     if (atomic_load(&target->state) == ESDM__TARGET_OPEN)
         return ESDM_OK;
@@ -81,12 +128,26 @@ esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err)
     if (atomic_load(&target->state) != ESDM__TARGET_CLOSED)
         status = wait_for_other(session, target);
     else if (status == ESDM_OK || esdm__now_ns() >= target->retry_ns)
-        status = try_open(session, target);
+        status = read != NULL ? try_open_reading(session, target, read) : try_open(session, target);
     if (status != ESDM_OK && err != NULL)
         *err = target->failure;
     (void) pthread_mutex_unlock(&session->target_lock);
     esdm__pool_wait_end(session->pool);
     return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "it cannot be opened");
+}
+
+esdm_status
+esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err)
+{
+    return need(session, target, NULL, err);
+}
+
+esdm_status
+esdm__target_need_to_read(esdm_session *session, esdm__target *target, esdm__first_read *read,
+                          esdm_error *err)
+{
+    bool takes = target->plugin->open_and_read != NULL && !target->local; /* it makes its place */
+    return need(session, target, takes ? read : NULL, err);
 }
 
 bool

@@ -68,6 +68,19 @@ esdm_status esdm__targets_need_one(esdm_session *session, esdm_error *err);
  * wait for one attempt, and for some seconds after it its failure is the answer.
  */
 esdm_status esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err);
+/** A read that the attempt to open a target may take along. Zero-initialise the rest. */
+typedef struct esdm__first_read {
+    const char *pack;
+    const esdm_range *ranges;
+    size_t nranges;
+    bool done; /* it was: `status` is that of pack_read(), and `why` tells of a failure */
+    esdm_status status;
+    esdm_error why;
+} esdm__first_read;
+/** The same for who wants to read: one that waits for a network is opened and read from at once,
+ *  where the plug-in can and nobody else is opening it. */
+esdm_status esdm__target_need_to_read(esdm_session *session, esdm__target *target,
+                                      esdm__first_read *read, esdm_error *err);
 /** A request has ended that was begun with the target's monitor. @param pieces of one call. */
 static inline void
 esdm__target_observed(esdm__target *target, const esdm__span *span, esdm__span_kind kind,

@@ -162,6 +162,58 @@ test_place__newer_and_damaged_marks_are_told_apart(void **state)
 }
 
 static void
+keep_target(void *target, void *user)
+{
+    void **kept = user;
+    assert_null(*kept);
+    *kept = target;
+}
+
+/* Both at once, where the plug-in can: the target is open whatever became of the read, and nothing
+ * is read from a place that is not the site's. */
+static void
+test_place__opened_by_a_read(void **state)
+{
+    (void) state;
+    const esdm_data_plugin *plugin = data_plugin();
+    skip_if(plugin->open_and_read == NULL);
+    place p;
+    void *target = NULL;
+    esdm_status read = ESDM_EIO;
+    uint8_t data[8] = {0};
+    esdm_range range = {.position = 5, .bytes = sizeof data, .buffer = data};
+    place_init(&p, place_current_kind);
+    assert_status(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
+                                        &place_error),
+                  ESDM_ENOENT);
+    assert_null(target);
+    assert_int_equal(read, ESDM_EIO);
+    assert_ok(plugin->make(&p.config, false, NULL, NULL, &place_error));
+    assert_ok(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
+                                    &place_error));
+    assert_int_equal(read, ESDM_ENOENT);
+    assert_int_equal(place_error.status, ESDM_ENOENT);
+    assert_non_null(target);
+    data_make_pack(target, PACK "0", 0, 1000);
+    plugin->close(target);
+    target = NULL;
+    assert_ok(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
+                                    &place_error));
+    assert_ok(read);
+    for (size_t i = 0; i < sizeof data; i++)
+        assert_int_equal(data[i], data_byte(0, 5 + i));
+    data_check_pack(target, PACK "0", 0, 0, 1000);
+    plugin->close(target);
+    target = NULL;
+    assert_ok(plugin->open_and_read(&p.config, "no pack", &range, 1, keep_target, &target, &read,
+                                    &place_error));
+    assert_int_equal(read, ESDM_EINVAL);
+    plugin->close(target);
+    assert_ok(plugin->remove(&p.config, false, NULL, NULL, &place_error));
+    place_clear(&p);
+}
+
+static void
 test_place__removal_keeps_what_is_not_ours(void **state)
 {
     (void) state;
@@ -321,6 +373,7 @@ const struct CMUnitTest data_place_tests[] = {
     cmocka_unit_test(test_place__file_in_the_way_is_an_error),
     WITH_PLACE(test_place__another_sites_mark_is_respected),
     cmocka_unit_test(test_place__newer_and_damaged_marks_are_told_apart),
+    cmocka_unit_test(test_place__opened_by_a_read),
     cmocka_unit_test(test_place__removal_keeps_what_is_not_ours),
     cmocka_unit_test(test_place__removal_leaves_nothing_behind),
     WITH_PLACE(test_place__missing_part_is_found_and_made_again),

@@ -48,6 +48,9 @@ typedef struct esdm_target_usage {
 typedef bool (*esdm_pack_visitor)(const char *name, uint64_t bytes, uint64_t modified_ns,
                                   void *user);
 
+/** @param target owned, close(). */
+typedef void (*esdm_target_opened)(void *target, void *user);
+
 typedef struct esdm_data_plugin {
     esdm_plugin base;
     uint32_t flags; /**< ESDM_DATA_* */
@@ -156,6 +159,19 @@ typedef struct esdm_data_plugin {
     esdm_status (*file_list)(void *target, esdm_pack_visitor visit, void *user, esdm_error *err);
     /** One that does not exist is ESDM_OK. */
     esdm_status (*file_remove)(void *target, const char *name, esdm_error *err);
+
+    /**
+     * open() and pack_read() at once, where both wait for a network: what is read counts when the
+     * place turns out to be the site's. Since interface 9, optional.
+     * @param opened called when the target is open, which may be before the read has ended: others
+     * may use it from then on. Not called when that fails.
+     * @param ret_read set when it is open: as pack_read() returns, and `err` tells of it.
+     * @return as open(); the ranges are undefined when it failed.
+     */
+    esdm_status (*open_and_read)(const esdm_plugin_config *config, const char *name,
+                                 const esdm_range *ranges, size_t nranges,
+                                 esdm_target_opened opened, void *user, esdm_status *ret_read,
+                                 esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
