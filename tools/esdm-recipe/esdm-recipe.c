@@ -46,6 +46,16 @@ static const tool_help help = {
         "(history, date_created,\n"
         "date_modified, creation_date), and those named with --ignore, are not compared.\n"
         "\n"
+        "--image IMAGE runs the program in an image, with its libraries: a root file system in a\n"
+        "folder (with bubblewrap, else Apptainer), or a .sif file (Apptainer or Singularity). It\n"
+        "sees the image, the directories of the site, the working directory, what --visible\n"
+        "names, and nothing else; when it runs again it writes to the site and $TMPDIR alone. The\n"
+        "recipe has the image's SHA-256 (of a folder: names, rights and contents of all below "
+        "it),\n"
+        "and an image that is not what it was is refused. ESDM itself comes from the image\n"
+        "(esdm-run in /usr/bin, /usr/local/bin or /opt/esdm/bin), or is put into it, which needs\n"
+        "a C library as new as this machine's; sites on S3 or PostgreSQL need ESDM in the image.\n"
+        "\n"
         "Other machines and libraries may give other last bits. --tolerance says for variables of\n"
         "a name or pattern how much a value may be off, with the quantities of esdm-cp --accuracy\n"
         "that bound single values (abs, rel, finest, digits, bits). check then compares value by\n"
@@ -78,6 +88,7 @@ static const tool_help help = {
     .examples = "  esdm-recipe record -- ncra esdm://run1.nc esdm://mean.nc\n"
                 "  esdm-recipe record --tolerance 'tas: abs=0.01 K' -- cdo timmean esdm://run1.nc "
                 "esdm://mean.nc\n"
+                "  esdm-recipe record --image /images/nco -- ncra esdm://run1.nc esdm://mean.nc\n"
                 "  esdm-recipe check mean.nc\n"
                 "  esdm-recipe cost --years 10 mean.nc\n"
                 "  esdm-recipe propose --years 5 --readings 3 run1\n"
@@ -85,7 +96,8 @@ static const tool_help help = {
     .see_also = "esdm-run, esdm-stat --digest, esdm-diff, esdm-seal",
 };
 
-static char **ignored, **variables, **tolerances;
+static char **ignored, **variables, **tolerances, **visible;
+static char *image_path;
 static gboolean force, keep;
 static gdouble years = 10, storage_price = NAN, compute_price = NAN, from = 0, readings = NAN;
 static char *centre_file;
@@ -98,6 +110,11 @@ static const GOptionEntry entries[] = {
     {"tolerance", 't', 0, G_OPTION_ARG_STRING_ARRAY, &tolerances,
      "record: what values of a variable may be off by when they are computed again",
      "NAME: QUANTITIES"},
+    {"image", 0, 0, G_OPTION_ARG_FILENAME, &image_path,
+     "record: run the program in this image: a root file system in a folder, or a .sif file",
+     "IMAGE"},
+    {"visible", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &visible,
+     "record: with --image, a file or folder that the program may read there", "PATH"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Run also what writes plain files", NULL},
     {"keep", 'k', 0, G_OPTION_ARG_NONE, &keep, "check: keep what was made when it differs", NULL},
     {"years", 0, 0, G_OPTION_ARG_DOUBLE, &years, "cost, propose: how long values are kept (10)",
@@ -133,6 +150,10 @@ show(const char *name, const json_t *recipe)
         bool plain = strpbrk(json_string_value(one), " '\"\\$&|;<>()*?[]") == NULL;
         (void) printf(" %s", plain ? json_string_value(one) : word);
     }
+    if (json_object_get(recipe, "image") != NULL)
+        (void) printf(
+            "\n  image    %s  sha256:%s", recipe_image_path(json_object_get(recipe, "image")),
+            json_string_value(json_object_get(json_object_get(recipe, "image"), "sha256")));
     (void) printf("\n  in       %s\n  recorded %s, %.1f s\n",
                   json_string_value(json_object_get(recipe, "directory")),
                   json_string_value(json_object_get(recipe, "recorded")),
@@ -472,14 +493,18 @@ main(int argc, char **argv)
         return prices;
     if (g_str_equal(argv[1], "record")) {
         char **program = argv + 2 + (g_str_equal(argv[2], "--") ? 1 : 0);
+        const recipe_wishes wishes = {ignored, variables, tolerances, visible, image_path};
         if (*program == NULL)
             return tool_usage("record: name the program");
-        return tool_finish(recipe_tolerances_wrong(tolerances)
-                               ? TOOL_USAGE
-                               : recipe_record(program, ignored, variables, tolerances));
+        if (visible != NULL && image_path == NULL)
+            return tool_usage("--visible goes with --image: other programs see all files");
+        return tool_finish(recipe_tolerances_wrong(tolerances) ? TOOL_USAGE
+                                                               : recipe_record(program, &wishes));
     }
-    if (tolerances != NULL)
-        return tool_usage("--tolerance goes with record");
+    if (tolerances != NULL || image_path != NULL || visible != NULL)
+        return tool_usage("--%s goes with record", tolerances != NULL   ? "tolerance"
+                                                   : image_path != NULL ? "image"
+                                                                        : "visible");
     if (proposes)
         return tool_finish(propose(argc - 1, argv + 1));
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)

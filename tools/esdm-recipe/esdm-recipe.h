@@ -18,6 +18,10 @@
  *          {"variable": "/tas", "different": 1, "beyond": 0, "largest": 1e-6}]}],
  *      "restored": {…}}
  *
+ * A program that runs in an image has version 2, which older ESDM refuses, and
+ *
+ *      "image": {"folder": "/images/cdo", "bytes": 1, "sha256": "…"}, "visible": ["/data/grid.txt"]
+ *
  * "accepted" are recomputations whose values were all compared with the recorded ones, and are
  * within the tolerances; "restored" is the one whose values the container has now.
  *
@@ -28,6 +32,9 @@
 #include "esdm/digest.h"
 
 #define RECIPE_HINT "recipe"
+/** Versions of its form: of programs of this machine, and of those in images. */
+#define RECIPE_VERSION       1
+#define RECIPE_VERSION_IMAGE 2
 
 /** A run that was recorded, or is run again. */
 typedef struct recipe_run {
@@ -38,10 +45,22 @@ typedef struct recipe_run {
     int status; /* exit status; -1: ended by a signal, or by its limits */
 } recipe_run;
 
+/** An image that a program runs in, and what is visible there. All borrowed. */
+typedef struct recipe_box {
+    const json_t *image;      /* of recipe_image() */
+    const char *directory;    /* in which it runs */
+    bool writes_there;        /* it may write to that */
+    const char *config;       /* of the site; NULL: none */
+    const GPtrArray *visible; /* more files and folders, to be read; NULL: none */
+    const json_t *inputs;     /* files are to be read; NULL: none */
+    const GPtrArray *folders; /* what it may write to */
+} recipe_box;
+
 /** Limits of a run. */
 typedef struct recipe_limits {
     double seconds;           /* 0: none */
     const GPtrArray *folders; /* what it may write to; NULL: all */
+    const recipe_box *box; /* it runs in this image, which bounds what it writes to; NULL: none */
 } recipe_limits;
 
 /* ---- run.c ---------------------------------------------------------------------------------- */
@@ -68,11 +87,40 @@ bool recipe_sandbox_exists(void);
  *  kernel cannot do that, nothing happens. false: it failed; errno tells. */
 bool recipe_sandbox_enter(const GPtrArray *folders);
 
+/* ---- image.c -------------------------------------------------------------------------------- */
+
+/** {"folder": …, "bytes": …, "sha256": …} of an unpacked root file system, {"file": …} of a packed
+ *  one. The digest of a folder is of the names, kinds, rights and contents below it, but for what a
+ *  run has of its own (/proc, /tmp). NULL: it cannot be one, which is told. A new reference. */
+json_t *recipe_image(const char *path, tool_exit *ret_exit);
+/** Borrowed; NULL: there is none. */
+const char *recipe_image_path(const json_t *image);
+/** Whether a folder at the top of an image is not the image's when it runs. */
+bool recipe_image_is_own(const char *name);
+/** Whether it is what it was; tells when not. */
+tool_exit recipe_image_check(const json_t *image);
+
+/* ---- box.c ---------------------------------------------------------------------------------- */
+
+/** The words before the program.
+ *  @param ret_arguments owned. @param ret_esdm_run how esdm-run is called inside; owned.
+ *  @return TOOL_FAILED: nothing is installed that runs such images, which is told. */
+tool_exit recipe_box_arguments(const recipe_box *box, GPtrArray **ret_arguments,
+                               char **ret_esdm_run);
+
 /* ---- record.c ------------------------------------------------------------------------------- */
 
-/** Runs and records a program. @param ignored names of attributes. @param names of variables of the
- *  environment that count beside the usual ones. @param tolerances NAME: QUANTITIES. */
-tool_exit recipe_record(char **program, char **ignored, char **variables, char **tolerances);
+/** What is recorded beside the program; each NULL where nothing is stated. */
+typedef struct recipe_wishes {
+    char **ignored;    /* names of attributes */
+    char **variables;  /* of the environment, that count beside the usual ones */
+    char **tolerances; /* NAME: QUANTITIES */
+    char **visible;    /* files and folders that are visible in the image */
+    const char *image; /* in which the program runs */
+} recipe_wishes;
+
+/** Runs and records a program. */
+tool_exit recipe_record(char **program, const recipe_wishes *wishes);
 
 /* ---- files.c -------------------------------------------------------------------------------- */
 
@@ -116,6 +164,9 @@ recipe_is_right(const recipe_replay *r)
     return r->same || r->accepted || r->within;
 }
 
+/** The configuration of this call's site, wherever the program runs. Owned; NULL: the embedded
+ *  default. */
+char *recipe_site(void);
 /** Adds the name to a GPtrArray of texts: for esdm_container_list(). */
 bool recipe_take_name(const esdm_container_info *info, void *user);
 /** The recipe of a container; NULL: it has none, which is told. A new reference. */

@@ -165,7 +165,8 @@ recipe_check_inputs(esdm_session *session, const json_t *recipe, GString *ret_pi
 {
     size_t i;
     const json_t *input;
-    tool_exit result = TOOL_OK;
+    const json_t *image = json_object_get(recipe, "image");
+    tool_exit result = image != NULL ? recipe_image_check(image) : TOOL_OK;
     json_array_foreach(json_object_get(recipe, "inputs"), i, input)
     {
         tool_exit one = TOOL_DAMAGED;
@@ -224,6 +225,8 @@ recipe_hold_inputs(esdm_session *session, const json_t *recipe)
     const json_t *input;
     tool_exit result = TOOL_OK;
     loose l = {.text = g_string_new(NULL)};
+    if (json_object_get(recipe, "image") != NULL)
+        add_loose(&l, recipe_image_path(json_object_get(recipe, "image")));
     json_array_foreach(json_object_get(recipe, "inputs"), i, input)
     {
         if (json_is_string(json_object_get(input, "file")))

@@ -248,8 +248,8 @@ keep_recipes(esdm_session *session, const containers *c, json_t *recipe)
 }
 
 static tool_exit
-make_recipe(const recipe_run *run, char **program, char **ignored, char **variables,
-            char **tolerances, const char *notes)
+make_recipe(const recipe_run *run, char **program, const recipe_wishes *w, json_t *image,
+            const char *notes)
 {
     containers c = {NULL, NULL};
     esdm_session *session = NULL;
@@ -259,23 +259,28 @@ make_recipe(const recipe_run *run, char **program, char **ignored, char **variab
     json_t *recipe = json_object();
     json_t *inputs = json_array();
     json_t *written = json_array();
-    tool_json_set(recipe, "version", json_integer(1));
+    tool_json_set(recipe, "version",
+                  json_integer(image != NULL ? RECIPE_VERSION_IMAGE : RECIPE_VERSION));
     tool_json_set(recipe, "program", texts_json(program));
     tool_json_set(recipe, "directory", tool_json_text(directory));
-    tool_json_set(recipe, "environment", environment_json(variables));
+    tool_json_set(recipe, "environment", environment_json(w->variables));
     tool_json_set(recipe, "recorded", tool_json_text(when));
     tool_json_set(recipe, "seconds", json_real(run->seconds));
     tool_json_set(recipe, "inputs", inputs);
     tool_json_set(recipe, "files_written", written);
-    tool_json_set(recipe, "ignored_attributes", ignored_json(ignored));
-    if (tolerances != NULL)
-        tool_json_set(recipe, "tolerances", texts_json(tolerances));
+    tool_json_set(recipe, "ignored_attributes", ignored_json(w->ignored));
+    if (w->tolerances != NULL)
+        tool_json_set(recipe, "tolerances", texts_json(w->tolerances));
+    if (image != NULL)
+        tool_json_set(recipe, "image", json_incref(image));
+    if (w->visible != NULL)
+        tool_json_set(recipe, "visible", texts_json(w->visible));
     tool_exit result = load_containers(&c, notes);
     if (result == TOOL_OK && g_hash_table_size(c.written) == 0) {
         tool_error("the program has made no container: there is nothing to record");
         result = TOOL_NOT_FOUND;
     }
-    if (result == TOOL_OK)
+    if (result == TOOL_OK && image == NULL)
         result = add_program(inputs, program[0]);
     if (result == TOOL_OK)
         result = recipe_add_files(run, inputs, written);
@@ -292,33 +297,88 @@ make_recipe(const recipe_run *run, char **program, char **ignored, char **variab
     return result;
 }
 
-tool_exit
-recipe_record(char **program, char **ignored, char **variables, char **tolerances)
+/* Paths as they are inside and outside; owned; NULL: one is not there, which is told. */
+static char **
+visible_paths(char **visible)
 {
-    recipe_run run;
-    tool_exit result = recipe_folder(&run);
-    if (result != TOOL_OK)
-        return result;
-    g_autofree char *notes = g_build_filename(run.folder, "containers", NULL);
-    g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "ESDM_NC_RECORD", notes, TRUE);
-    if (!g_file_set_contents(notes, "", 0, NULL))
-        result = TOOL_FAILED;
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    for (char **one = visible; one != NULL && *one != NULL; one++) {
+        char *path = g_canonicalize_filename(*one, NULL);
+        g_ptr_array_add(list, path);
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            tool_error("--visible '%s': there is no such file or folder", *one);
+            g_ptr_array_unref(list);
+            return NULL;
+        }
+    }
+    g_ptr_array_add(list, NULL);
+    return (char **) g_ptr_array_free(list, FALSE);
+}
+
+static tool_exit
+record_in(recipe_run *run, char **program, char **environment, const recipe_wishes *wishes,
+          json_t *image)
+{
 #ifdef RECIPE_WATCH
     const bool records = true;
 #else
     const bool records = false;
 #endif
-    if (tool.config != NULL)
-        environment = g_environ_setenv(environment, "ESDM_CONFIG", tool.config, TRUE);
+    recipe_box box = {.image = image, .writes_there = true};
+    recipe_limits limits = {.box = image != NULL ? &box : NULL};
+    g_autoptr(GPtrArray) folders = NULL;
+    g_autoptr(GPtrArray) visible = g_ptr_array_new();
+    g_autofree char *directory = g_get_current_dir();
+    g_autofree char *config = recipe_site();
+    tool_exit result = image != NULL ? recipe_sandbox(run, &folders) : TOOL_OK;
+    for (char **one = wishes->visible; one != NULL && *one != NULL; one++)
+        g_ptr_array_add(visible, *one);
+    box.directory = directory;
+    box.config = config;
+    box.visible = visible;
+    box.folders = folders;
+    return result == TOOL_OK
+               ? recipe_execute(run, program, environment, NULL, records, true, limits)
+               : result;
+}
+
+static tool_exit
+record(recipe_run *run, char **program, const recipe_wishes *wishes, json_t *image)
+{
+    tool_exit result = TOOL_OK;
+    g_autofree char *notes = g_build_filename(run->folder, "containers", NULL);
+    g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "ESDM_NC_RECORD", notes, TRUE);
+    g_autofree char *config = recipe_site();
+    if (!g_file_set_contents(notes, "", 0, NULL))
+        result = TOOL_FAILED;
+    if (config != NULL && (tool.config != NULL || image != NULL))
+        environment = g_environ_setenv(environment, "ESDM_CONFIG", config, TRUE);
     if (result == TOOL_OK)
-        result =
-            recipe_execute(&run, program, environment, NULL, records, true, (recipe_limits){0});
-    if (result == TOOL_OK && run.status != 0) {
-        tool_error("%s ended with status %d: nothing is recorded", program[0], run.status);
+        result = record_in(run, program, environment, wishes, image);
+    if (result == TOOL_OK && run->status != 0) {
+        tool_error("%s ended with status %d: nothing is recorded", program[0], run->status);
         result = TOOL_FAILED;
     }
+    return result == TOOL_OK ? make_recipe(run, program, wishes, image, notes) : result;
+}
+
+tool_exit
+recipe_record(char **program, const recipe_wishes *wishes)
+{
+    recipe_run run;
+    tool_exit result = TOOL_OK;
+    recipe_wishes w = *wishes;
+    g_auto(GStrv) visible = wishes->visible != NULL ? visible_paths(wishes->visible) : NULL;
+    if (wishes->visible != NULL && visible == NULL)
+        return TOOL_NOT_FOUND;
+    w.visible = visible;
+    json_t *image = wishes->image != NULL ? recipe_image(wishes->image, &result) : NULL;
     if (result == TOOL_OK)
-        result = make_recipe(&run, program, ignored, variables, tolerances, notes);
-    recipe_run_clear(&run);
+        result = recipe_folder(&run);
+    if (result == TOOL_OK) {
+        result = record(&run, program, &w, image);
+        recipe_run_clear(&run);
+    }
+    json_decref(image);
     return result;
 }

@@ -35,7 +35,8 @@ recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit)
     if (text == NULL) {
         tool_error("'%s' has no recipe: 'esdm-recipe record -- PROGRAM …' makes one", name);
         *ret_exit = TOOL_NOT_FOUND;
-    } else if (version != 1 || !json_is_array(json_object_get(recipe, "program")) ||
+    } else if ((version != RECIPE_VERSION && version != RECIPE_VERSION_IMAGE) ||
+               !json_is_array(json_object_get(recipe, "program")) ||
                !json_is_string(json_object_get(recipe, "output")) ||
                !json_is_string(json_object_get(recipe, "digest"))) {
         tool_error("the recipe of '%s' is damaged, or of a newer ESDM", name);
@@ -115,9 +116,8 @@ static const char *const own_variables[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACC
                                             "AWS_SESSION_TOKEN", "PGPASSWORD",
                                             "PGPASSFILE",        NULL};
 
-/* The site of this call, wherever the program runs. Owned; NULL: the embedded default. */
-static char *
-site_of(void)
+char *
+recipe_site(void)
 {
     char *found = NULL;
     if (tool.config == NULL && esdm_site_find(&found, NULL) != ESDM_OK)
@@ -134,7 +134,7 @@ environment_of(const json_t *recipe, const recipe_run *run, const char *replay_p
     const char *name;
     json_t *value;
     g_autofree char *scratch = g_build_filename(run->folder, "tmp", NULL);
-    g_autofree char *site = site_of();
+    g_autofree char *site = recipe_site();
     char **list = g_environ_setenv(g_new0(char *, 1), "ESDM_MONITOR", "off", TRUE);
     (void) g_mkdir(scratch, 0700);
     json_object_foreach(json_object_get(recipe, "environment"), name, value)
@@ -166,12 +166,28 @@ program_of(const json_t *recipe)
     return (char **) g_ptr_array_free(list, FALSE);
 }
 
+/* Texts are borrowed. */
+static GPtrArray *
+visible_of(const json_t *recipe)
+{
+    size_t i;
+    const json_t *one;
+    GPtrArray *list = g_ptr_array_new();
+    json_array_foreach(json_object_get(recipe, "visible"), i, one)
+    {
+        if (json_is_string(one))
+            g_ptr_array_add(list, (char *) json_string_value(one));
+    }
+    return list;
+}
+
 static tool_exit
 execute(const json_t *recipe, const char *prefix, const char *pins, bool bounded,
         double *ret_seconds)
 {
     recipe_run run;
     g_autoptr(GPtrArray) folders = NULL;
+    bool in_image = json_object_get(recipe, "image") != NULL;
     tool_exit result = recipe_folder(&run);
     if (result != TOOL_OK)
         return result;
@@ -181,13 +197,23 @@ execute(const json_t *recipe, const char *prefix, const char *pins, bool bounded
     g_auto(GStrv) program = program_of(recipe);
     if (!g_file_set_contents(path, text, -1, NULL) || program[0] == NULL)
         result = TOOL_FAILED;
-    if (result == TOOL_OK && bounded)
+    if (result == TOOL_OK)
         result = recipe_sandbox(&run, &folders);
-    if (result == TOOL_OK && bounded && !recipe_sandbox_exists())
+    if (result == TOOL_OK && bounded && !in_image && !recipe_sandbox_exists())
         tool_error("note: this kernel has no Landlock: the program may write wherever you may");
+    const json_t *image = json_object_get(recipe, "image");
+    g_autofree char *site = recipe_site();
+    g_autoptr(GPtrArray) visible = visible_of(recipe);
+    const recipe_box box = {.image = image,
+                            .directory = json_string_value(json_object_get(recipe, "directory")),
+                            .writes_there = !bounded,
+                            .config = site,
+                            .visible = visible,
+                            .inputs = json_object_get(recipe, "inputs"),
+                            .folders = folders};
     const recipe_limits limits = {
         json_number_value(json_object_get(recipe, "seconds")) * LIMIT_TIMES + LIMIT_MORE_S,
-        folders};
+        bounded ? folders : NULL, image != NULL ? &box : NULL};
     if (result == TOOL_OK)
         result = recipe_execute(&run, program, environment,
                                 json_string_value(json_object_get(recipe, "directory")), false,
@@ -196,7 +222,7 @@ execute(const json_t *recipe, const char *prefix, const char *pins, bool bounded
     if (result == TOOL_OK && run.status != 0) {
         tool_error("the recipe fails: %s ended with status %d%s%s", program[0], run.status,
                    run.log[0] != '\0' ? ":\n" : "", run.log);
-        if (bounded && recipe_sandbox_exists())
+        if (bounded && (in_image || recipe_sandbox_exists()))
             tool_error("note: it may write to the site and below $TMPDIR alone; --force runs it "
                        "without that");
         result = TOOL_FAILED;

@@ -68,11 +68,17 @@ recipe_run_clear(recipe_run *run)
     g_clear_pointer(&run->log, g_free);
 }
 
+/* NULL: it cannot run so, which is told. */
 static GPtrArray *
-arguments_of(const recipe_run *run, char **program, bool records)
+arguments_of(const recipe_run *run, char **program, bool records, const recipe_box *box)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_add(list, tool_beside("esdm-run"));
+    GPtrArray *list = NULL;
+    char *esdm_run = NULL;
+    if (box != NULL && recipe_box_arguments(box, &list, &esdm_run) != TOOL_OK)
+        return NULL;
+    if (list == NULL)
+        list = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(list, esdm_run != NULL ? esdm_run : tool_beside("esdm-run"));
     g_ptr_array_add(list, g_strdup("--quiet"));
     if (records) {
         g_ptr_array_add(list, g_strdup("--records"));
@@ -102,11 +108,11 @@ become(char **arguments, char **environment, const char *directory, int log, rec
         (void) dup2(log, 1);
         (void) dup2(log, 2);
     }
-    if (directory != NULL && chdir(directory) != 0) {
+    if (limits.box == NULL && directory != NULL && chdir(directory) != 0) {
         (void) fprintf(stderr, "%s: %s\n", directory, strerror(errno));
         _exit(127);
     }
-    if (limits.folders != NULL && !recipe_sandbox_enter(limits.folders)) {
+    if (limits.box == NULL && limits.folders != NULL && !recipe_sandbox_enter(limits.folders)) {
         (void) fprintf(stderr, "the kernel refuses to bound what the program writes to: %s\n",
                        strerror(errno));
         _exit(127);
@@ -136,7 +142,9 @@ tool_exit
 recipe_execute(recipe_run *run, char **program, char **environment, const char *directory,
                bool records, bool shows, recipe_limits limits)
 {
-    g_autoptr(GPtrArray) arguments = arguments_of(run, program, records);
+    g_autoptr(GPtrArray) arguments = arguments_of(run, program, records, limits.box);
+    if (arguments == NULL)
+        return TOOL_FAILED;
     g_autofree char *path = g_build_filename(run->folder, "log", NULL);
     int log = shows ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     g_usleep(BEFORE_US); /* clocks of file systems are coarse */

@@ -26,6 +26,7 @@
 
 typedef struct options {
     const char *site;
+    const char *image;
     bool strict;
     bool quiet;
     bool verbose;
@@ -192,23 +193,16 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
-                                          {"site", required_argument, NULL, 's'},
-                                          {"strict", no_argument, NULL, 'S'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"dry-run", no_argument, NULL, 'n'},
-                                          {"print-rc", no_argument, NULL, 'R'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"report", optional_argument, NULL, 'P'},
-                                          {"json", no_argument, NULL, 'J'},
-                                          {"records", required_argument, NULL, 'D'},
-                                          {"read-ahead", no_argument, NULL, 'A'},
-                                          {"unusual", no_argument, NULL, 'U'},
-                                          {"mpi-hints", no_argument, NULL, 'M'},
-                                          {"record", no_argument, NULL, 'C'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
+        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
+        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
+        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
+        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
+        {"unusual", no_argument, NULL, 'U'},       {"mpi-hints", no_argument, NULL, 'M'},
+        {"record", no_argument, NULL, 'C'},        {"image", required_argument, NULL, 'I'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -253,6 +247,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
         case 'C':
             ret->record = true;
             break;
+        case 'I':
+            ret->image = optarg;
+            break;
         case 'h':
             *ret_exit = fputs(run_help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
             return -1;
@@ -270,6 +267,10 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
     if (ret->record && (is_watched(ret) || ret->dry_run)) {
         run_say("--record goes neither with --dry-run nor with what watches the program\n"
                 "Try 'esdm-run --help'.");
+        return -1;
+    }
+    if (ret->image && !ret->record) {
+        run_say("--image goes with --record\nTry 'esdm-run --help'.");
         return -1;
     }
     if (optind >= argc && !ret->print_rc) {
@@ -307,15 +308,18 @@ main(int argc, char **argv)
     if (opt.print_rc) {
         return print_rc(library);
     }
-    status = program_find(argv[first], program, sizeof(program));
-    status = status == 0 ? program_examine(program, opt.strict, opt.quiet) : status;
+    status = 0;
+    if (!opt.image)
+        status = program_find(argv[first], program, sizeof(program));
+    if (!opt.image && status == 0)
+        status = program_examine(program, opt.strict, opt.quiet);
     if (status != 0) {
         return status;
     }
     if (opt.record) {
         if (!opt.site || set_site(opt.site)) {
             run_say("cannot start esdm-recipe: %s",
-                    strerror(record_run(argc - first, argv + first)));
+                    strerror(record_run(argc - first, argv + first, opt.image)));
         }
         return EXIT_OWN;
     }

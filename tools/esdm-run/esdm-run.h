@@ -28,9 +28,9 @@ int program_examine(const char *path, bool strict, bool quiet);
  *  False when out of memory. */
 bool preload_add(const char *library);
 
-/** Becomes `esdm-recipe record` with this program and its arguments. @return only where that fails:
- *  an errno. */
-int record_run(int argc, char **argv);
+/** Becomes `esdm-recipe record` with this program and its arguments. @param image in which it runs;
+ *  NULL: none. @return only where that fails: an errno. */
+int record_run(int argc, char **argv, const char *image);
 
 typedef struct report_options {
     bool report;         /* explain at the end */

@@ -13,17 +13,22 @@
 #define TOOL "esdm-recipe"
 
 int
-record_run(int argc, char **argv)
+record_run(int argc, char **argv, const char *image)
 {
+    int n_words = 0;
     char path[PATH_MAX + sizeof TOOL];
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    char **arguments = calloc((size_t) argc + 4, sizeof *arguments);
+    char **arguments = calloc((size_t) argc + 6, sizeof *arguments);
     if (arguments == NULL)
         return ENOMEM;
-    arguments[0] = (char *) TOOL;
-    arguments[1] = (char *) "record";
-    arguments[2] = (char *) "--";
-    memcpy(arguments + 3, argv, (size_t) argc * sizeof *arguments);
+    arguments[n_words++] = (char *) TOOL;
+    if (image != NULL) {
+        arguments[n_words++] = (char *) "--image";
+        arguments[n_words++] = (char *) image;
+    }
+    arguments[n_words++] = (char *) "record";
+    arguments[n_words++] = (char *) "--";
+    memcpy(arguments + n_words, argv, (size_t) argc * sizeof *arguments);
     if (n > 0) {
         path[n] = '\0';
         char *slash = strrchr(path, '/');
