@@ -162,10 +162,7 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
     ESDM__NEED(err, session);
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
-    if (ncolumns > 0)
-        ESDM__NEED(err, columns);
-    for (size_t i = 0; i < ncolumns; i++)
-        ESDM__NEED(err, columns[i]);
+    ESDM__NEED_ALL(err, columns, ncolumns);
     return ask_rows(session, expression, columns, ncolumns, NULL, visit, user, err);
 }
 
@@ -179,14 +176,8 @@ esdm_find_sorted(esdm_session *session, const char *expression, const char *cons
     ESDM__NEED(err, expression);
     ESDM__NEED(err, order);
     ESDM__NEED(err, visit);
-    if (ncolumns > 0)
-        ESDM__NEED(err, columns);
-    for (size_t i = 0; i < ncolumns; i++)
-        ESDM__NEED(err, columns[i]);
-    if (order->nkeys > 0)
-        ESDM__NEED(err, order->keys);
-    for (size_t i = 0; i < order->nkeys; i++)
-        ESDM__NEED(err, order->keys[i]);
+    ESDM__NEED_ALL(err, columns, ncolumns);
+    ESDM__NEED_ALL(err, order->keys, order->nkeys);
     bool *upwards = calloc(order->nkeys + 1, sizeof *upwards);
     if (upwards == NULL)
         return esdm__error_nomem(err, order->nkeys, "an order");
@@ -210,8 +201,7 @@ esdm_find_facets(esdm_session *session, const char *expression, const char *cons
     ESDM__NEED(err, expression);
     ESDM__NEED(err, names);
     ESDM__NEED(err, visit);
-    for (size_t i = 0; i < nnames; i++)
-        ESDM__NEED(err, names[i]);
+    ESDM__NEED_ALL(err, names, nnames);
     esdm__query query = {0};
     esdm_status status = ask(session, expression, &query, err);
     if (status != ESDM_OK)

@@ -14,4 +14,13 @@
             return esdm__error_set((err), ESDM_EINVAL, "%s: %s is NULL", __func__, #argument);     \
     } while (0)
 
+/** The same for an array of so many pointers, none of which may be NULL; of none it may be NULL. */
+#define ESDM__NEED_ALL(err, array, count)                                                          \
+    do {                                                                                           \
+        if ((count) > 0)                                                                           \
+            ESDM__NEED(err, array);                                                                \
+        for (size_t i = 0; i < (count); i++)                                                       \
+            ESDM__NEED(err, array[i]);                                                             \
+    } while (0)
+
 #endif

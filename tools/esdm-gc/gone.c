@@ -116,43 +116,42 @@ time_of(const struct stat *is)
            (guint64) is->st_mtim.tv_nsec;
 }
 
+/* A stub of what a file has; without a path. NULL: it is none. */
+static gc_stub *
+make_stub(const unsigned char *bytes, size_t size, const struct stat *is)
+{
+    gc_stub *stub = g_new0(gc_stub, 1);
+    stub->modified_ns = time_of(is);
+    stub->device = is->st_dev;
+    stub->inode = is->st_ino;
+    if (!parse(bytes, size, stub))
+        g_clear_pointer(&stub, gc_stub_free);
+    return stub;
+}
+
 /* What a file is at this moment. NULL: no stub. */
 static gc_stub *
 read_at(int folder, const char *name)
 {
     unsigned char bytes[TOOL_STUB_BYTES + 1];
     struct stat is;
-    gc_stub *stub = NULL;
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t size = fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode)
                        ? pread(fd, bytes, sizeof bytes, 0)
                        : -1;
     if (fd >= 0)
         (void) close(fd);
-    if (size <= 0)
-        return NULL;
-    stub = g_new0(gc_stub, 1);
-    stub->modified_ns = time_of(&is);
-    stub->device = is.st_dev;
-    stub->inode = is.st_ino;
-    if (!parse(bytes, (size_t) size, stub))
-        g_clear_pointer(&stub, gc_stub_free);
-    return stub;
+    return size > 0 ? make_stub(bytes, (size_t) size, &is) : NULL;
 }
 
 void
 gc_note_stub(gc_search *s, const char *path, const unsigned char *bytes, size_t size,
              const struct stat *is)
 {
-    gc_stub *stub = g_new0(gc_stub, 1);
-    if (!parse(bytes, size, stub)) {
-        gc_stub_free(stub);
+    gc_stub *stub = make_stub(bytes, size, is);
+    if (stub == NULL)
         return;
-    }
     stub->path = g_strdup(path);
-    stub->modified_ns = time_of(is);
-    stub->device = is->st_dev;
-    stub->inode = is->st_ino;
     g_ptr_array_add(s->stubs, stub);
 }
 
