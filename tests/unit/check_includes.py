@@ -4,7 +4,8 @@
 
 The layers and what each may use are the esdm_layer() lines of the root CMakeLists.txt, taken
 literally: what is not listed there may not be included. esdm_room() lines say the same of the rooms of a
-layer: folders of src/LAYER that are compiled together. Usage: check_includes.py [SOURCE_FOLDER]
+layer: folders of src/LAYER that are compiled together. The tables of ARCHITECTURE.md say the same, and no
+source is longer than a reader can bear. Usage: check_includes.py [SOURCE_FOLDER]
 """
 
 import pathlib
@@ -20,6 +21,8 @@ PLUGIN_HEADERS = re.compile(r"esdm/(sys/.*|status|types)\.h$|esdm/sys/.*")
 PUBLIC_HEADERS = re.compile(r"esdm/[^/]+\.h$")
 ROLE = re.compile(r"@file|^/\*\*?\n \* |\A/\* SPDX[^\n]*\n+/\*", re.M)
 ANY_ESDM_HEADER = re.compile(r"esdm/.*")
+ROW = re.compile(r"^\| ((?:io/)?[a-z]+) \| ([a-z -]+) \|", re.M)
+LINES = 650  # some 600 are the goal
 
 
 def sources(folder):
@@ -82,13 +85,35 @@ def without_role(root):
                 yield f"{path.relative_to(root)}: no line at the head says what the file is for (/** @file … */)"
 
 
+def too_long(root):
+    for folder in ("src", "backends", "netcdf-plugin", "tools", "tests", "fortran", "python"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".c", ".h", ".inc", ".sql", ".py", ".sh", ".f90", ".js") and path.is_file():
+                lines = path.read_text(errors="replace").count("\n")
+                if lines > LINES:
+                    yield f"{path.relative_to(root)}: {lines} lines; divide it"
+
+
+def untrue_tables(root, layers, rooms):
+    """Rows of ARCHITECTURE.md that differ from the lines of CMakeLists.txt."""
+    rows = {name: set(uses.split()) - {"-"} for name, uses in ROW.findall((root / "ARCHITECTURE.md").read_text())}
+    stated = {**{name: set(uses) for name, uses in layers.items()},
+              **{name: {room.split("/")[1] for room in uses} for name, uses in rooms.items()}}
+    for name, uses in stated.items():
+        if rows.get(name) not in (uses, {"all", "above"}):
+            written = " ".join(sorted(rows[name])) if name in rows else "(no row)"
+            yield f"ARCHITECTURE.md: {name} may include {' '.join(sorted(uses))} by CMakeLists.txt, {written} by the table"
+
+
 def violations(root):
     yield from without_role(root)
+    yield from too_long(root)
     cmake = (root / "CMakeLists.txt").read_text()
     layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}
     if not layers:
         raise SystemExit(f"{root}/CMakeLists.txt: no esdm_layer() lines found")
     yield from room_violations(root, cmake)
+    yield from untrue_tables(root, layers, {name: rest for name, *rest in (m.group(1).split() for m in ROOM.finditer(cmake))})
     folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} - {"include", "mpi"}
     for folder in sorted(folders - set(layers)):
         if sources(root / "src" / folder):
