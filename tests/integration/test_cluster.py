@@ -10,7 +10,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from esdmtest import BUILD, by_size, expect, expect_error, main, tool  # noqa: E402
+from esdmtest import BUILD, by_size, expect, expect_error, main_at_once, tool  # noqa: E402
 from nodes import Cluster, skip_without_namespaces, wait_until  # noqa: E402
 from ownserver import APPEND, OwnServer, check_shared, shared_container  # noqa: E402
 from postgres import skip_without_postgres  # noqa: E402
@@ -184,10 +184,11 @@ def test_cluster__without_locks_the_lease_decides():
 if __name__ == "__main__":
     skip_without_postgres()
     skip_without_namespaces()
-    main(test_cluster__two_first_jobs_start_one_server,
-         test_cluster__moves_to_another_node,
-         test_cluster__a_killed_node_is_followed_by_another,
-         test_cluster__a_job_of_its_own_hands_over_when_it_ends,
-         test_cluster__four_nodes_write_drain_lose_one_and_go_on,
-         test_cluster__a_frozen_node_keeps_the_server,
-         test_cluster__without_locks_the_lease_decides)
+    # Most of the time they wait for leases.
+    main_at_once(test_cluster__two_first_jobs_start_one_server,
+                 test_cluster__moves_to_another_node,
+                 test_cluster__a_killed_node_is_followed_by_another,
+                 test_cluster__a_job_of_its_own_hands_over_when_it_ends,
+                 test_cluster__four_nodes_write_drain_lose_one_and_go_on,
+                 test_cluster__a_frozen_node_keeps_the_server,
+                 test_cluster__without_locks_the_lease_decides, processes=3)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, need_data, run,  # noqa: E402
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main_at_once, need_data, run,  # noqa: E402
                       tool)
 from nodes import wait_until  # noqa: E402
 from ownserver import APPEND, LOCAL, SETTINGS, OwnServer, check_shared, dump, shared_container  # noqa: E402
@@ -245,15 +245,15 @@ def test_private__a_copy_of_the_folder_serves_elsewhere():
 
 if __name__ == "__main__":
     skip_without_postgres()
-    main(test_private__one_line_makes_it_and_programs_start_it,
-         test_private__stops_when_idle_and_starts_again,
-         test_private__limits_of_the_first_program_are_its_own,
-         test_private__errors_say_what_to_do,
-         test_private__others_cannot_use_it,
-         test_private__another_server_at_its_place_is_not_taken_for_it,
-         test_private__an_ordinary_user_needs_nothing,
-         test_private__catalogues_move_there_and_back,
-         test_private__other_tests_pass_on_it,
-         test_private__a_killed_server_comes_back,
-         test_private__a_lost_folder_is_restored_from_the_targets,
-         test_private__a_copy_of_the_folder_serves_elsewhere)
+    main_at_once(test_private__one_line_makes_it_and_programs_start_it,
+                 test_private__stops_when_idle_and_starts_again,
+                 test_private__limits_of_the_first_program_are_its_own,
+                 test_private__errors_say_what_to_do,
+                 test_private__others_cannot_use_it,
+                 test_private__another_server_at_its_place_is_not_taken_for_it,
+                 test_private__an_ordinary_user_needs_nothing,
+                 test_private__catalogues_move_there_and_back,
+                 test_private__other_tests_pass_on_it,
+                 test_private__a_killed_server_comes_back,
+                 test_private__a_lost_folder_is_restored_from_the_targets,
+                 test_private__a_copy_of_the_folder_serves_elsewhere, processes=3)
