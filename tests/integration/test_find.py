@@ -329,6 +329,26 @@ def told_by_rows():
     return {v: values.count(v) for v in values}
 
 
+def test_find__words_alone_are_answered_with_expressions():
+    files = [str(f) for f in sources()][:4]
+    with Site():
+        run([tool("esdm-cp"), *files, "esdm://"])
+        source = run([FIND, "-c", "--columns=source_id", "exists :source_id"]).stdout.split("\n")[0].split("\t")[1]
+        for words, wanted in {("temperature",): "standard_name = air_temperature",
+                              ("Air", "temperature"): 'text ~ "Air temperature"',
+                              ("air temperature",): "standard_name = air_temperature",
+                              (source,): f"source_id = {source}", (source[1:],): f"source_id ~ *{source[1:]}*",
+                              ("ta",): "exists ta:units", ("table_id",): "exists table_id", ("",): None,
+                              ("'\"\\x",): None, ("nothing-like-it",): None}.items():
+            done = run([FIND, *words], check=False)
+            expect(done.returncode == 2 and done.stdout == "", f"{words}: {done}")
+            offered = re.findall(r"esdm-find -c '(.*)'   # (\d+) container", done.stderr)
+            expect(wanted in [e for e, _ in offered] if wanted else not offered, f"{words}: {done.stderr}")
+            for expression, count in offered:
+                found = run([FIND, "-c", expression]).stdout.split()
+                expect(len(found) == int(count), f"{words}: {expression} finds {len(found)}, not {count}")
+
+
 def test_find__facets_tell_numbers_as_they_are_written():
     """0 is not NaN, nor -0; a float and a double, or an integer, of the same number may have other texts."""
     need_program("ncgen")

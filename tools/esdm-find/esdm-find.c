@@ -207,6 +207,10 @@ main(int argc, char **argv)
     g_autofree char *expression = NULL;
     esdm_session *session = NULL;
     tool_exit result = tool_session(true, &session);
+    if (result == TOOL_OK && find_are_words(argv + 1)) {
+        g_autofree char *words = g_strjoinv(" ", argv + 1);
+        result = find_tell_words(session, words);
+    }
     if (result == TOOL_OK)
         result = find_expression(session, argv + 1, &expression);
     if (result != TOOL_OK || save != NULL) {

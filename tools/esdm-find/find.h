@@ -28,6 +28,11 @@ esdm_status find_count_values(esdm_session *session, const char *expression,
                               find_value_visitor visit, void *user, esdm_error *err);
 /** How many containers have each value of some attributes: --facets. */
 tool_exit find_facets(esdm_session *session, const char *expression, const find_options *options);
+/** Whether the arguments are words alone, no expression. */
+bool find_are_words(char **arguments);
+/** Tells which expressions find something by them; questions of the session end early from then on.
+ *  @return TOOL_USAGE. */
+tool_exit find_tell_words(esdm_session *session, const char *words);
 /** Keeps, or forgets (expression NULL), a query. */
 tool_exit find_save(const char *name, const char *expression);
 /** Prints the queries that are kept. */
