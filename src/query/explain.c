@@ -261,12 +261,11 @@ is_known(const telling *t, const esdm_meta_condition *condition, bool *ret_known
     return status;
 }
 
-esdm_status
-esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
-                    bool (*visit)(const esdm_meta_condition *condition, size_t column, void *user),
-                    void *user, esdm_error *err)
+static esdm_status
+tell_unknown(const telling *t, const esdm__query *query,
+             bool (*visit)(const esdm_meta_condition *condition, size_t column, void *user),
+             void *user, esdm_error *err)
 {
-    const telling t = {.meta = meta, .store = store, .most_ms = query->most_ms};
     for (size_t i = 0; i < query->nconditions; i++) {
         bool before = false, known = false;
         const esdm_meta_condition *condition = &query->conditions[i];
@@ -275,13 +274,22 @@ esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query
         /* Places of views ask for it, whether or not there are saved queries. */
         if (before || strcmp(condition->attribute, ESDM__SAVED_ATTRIBUTE) == 0)
             continue;
-        esdm_status status = is_known(&t, condition, &known, err);
+        esdm_status status = is_known(t, condition, &known, err);
         if (status != ESDM_OK)
             return status;
         if (!known && !visit(condition, query->columns[i], user))
             break;
     }
     return ESDM_OK;
+}
+
+esdm_status
+esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                    bool (*visit)(const esdm_meta_condition *condition, size_t column, void *user),
+                    void *user, esdm_error *err)
+{
+    const telling t = {.meta = meta, .store = store, .most_ms = query->most_ms};
+    return tell_unknown(&t, query, visit, user, err);
 }
 
 static bool
@@ -296,11 +304,12 @@ esdm_status
 esdm__query_explain(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                     bool (*visit)(const char *text, void *user), void *user, esdm_error *err)
 {
-    telling t = {meta, store, visit, user, query->most_ms};
+    /* A hint is not worth the time of a question: what takes long is there. */
+    telling t = {meta, store, visit, user, LOOK_MOST_MS};
     bool more = true;
     for (size_t i = 0; i < query->nopens && more; i++) {
         if (!query->opens[i].found)
             more = tell_extent(&t, query->opens[i].prefix, query->opens[i].name_column);
     }
-    return more ? esdm__query_unknown(meta, store, query, tell_condition, &t, err) : ESDM_OK;
+    return more ? tell_unknown(&t, query, tell_condition, &t, err) : ESDM_OK;
 }

@@ -71,6 +71,18 @@ QUESTIONS = [
     ("(time overlaps 1990-01-01 .. 1990-01-03 or tracking = id-777) and box overlaps -180,-90,180,90", 14, 600),
     ("grid = regular and tracking = id-777", 1, 100),
     ("(time overlaps 1970-01-01 .. 1970-01-05 or tracking = id-777) and project = CMIP6", 6, 1500),
+    ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30", 57, 3600),
+    ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30 and night = night-225", 1, 1500),
+]
+
+# Expression, containers that are found, and how: texts are compared where they lie; the list of an attribute meets that of
+# times before any container is looked up.
+HOW = [
+    ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30", 57, "hashed SubPlan"),
+    ("tracking ~ id-77* and model = model-77", 10, "jsonb_path_exists"),
+    ("tracking ~ 'id-7\"*' and model = model-77", 0, "jsonb_path_exists"),
+    ("tracking ~ i*-77? and model = model-77", 10, "jsonb_array_elements_text"),
+    ("tracking =~ '^id-77[0-4]' and model = model-77", 5, "jsonb_path_exists"),
 ]
 
 
@@ -144,8 +156,17 @@ def test_plans__questions_are_answered_by_indexes():
                     asker.ask("tracking = none")  # connects
                     for expression, found, most in QUESTIONS:
                         check(server, asker, expression, found, most)
+                    for expression, found, how in HOW:
+                        check_how(server, asker, expression, found, how)
                 if turn[0] == "n":
                     server.sql("ANALYZE")
+
+
+def check_how(server, asker, expression, found, how):
+    at = server.log.stat().st_size
+    expect((count := asker.ask(expression)) == found, f"{expression}: {count} found")
+    text = server.log.read_bytes()[at:].decode(errors="replace")
+    expect(how in text, f"{expression}: not by {how}: {text}")
 
 
 FACETS = "{tracking}/{model}/{project}"

@@ -143,6 +143,15 @@ put_compared(query *q, size_t i, const char *alias)
         put_any(q, b, alias, 'd', number, b->number);
         joint = " OR ";
     }
+    if (b->begins != 0) {
+        postgres__find_put_pattern(q, "jsonb_path_exists(@.attributes, #::jsonpath)", alias,
+                                   b->begins);
+        if (b->begins_form != 0)
+            postgres__find_put_pattern(q, " OR jsonb_path_exists(@.attributes, #::jsonpath)", alias,
+                                       b->begins_form);
+        postgres__find_put(q, "))");
+        return;
+    }
     if (b->text != 0 && (!condition->is_number || (not_equal && b->number != 0))) {
         postgres__find_put(q, joint);
         put_any(q, b, alias, 's', text, b->text);
@@ -490,6 +499,18 @@ put_from_start(query *q)
                            "WHERE y.container = e.container AND y.dataset = 0 OFFSET 0) o ON true");
 }
 
+/* The object o, a container, must be one of those that reach into a box. IS TRUE keeps the server,
+ * which may know nothing of its tables, from making a loop of it. */
+static void
+put_near(query *q)
+{
+    if (q->near == SIZE_MAX)
+        return;
+    postgres__find_put(q, " AND (o.container IN (SELECT x.container FROM {S}.reach x WHERE ");
+    postgres__find_put_reach(q, q->near);
+    postgres__find_put(q, " AND x.dataset = 0)) IS TRUE");
+}
+
 /* Containers whose own attributes meet the expression. */
 static void
 put_containers(query *q)
@@ -511,6 +532,7 @@ put_containers(query *q)
         put_columns(q, "o.path");
         put_objects(q);
         postgres__find_put(q, "o.dataset = 0");
+        put_near(q);
         /* What the index is to be asked, where it stands deeper in the expression. */
         if (!esdm__tree_is_flat(&q->expression, false) && !esdm__tree_is_flat(&q->expression, true))
             (void) put_starts(q, " AND (", "o", true, true);

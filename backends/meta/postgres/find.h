@@ -16,8 +16,10 @@ typedef struct postgres__find_bound {
     int number;
     int text; /* or the regular expression of a pattern */
     int variable;
-    int span, lon; /* boxes that objects which can meet it reach into (find_reach.c) */
-    size_t alike;  /* the first condition with the same boxes; its own number: none */
+    int span, lon;   /* boxes that objects which can meet it reach into (find_reach.c) */
+    int begins;      /* of a glob that says how a text begins: path to such a text */
+    int begins_form; /* and to such a number as it is written */
+    size_t alike;    /* the first condition with the same boxes; its own number: none */
 } postgres__find_bound;
 
 /* What is asked for. */
@@ -49,6 +51,10 @@ typedef struct postgres__find_query {
     uint64_t *counts;
     uint64_t *guesses; /* the same from what little a sample has seen of them; owned */
     uint64_t least;    /* the starts' */
+    uint64_t per_seen; /* objects for each one that a sample sees */
+    size_t near;    /* condition with a box into which the containers that a start finds must reach:
+                       all that do are listed beforehand; SIZE_MAX: none */
+    bool has_paths; /* the server knows jsonpath */
     postgres__find_what what;
     int among; /* parameter: numbers of the containers that are looked at; 0: all */
     postgres__find_bound *bound; /* of each condition; owned */

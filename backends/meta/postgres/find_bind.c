@@ -97,6 +97,46 @@ can_be_number(const char *text)
     return end != text && *end == '\0';
 }
 
+/* How all texts begin that a glob matches which says nothing else; else 0 bytes. */
+static size_t
+beginning_of(const char *glob)
+{
+    size_t bytes = strcspn(glob, "*?[");
+    return glob[bytes] == '*' && glob[bytes + 1] == '\0' ? bytes : 0;
+}
+
+/* $."kind"."name"[*] ? (@ starts with "beginning"): the server compares it where it lies, in a
+ * tenth of the time that it takes to hand out the texts and match them. */
+static int
+put_path(query *q, char kind, const char *name, const char *beginning)
+{
+    char head[16];
+    esdm__buffer buffer;
+    esdm__buffer_init(&buffer);
+    (void) snprintf(head, sizeof head, "$.\"%c\".", kind);
+    put_literal(&buffer, head);
+    postgres__put_json(&buffer, name);
+    put_literal(&buffer, "[*] ? (@ starts with ");
+    postgres__put_json(&buffer, beginning);
+    put_literal(&buffer, ")");
+    return put_buffer(q, &buffer);
+}
+
+static void
+bind_beginning(query *q, bound *b, const esdm_meta_condition *condition)
+{
+    size_t bytes = condition->op == ESDM_META_GLOB && condition->text != NULL
+                       ? beginning_of(condition->text)
+                       : 0;
+    char *beginning = bytes > 0 ? strndup(condition->text, bytes) : NULL;
+    if (beginning == NULL) /* without memory it is a pattern */
+        return;
+    b->begins = put_path(q, 's', condition->attribute, beginning);
+    if (strchr("0123456789+-.iInN", beginning[0]) != NULL)
+        b->begins_form = put_path(q, 'f', condition->attribute, beginning);
+    free(beginning);
+}
+
 void
 postgres__find_bind(query *q, size_t i)
 {
@@ -124,4 +164,6 @@ postgres__find_bind(query *q, size_t i)
     if (!equal && condition->text != NULL)
         b->text = put_value(q, condition, false);
     bind_variable(q, b, condition);
+    if (q->has_paths)
+        bind_beginning(q, b, condition);
 }

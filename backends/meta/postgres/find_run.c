@@ -68,6 +68,8 @@ look_at_sample(postgres__store *store, query *q, postgres__find_table table, esd
         uint64_t seen = postgres__u64(result, 0, (int) k + 1);
         uint64_t all = seen * postgres__u64(result, 0, 0);
         q->guesses[k] += all;
+        if (table == POSTGRES__FIND_OBJECT)
+            q->per_seen = postgres__u64(result, 0, 0);
         if (seen >= SAMPLE_LEAST)
             q->counts[k] = all;
     }
@@ -235,6 +237,53 @@ is_one_box(const query *q)
     return nodes[0].kind == ESDM_META_ALL;
 }
 
+/* Looking one container up costs as much as so many entries of two lists that are met. */
+#define LOOK_UP 8
+/* So few are looked up. */
+#define FEW 64
+/* A list that is longer would take too much of the server's memory. */
+#define NEAR_MOST 65536
+
+/* At most so many containers, as far as is known. @param sums what was counted, up to a limit. */
+static uint64_t
+most_of(const query *q, const uint64_t *sums, size_t i)
+{
+    uint64_t count = q->counts[2 * i];
+    uint64_t unseen = q->guesses[2 * i] + SAMPLE_LEAST * q->per_seen;
+    if (count != POSTGRES__COUNT_UNKNOWN)
+        return count;
+    return unseen > sums[i] ? unseen : sums[i];
+}
+
+/* Where an attribute and a box must hold together, what the index says of the one meets what it
+ * says of the other before any container is looked up. */
+static void
+choose_near(query *q, const uint64_t *sums)
+{
+    const esdm_meta_node *nodes = q->expression.nodes;
+    size_t box = SIZE_MAX, attribute = SIZE_MAX;
+    if (q->counts == NULL || !q->covered || q->nstarts != 1 || nodes[0].kind != ESDM_META_ALL)
+        return;
+    for (size_t at = 1; at < nodes[0].size; at += nodes[at].size) {
+        size_t i = nodes[at].condition;
+        bool equal = nodes[at].kind == ESDM_META_HOLDS && q->conditions[i].op == ESDM_META_EQ &&
+                     !postgres__find_is_extent(&q->conditions[i]) && q->bound[i].variable == 0;
+        if (nodes[at].kind == ESDM_META_HOLDS && q->bound[i].span != 0 && box == SIZE_MAX)
+            box = i;
+        if (equal && (attribute == SIZE_MAX || most_of(q, sums, i) < most_of(q, sums, attribute)))
+            attribute = i;
+    }
+    if (box == SIZE_MAX || attribute == SIZE_MAX || q->counts[2 * attribute + 1] != 0)
+        return; /* datasets are looked for, too */
+    uint64_t reaching = most_of(q, sums, q->bound[box].alike), having = most_of(q, sums, attribute);
+    bool begins_there = postgres__find_is_extent(&q->conditions[q->starts[0]]);
+    if (reaching > NEAR_MOST ||
+        (begins_there ? having / LOOK_UP > reaching : having < FEW || reaching / LOOK_UP > having))
+        return;
+    q->near = box;
+    q->starts[0] = begins_there ? attribute : q->starts[0];
+}
+
 /* Conditions by which to begin: those that the fewest objects can meet. */
 static esdm_status
 choose_starts(postgres__store *store, query *q, esdm_error *err)
@@ -247,6 +296,8 @@ choose_starts(postgres__store *store, query *q, esdm_error *err)
                              : ESDM_OK;
     q->covered =
         esdm__tree_starts(&q->expression, q->holds, sums, q->starts, &q->nstarts, &q->least);
+    if (status == ESDM_OK)
+        choose_near(q, sums);
     free(sums);
     return status;
 }
@@ -302,7 +353,8 @@ begin(postgres__store *store, const esdm_meta_expression *expression, query **re
     q->conditions = expression->conditions;
     q->nconditions = count;
     q->expression = *expression;
-    q->proven = SIZE_MAX;
+    q->has_paths = store->has_paths;
+    q->proven = q->near = SIZE_MAX;
     q->holds = calloc(count, sizeof *q->holds);
     q->starts = calloc(count, sizeof *q->starts);
     q->bound = calloc(count, sizeof *q->bound);

@@ -13,8 +13,10 @@
 #include "base/ids.h"
 #include "postgres.h"
 
-#define MILLISECOND_NS UINT64_C(1000000)
-#define SECOND_NS      UINT64_C(1000000000)
+/* Servers know jsonpath from then on. */
+#define FIRST_WITH_PATHS 120000
+#define MILLISECOND_NS   UINT64_C(1000000)
+#define SECOND_NS        UINT64_C(1000000000)
 
 /* Nobody is there when a store is opened: a wrong name rather than a restart. */
 #define OPEN_PATIENCE_NS (2 * SECOND_NS)
@@ -117,6 +119,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         store->owned = postgres__bool(result, row, 5);
         store->has_extents = postgres__bool(result, row, store->writable ? 6 : 7);
         store->has_reach = postgres__bool(result, row, 8);
+        store->has_paths = PQserverVersion(store->link.conn) >= FIRST_WITH_PATHS;
     }
     PQclear(result);
     if (status != ESDM_OK)
