@@ -201,12 +201,36 @@ tell_extent(const telling *t, const char *prefix, size_t column)
     return true;
 }
 
+/* What is no attribute, but asked for in another way; NULL: nothing like it. */
+static const char *
+asked_otherwise(const char *attribute)
+{
+    static const struct {
+        const char *names[8], *how;
+    } others[] = {
+        {{"time", "date", "year", "month", "day", "period"}, "time overlaps 1990-01 .. 2000-12"},
+        {{"lat", "lon", "latitude", "longitude", "bbox", "region", "area"},
+         "box overlaps WEST,SOUTH,EAST,NORTH"},
+        {{"lev", "level", "plev", "pressure", "depth", "height", "altitude"},
+         "level overlaps 500 .. 850 hPa"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        for (size_t k = 0; k < 8 && others[i].names[k] != NULL; k++) {
+            if (strcmp(attribute, others[i].names[k]) == 0)
+                return others[i].how;
+        }
+    }
+    return NULL;
+}
+
 static bool
 tell_attribute(const telling *t, const esdm_meta_condition *condition, size_t column)
 {
     char text[900], near[300];
     const char *variable = condition->variable;
-    nearest_attribute(t->meta, t->store, condition->attribute, near, sizeof near);
+    const char *how = variable == NULL ? asked_otherwise(condition->attribute) : NULL;
+    near[0] = '\0';
+    if (how == NULL)
+        nearest_attribute(t->meta, t->store, condition->attribute, near, sizeof near);
     int used =
         variable != NULL && variable[0] != '\0'
             ? snprintf(text, sizeof text,
@@ -214,6 +238,8 @@ tell_attribute(const telling *t, const esdm_meta_condition *condition, size_t co
                        variable, condition->attribute)
             : snprintf(text, sizeof text, "query, column %zu: %s has an attribute '%.300s'", column,
                        variable != NULL ? "no container" : "nothing", condition->attribute);
+    if (how != NULL && used > 0 && (size_t) used < sizeof text)
+        (void) snprintf(text + used, sizeof text - (size_t) used, "; did you mean '%s'?", how);
     if (near[0] != '\0' && used > 0 && (size_t) used < sizeof text)
         (void) snprintf(text + used, sizeof text - (size_t) used,
                         strcmp(near, condition->attribute) == 0 ? "; others have it"

@@ -180,7 +180,8 @@ read_both(parser *p, const char *expected, esdm__query_word *ret_first, const ch
 static esdm_status
 read_time(parser *p, const char *variable, size_t *ret_node)
 {
-    static const char expected[] = "expected a date: 1990, 1990-01, 1990-01-31, 1990-01-31T12:00";
+    static const char expected[] = "expected a date: 1990, 1990-01, 1990-01-31, 1990-01-31T12:00; "
+                                   "from one to another: 1990 .. 1999";
     esdm__query_word first;
     const char *second, *second_start = NULL;
     esdm__date date;

@@ -69,6 +69,7 @@ def test_attr__refuses_what_is_wrong():
                                   ("--where", "a = b", first): 2}.items():
             done = run([ATTR, *arguments], check=False)
             expect(done.returncode == status, f"{arguments}: {done.returncode} {done.stderr}")
+        expect("--where 'model = x'" in run([ATTR, "model = x"], check=False).stderr, "a query is no name")
         expect(run([ATTR, "-s", "a=b", "nope.nc", first], check=False).returncode == 3 and
                attributes(first)["a"] == "b", "the first failure does not keep the others")
 

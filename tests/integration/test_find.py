@@ -301,6 +301,11 @@ def test_find__says_why_nothing_was_found():
                 '(variable = "hus") and (model = EC-Earth3)': "there is ta, pr",
                 "not exists model and :model = x": "nothing has not exists model",
                 "model = EC-Earth3 and variable = pr": "each of the 2 conditions",
+                "model = ecearth3_veg": "; there is EC-Earth3, EC-Earth3-Veg",
+                "model = EC-Erth3-Vegg": "; there is EC-Earth3-Veg",
+                "time = 1990": "did you mean 'time overlaps 1990-01 .. 2000-12'?",
+                "lat > 30": "did you mean 'box overlaps WEST,SOUTH,EAST,NORTH'?",
+                "plev = 500": "did you mean 'level overlaps 500 .. 850 hPa'?",
                 'model = "and or" and variable = "pr"': "each of the 2 conditions",
                 "model = x or model = y": "nothing has model = x or model = y",
                 "sauce = 1 and model = x": "an attribute 'sauce'"}.items():

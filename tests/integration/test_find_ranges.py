@@ -464,6 +464,7 @@ def test_ranges__say_where_a_question_is_wrong():
         for text, words in {
                 "time overlaps": ("column 14", "expected a date"),
                 "time overlaps 1990-13": ("column 15", "expected a date"),
+                "time overlaps 1990-1999": ("column 15", "1990 .. 1999"),
                 "time overlaps 2000 .. 1990": ("column 15", "earlier date first"),
                 "a = b and time overlap 1990": ("column 16", "overlaps"),
                 "box overlaps 1,2,3": ("column 19", "west,south,east,north"),

@@ -243,6 +243,12 @@ visit_container(esdm_session *session, const char *name)
     esdm_status status =
         esdm_container_open(session, name, changing && !dry_run ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
                             ESDM_SNAPSHOT_LATEST, &container, &err);
+    if (status == ESDM_ENOENT && strpbrk(name, "=<>~") != NULL) {
+        g_autofree char *printable = tool_printable(name);
+        tool_error("there is no container '%s'; what a query finds is meant by --where '%s'",
+                   printable, printable);
+        return TOOL_NOT_FOUND;
+    }
     if (status == ESDM_ENOENT)
         return tool_absent(session, name);
     if (status != ESDM_OK)

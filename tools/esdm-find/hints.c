@@ -113,12 +113,50 @@ typedef struct value_search {
     guint rows;
 } value_search;
 
-static bool
-contains(const char *text, const char *part)
+/* Letters and digits alone, as names are written with all kinds of signs between them. Owned. */
+static char *
+plain(const char *text)
 {
-    g_autofree char *a = g_utf8_casefold(text, -1);
-    g_autofree char *b = g_utf8_casefold(part, -1);
-    return strstr(a, b) != NULL;
+    g_autofree char *folded = g_utf8_casefold(text, -1);
+    GString *kept = g_string_new(NULL);
+    for (const char *at = folded; *at != '\0'; at = g_utf8_next_char(at)) {
+        gunichar c = g_utf8_get_char(at);
+        if (g_unichar_isalnum(c))
+            g_string_append_unichar(kept, c);
+    }
+    return g_string_free(kept, FALSE);
+}
+
+/* How many bytes are to be changed, added or left out. */
+static guint
+distance(const char *a, const char *b)
+{
+    guint bytes = (guint) strlen(b);
+    g_autofree guint *row = g_new(guint, bytes + 1);
+    for (guint j = 0; j <= bytes; j++)
+        row[j] = j;
+    for (guint i = 1; a[i - 1] != '\0'; i++) {
+        guint corner = row[0];
+        row[0] = i;
+        for (guint j = 1; j <= bytes; j++) {
+            guint change = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            row[j] = MIN(MIN(row[j], row[j - 1]) + 1, change);
+        }
+    }
+    return row[bytes];
+}
+
+/* One is in the other, or a slip away. */
+static bool
+is_near(const char *text, const char *wanted)
+{
+    g_autofree char *a = plain(text);
+    g_autofree char *b = plain(wanted);
+    size_t shorter = MIN(strlen(a), strlen(b));
+    return shorter > 0 && (strstr(a, b) != NULL || strstr(b, a) != NULL ||
+                           (shorter < 100 && strlen(a) < 2 * shorter && strlen(b) < 2 * shorter &&
+                            distance(a, b) <= 1 + shorter / 8));
 }
 
 static bool
@@ -130,7 +168,7 @@ note_value(const esdm_match *match, const esdm_find_value *values, void *user)
     if (text != NULL && g_utf8_validate(text, -1, NULL) &&
         !g_ptr_array_find_with_equal_func(s->all, text, g_str_equal, NULL) && s->all->len < 1000) {
         g_ptr_array_add(s->all, g_strdup(text));
-        if (contains(text, s->wanted) || contains(s->wanted, text))
+        if (is_near(text, s->wanted))
             g_ptr_array_add(s->near, g_strdup(text));
     }
     return ++s->rows < ROWS_MOST && !is_late();
