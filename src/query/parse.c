@@ -77,7 +77,10 @@ esdm__query_read_operator(esdm__query_parser *p, esdm_meta_operator *ret_op, boo
             return ESDM_OK;
         }
     }
-    return esdm__query_wrong(p, p->at, "expected one of = != < <= > >= ~");
+    return esdm__query_wrong(p, p->at,
+                             *p->at != '\0' ? "expected one of = != < <= > >= ~"
+                                            : "expected one of = != < <= > >= ~ (words of titles "
+                                              "and long names: text ~ \"sea ice\")");
 }
 
 /* Words such as "nan" and "infinity" are text: nothing compares usefully with them. */

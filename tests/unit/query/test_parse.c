@@ -142,7 +142,9 @@ test_query__errors_name_the_column(void **state)
     } cases[] = {
         {"", "query, column 1: expected the name of an attribute, found the end"},
         {"   ", "query, column 4: expected the name of an attribute, found the end"},
-        {"units", "query, column 6: expected one of = != < <= > >= ~, found the end"},
+        {"units",
+         "query, column 6: expected one of = != < <= > >= ~ (words of titles and long names: "
+         "text ~ \"sea ice\"), found the end"},
         {"units K", "query, column 7: expected one of = != < <= > >= ~, found 'K'"},
         {"units = ", "query, column 9: expected a value"},
         {"= K", "query, column 1: expected the name of an attribute, found '='"},
