@@ -14,16 +14,16 @@ import ctypes as _ctypes
 import importlib as _importlib
 import os as _os
 import sys as _sys
-import typing as _typing
 
-from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site, snapshots,
-                         stat, version, views)
-from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
 from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
 
-if _typing.TYPE_CHECKING:
+TYPE_CHECKING = False  # as typing has it, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site,
+                             snapshots, stat, version, views)
+    from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
     from ._accuracy import Accuracy, accuracy
     from ._history import MergeConflict, branch, digest, merge
     from ._placement import Placement, placement
@@ -32,8 +32,15 @@ if _typing.TYPE_CHECKING:
     from ._stored import StoredAccuracy, stored_accuracy
 
 # Read when first used: every program pays for what is read at once.
-_LATER = {"Accuracy": "_accuracy", "accuracy": "_accuracy", "MergeConflict": "_history", "branch": "_history", "digest": "_history", "merge": "_history", "link": "_query", "query": "_query", "Report": "_reporting", "report": "_reporting",
-          "Placement": "_placement", "placement": "_placement", "StoredAccuracy": "_stored", "stored_accuracy": "_stored"}
+_LATER = {name: module for module, names in {
+    "_accuracy": ("Accuracy", "accuracy"),
+    "_catalogue": ("Container", "Match", "Place", "Snapshot", "Table", "View", "clone", "find", "ls", "move", "open",
+                   "remove", "site", "snapshots", "stat", "version", "views"),
+    "_history": ("MergeConflict", "branch", "digest", "merge"),
+    "_placement": ("Placement", "placement"),
+    "_query": ("link", "query"),
+    "_reporting": ("Report", "report"),
+    "_stored": ("StoredAccuracy", "stored_accuracy")}.items() for name in names}
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
            "append", "clone", "digest", "find", "gather", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
@@ -47,7 +54,8 @@ _report = "not active"
 def __getattr__(name):
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
+    module = _importlib.import_module(f".{_LATER[name]}", __name__)
+    found = globals()[name] = getattr(module, "open_dataset" if name == "open" else name)
     return found
 
 

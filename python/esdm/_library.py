@@ -2,9 +2,7 @@
 """Finds and loads ESDM's libraries: libesdm.so and the NetCDF plug-in."""
 
 import ctypes
-import os
-import pathlib
-import shutil
+import os  # no more: each program that imports esdm pays for this
 
 MESSAGE_BYTES = 500
 PLUGIN = "libesdm-netcdf.so"
@@ -35,26 +33,37 @@ class Error(ctypes.Structure):
                 ("message", ctypes.c_char * MESSAGE_BYTES)]
 
 
+def on_path(name):
+    """The program of that name that the shell would start; None: there is none."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    return None
+
+
 def folders():
     """Where the libraries may be, most wanted first."""
     if os.environ.get("ESDM_LIBRARY_DIR"):
-        yield from map(pathlib.Path, os.environ["ESDM_LIBRARY_DIR"].split(":"))
-    yield pathlib.Path(__file__).parent / "lib"
-    runner = shutil.which("esdm-run")
+        yield from os.environ["ESDM_LIBRARY_DIR"].split(":")
+    yield os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+    runner = on_path("esdm-run")
     if runner:
-        prefix = pathlib.Path(runner).resolve().parent.parent
-        yield prefix / "lib"
-        yield from sorted(prefix.glob("lib/*-linux-gnu"))
+        prefix = os.path.dirname(os.path.dirname(os.path.realpath(runner)))
+        library = os.path.join(prefix, "lib")
+        yield library
+        if os.path.isdir(library):
+            yield from (os.path.join(library, f) for f in sorted(os.listdir(library)) if f.endswith("-linux-gnu"))
         yield prefix  # a build folder: tools/esdm-run
-        yield prefix / "netcdf-plugin"
+        yield os.path.join(prefix, "netcdf-plugin")
 
 
 def load(name):
     """The library of that name: from the folders above, else as the dynamic linker finds it."""
     for folder in folders():
-        path = folder / name
-        if path.exists():
-            return ctypes.CDLL(str(path))
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
     try:
         return ctypes.CDLL(name)
     except OSError as error:

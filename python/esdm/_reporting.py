@@ -8,13 +8,12 @@ import html
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import typing
 
 from . import _catalogue
-from ._library import Error, EsdmError, check, folders
+from ._library import Error, EsdmError, check, folders, on_path
 
 LONGEST_S = 120
 
@@ -112,12 +111,12 @@ class Report:
 def _tool():
     """Where esdm-explain is: in the package (a wheel), beside the libraries, else on the PATH."""
     places = [pathlib.Path(__file__).parent / "bin"]
-    for folder in folders():
+    for folder in map(pathlib.Path, folders()):
         places += [folder.parent / "bin", folder / "tools", folder.parent.parent / "bin"]
     for place in places:
         if os.access(place / "esdm-explain", os.X_OK):
             return str(place / "esdm-explain")
-    found = shutil.which("esdm-explain")
+    found = on_path("esdm-explain")
     if found is None:
         raise EsdmError(2, "esdm-explain was not found, which explains what was recorded: install ESDM's tools, or have "
                            "them in the PATH")

@@ -198,6 +198,33 @@ def test_esdm_open_tells_errors_once():
         expect(told == [1, 3], f"those of netCDF4, and of another thread: {after}")
 
 
+def test_the_import_reads_little():
+    with Site() as site:
+        python(site, "pypi", """
+import sys
+before = set(sys.modules)
+import esdm
+read = set(sys.modules) - before
+assert len(read) < 25 and not read & {"dataclasses", "inspect", "typing", "pathlib", "shutil", "datetime", "esdm._catalogue"}, read
+assert "esdm._catalogue" not in sys.modules and {"open", "Table", "find"} <= set(dir(esdm))
+everything = {}
+exec("from esdm import *", everything)
+assert {*esdm.__all__} <= {*everything} and everything["open"] is esdm.open and esdm.open is not open
+assert esdm.open.__module__ == "esdm._catalogue" and esdm.ls() == esdm.Table()
+try:
+    esdm.nothing
+    raise SystemExit("no error")
+except AttributeError as error:
+    assert "'esdm' has no attribute 'nothing'" in str(error), error
+""")
+        told = python(site, "pypi", """
+import os
+os.environ["ESDM_LIBRARY_DIR"], os.environ["PATH"] = "/none", "/none:/tmp"
+import esdm
+""", check=False).stderr
+        expect("libesdm-netcdf.so was not found: install ESDM" in told, told)
+
+
 def test_a_program_that_fails_keeps_what_was_there():
     with Site() as site:
         python(site, "pypi", "import esdm, netCDF4" + WRITE)
@@ -437,6 +464,7 @@ main(
     test_xarray_alone,
     test_the_catalogue,
     test_esdm_open_tells_errors_once,
+    test_the_import_reads_little,
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
     test_a_process_with_threads__starts_as_fast,
