@@ -35,6 +35,8 @@ def _encoded(variable, stored, name):
     """As the container stores it, by its own packing and units of time."""
     variable = variable.transpose(*stored.dims).copy(deep=False)
     variable.encoding = {k: stored.encoding[k] for k in ENCODINGS if k in stored.encoding}
+    if variable.dtype.kind == "m" or " since " in str(stored.attrs.get("units", "")):
+        variable.encoding |= {k: stored.attrs[k] for k in ("units", "calendar") if k in stored.attrs}
     return xarray.conventions.encode_cf_variable(variable, name=name)
 
 
@@ -193,7 +195,8 @@ def _store_into(dataset, name, places, every, message, elsewhere):
     try:
         handle = _data.Handle.borrowed(container, name)
         snapshot = library.esdm_container_snapshot(container)
-        with xarray.open_dataset(f"esdm://{name}@{snapshot}", engine="esdm") as there:
+        # Times stay numbers: some may be missing, where another process has written behind them (gather()).
+        with xarray.open_dataset(f"esdm://{name}@{snapshot}", engine="esdm", decode_times=False) as there:
             unknown = set(places) - set(there.sizes)
             if unknown:
                 raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")
