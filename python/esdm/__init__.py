@@ -96,11 +96,19 @@ def stream(name: str, variable: str, function=None, select=None, snapshot: int =
     return begin(name, variable, function, select, snapshot, part_bytes)
 
 
-def write(dataset, name: str, accuracy=None, chunks=None, **options):
+def write(dataset, name: str, accuracy=None, chunks=None, region=None, **options):
     """Stores an xarray.Dataset as a container; `dataset.esdm.to(…)` does the same.
+    @param region a part of a container that is there, {"time": slice(4, 6)}: as write_region(), whose `message` it takes;
+    accuracy, chunks and other options are those of the container.
     @param accuracy what must be kept: {"tas": "abs=0.01 K; mode=archive"}, or esdm.accuracy(…); others lose nothing.
     @param chunks shape of fragments: {"time": 1}. @param options as of Dataset.to_netcdf()."""
     from . import _writing  # pylint: disable=import-outside-toplevel
+    if region is not None:
+        message = options.pop("message", None)
+        if accuracy is not None or chunks is not None or options:
+            given = [*(["accuracy"] if accuracy is not None else []), *(["chunks"] if chunks is not None else []), *options]
+            raise TypeError(f"with region= the container says how it is stored: no {', '.join(given)}")
+        return _writing.write_region(dataset, name, region, message)
     return _writing.write(dataset, name, accuracy, chunks, options)
 
 

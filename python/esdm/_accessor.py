@@ -14,9 +14,9 @@ class Accessor:
     def __init__(self, dataset):
         self._dataset = dataset
 
-    def to(self, name, accuracy=None, chunks=None, **options):
-        """As esdm.write(): makes, or replaces, a container."""
-        return esdm.write(self._dataset, name, accuracy, chunks, **options)
+    def to(self, name, accuracy=None, chunks=None, region=None, **options):
+        """As esdm.write(): makes, or replaces, a container, or writes a region of one that is there."""
+        return esdm.write(self._dataset, name, accuracy, chunks, region, **options)
 
     def append(self, name, dim="time", message=None):
         """As esdm.append(): adds it behind the end of `dim`, in one commit."""

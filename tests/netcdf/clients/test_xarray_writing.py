@@ -32,6 +32,11 @@ new[["tas"]].esdm.write_region("run.nc", {"time": slice(2, 4)})
 assert len(esdm.snapshots("run.nc")) == before + 2
 values = xr.open_dataset("esdm://run.nc").tas.values
 assert abs(values[2:4] - new.tas.values).max() <= 0.01 and (values[:2] == back.tas.values[:2]).all()
+again = part("2000-01-03", 2, add=30)[["tas"]]
+again.esdm.to("run.nc", region={"time": slice(2, 4)}, message="a region")
+assert len(esdm.snapshots("run.nc")) == before + 3 and esdm.snapshots("run.nc")[-1].message == "a region"
+assert abs(xr.open_dataset("esdm://run.nc").tas.values[2:4] - again.tas.values).max() <= 0.01
+before += 1
 import dask.array
 broken = second.copy()
 def fail(block, block_info=None):
@@ -45,6 +50,9 @@ for wrong, kind in ((lambda: esdm.append(broken, "run.nc"), RuntimeError),
                     (lambda: esdm.write(broken, "half.nc"), RuntimeError),
                     (lambda: esdm.append(second.isel(x=slice(3)), "run.nc"), ValueError),
                     (lambda: esdm.append(second[["tas"]], "run.nc"), ValueError),
+                    (lambda: esdm.write(second, "run.nc", region={"time": slice(0, 3)}, mode="a"), TypeError),
+                    (lambda: second.esdm.to("run.nc", {"tas": "abs=1"}, region={"time": slice(0, 3)}), TypeError),
+                    (lambda: second.esdm.to("run.nc", region={"time": slice(0, 4)}), ValueError),
                     (lambda: esdm.append(second, "run.nc", dim="y"), ValueError),
                     (lambda: esdm.write(first, "w.nc", accuracy={"tas": "abs=often"}), esdm.EsdmError),
                     (lambda: esdm.write(first, "w.nc", accuracy={"tos": "abs=1"}), ValueError),
