@@ -11,9 +11,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from esdmtest import BUILD, Site, by_clock, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_clock, by_size, environment, expect, expect_error, main, run, skip, tool
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 # So many requests one after the other take far longer than what a busy machine adds.
@@ -196,7 +197,7 @@ def test_rules_are_those_of_the_emulator():
         known = tune("--learn", str(table(s.file("emulated.csv"), rows)))
         errors = known["mean_errors"]
         expect(errors["tree"] * 4 < errors["the mean"], f"the tree knows: {errors}")
-        expect(known["best"] == "tree" and known["records"] == 3000, f"{known['best']}")
+        expect(known["best"] in ("tree", "many trees") and known["records"] == 3000, f"{known['best']}")
         splits = {float(n) for rule in known["rules"]
                   for n in re.findall(r"hole (?:<|>=) ([0-9.]+) KiB", rule["rule"])}
         expect(any(abs(n - 128) < 13 for n in splits), f"holes of 128 KiB matter: {splits}")
@@ -239,7 +240,7 @@ def test_records_of_a_program_and_of_esdm():
         run([tool("esdm-run"), "--records", records, sys.executable, "-c", READER,
              s.file("data")])
         known = tune("--learn", str(records))
-        expect(known["records"] >= 600, f"all reads are there: {known['records']}")
+        expect(known["records"] + known["left_out"] >= 600 and known["records"] >= 300, f"all reads are there: {known['records']}")
         errors = known["mean_errors"]
         expect(errors["tree"] < 0.8 * errors["the mean"], f"small reads are slow: {errors}")
 
@@ -250,6 +251,50 @@ def test_records_of_a_program_and_of_esdm():
         rules = " ".join(rule["rule"] for rule in known["rules"])
         expect(known["records"] >= 40 and known["target"] == "MB/s", f"requests: {known}")
         expect("others under way" in rules or "requests that" in rules or "of" in rules, rules)
+
+
+MIXED = """
+import os, random, sys, time
+chance = random.Random(7)
+fd = os.open(sys.argv[1], os.O_RDWR)
+size = os.fstat(fd).st_size
+for _ in range(150):
+    count, bytes, at = chance.randrange(4, 16), 1 << chance.randrange(10, 22), chance.randrange(size - (48 << 20)) & ~1023
+    stride = chance.choice([bytes, 4 * bytes if bytes < 1 << 20 else bytes])
+    places = [at + (i * stride if chance.random() < 0.7 else chance.randrange(24 << 20)) for i in range(count)]
+    if chance.random() < 0.5:
+        os.posix_fadvise(fd, at & ~4095, 48 << 20, os.POSIX_FADV_DONTNEED)
+    else:
+        for place in places:
+            os.pread(fd, bytes, place)
+    for place in places:
+        os.pread(fd, bytes, place)
+        time.sleep(chance.choice([0, 0, 0, chance.random() / 1000]))
+"""
+
+
+@by_clock
+def test_what_memory_has_decides():
+    """Reads of this machine's disk and of its memory, sequential, strided and random, of 1 KiB to 2 MiB: held-out ones are predicted
+    much better than by the mean. How much better depends on what else the machine does, as the noise is not to be predicted."""
+    with Site() as s, tempfile.TemporaryDirectory(dir=BUILD) as disk:
+        data = pathlib.Path(disk) / "data"
+        if run(["stat", "-f", "-c", "%T", disk]).stdout.strip() == "tmpfs":
+            skip("the folder of the build is in memory")
+        with open(data, "wb") as file:
+            for _ in range(96):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+        run([tool("esdm-run"), "-q", "--records", s.file("records"), sys.executable, "-c", MIXED, data])
+        known = tune("--learn", str(s.file("records")))
+        errors = known["mean_errors"]
+        rules = " ".join(rule["rule"] for rule in known["rules"])
+        print(f"    {known['records']} records, {known['left_out']} left out, mean error {errors['the mean']:.0f} MB/s; of that "
+              + ", ".join(f"{name} {error / errors['the mean']:.2f}" for name, error in errors.items()), flush=True)
+        if "in memory" not in rules and known["left_out"] == 0:
+            skip("the kernel does not tell what memory has (cachestat)")
+        expect(known["best"] == "many trees" and 2.2 * errors["many trees"] < errors["the mean"], str(errors))
+        expect("of it in memory" in rules, rules)
 
 
 def trace_of(host, realtime_ns, speeds):
@@ -276,6 +321,6 @@ def test_nodes_have_clocks_of_their_own():
         expect(known["records"] == 180 and "under way" not in rules, str(known))
 
 
-main(test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
+main(test_what_memory_has_decides, test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
      test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_a_genetic_search, test_programs,
      test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)

@@ -55,6 +55,10 @@ print_errors(const learn_table *t, const learn_errors *e)
         (void) printf("  %-22s  %10.4g  %10.4g  %.2f\n", learn_kind_name(kind), e->mean[kind],
                       e->median[kind], e->mean[kind] / e->mean[LEARN_MEAN]);
     }
+    if (t->left_out > 0)
+        (void) printf("Left out: %" G_GSIZE_FORMAT
+                      " reads, of which it was not asked whether memory had their data.\n",
+                      t->left_out);
 }
 
 static void
@@ -110,6 +114,7 @@ print_json(const learn_table *t, const learn_errors *e, const learn_node *tree)
             tool_json_append(sieves, json_pack("{s:f,s:f}", "piece", pieces[i], "hole", limit));
     }
     tool_json_set(root, "records", tool_json_u64(t->rows));
+    tool_json_set(root, "left_out", tool_json_u64(t->left_out));
     tool_json_set(root, "target", tool_json_text(t->target));
     tool_json_set(root, "folds", json_integer(e->folds));
     tool_json_set(root, "mean_errors", errors);

@@ -12,7 +12,8 @@ static const guint depths[] = {1, 2, 4, 6, 8};
 const char *
 learn_kind_name(learn_kind kind)
 {
-    static const char *const names[] = {"the mean", "linear", "squares of logarithms", "tree"};
+    static const char *const names[] = {"the mean", "linear", "squares of logarithms", "tree",
+                                        "many trees"};
     return kind < LEARN_KINDS ? names[kind] : "?";
 }
 
@@ -119,19 +120,21 @@ add_errors(const learn_rows *fit, const learn_rows *held, GArray *errors[LEARN_K
     learn_linear *line = learn_linear_fit(fit, false);
     learn_linear *squares = learn_linear_fit(fit, true);
     learn_node *tree = learn_tree(fit, learn_choose_depth(fit), least_of(fit));
+    learn_trees *trees = learn_trees_fit(fit);
     for (gsize i = 0; i < held->count; i++) {
         const double *x = x_of(held, i);
         double y = y_of(held, i);
         const double wrong[LEARN_KINDS] = {
             fabs(mean - y), fabs(learn_linear_value(line, x) - y),
             squares != NULL ? fabs(learn_linear_value(squares, x) - y) : NAN,
-            fabs(learn_tree_value(tree, x) - y)};
+            fabs(learn_tree_value(tree, x) - y), fabs(learn_trees_value(trees, x) - y)};
         for (guint kind = 0; kind < LEARN_KINDS; kind++)
             g_array_append_val(errors[kind], wrong[kind]);
     }
     learn_linear_free(line);
     learn_linear_free(squares);
     learn_tree_free(tree);
+    learn_trees_free(trees);
 }
 
 static void
@@ -193,6 +196,9 @@ time_of(const learn_table *table, const learn_node *tree, double bytes, double h
     double x[LEARN_FEATURES] = {0};
     x[feature_named(table, "bytes")] = bytes;
     x[feature_named(table, "hole")] = hole;
+    guint since = feature_named(table, LEARN_SINCE);
+    if (since < table->features) /* nobody touched it */
+        x[since] = INFINITY;
     return bytes / learn_tree_value(tree, x);
 }
 

@@ -12,6 +12,9 @@
 #include "common/common.h"
 
 #define LEARN_FEATURES 16u
+/** The feature that says how many bytes ago the same was touched. */
+#define LEARN_SINCE      "since"
+#define LEARN_TREES_MOST 24u
 
 /** What a feature says of a call, for rules in words. */
 typedef struct learn_feature {
@@ -28,7 +31,8 @@ typedef struct learn_table {
     learn_feature feature[LEARN_FEATURES];
     const char *target; /* "MB/s" */
     gsize rows;
-    double *x; /* rows × features */
+    gsize left_out; /* reads of which it is not known whether memory had them, beside others */
+    double *x;      /* rows × features */
     double *y;
 } learn_table;
 
@@ -68,6 +72,16 @@ typedef void (*learn_rule)(const char *text, const learn_node *leaf, void *user)
 void learn_tree_rules(const learn_node *tree, const learn_table *table, learn_rule rule,
                       void *user);
 
+/** Trees of different rows, whose mean predicts what no split of one tree says (bagging; Breiman
+ *  1996). They have no rules. */
+typedef struct learn_trees {
+    guint count;
+    learn_node *tree[LEARN_TREES_MOST];
+} learn_trees;
+learn_trees *learn_trees_fit(const learn_rows *rows);
+double learn_trees_value(const learn_trees *trees, const double *x);
+void learn_trees_free(learn_trees *trees);
+
 /* ---- linear (linear.c) ---------------------------------------------------------------------- */
 
 /** Least squares, with a little weight on small coefficients (ridge). */
@@ -92,9 +106,10 @@ typedef enum learn_kind {
     LEARN_LINEAR,
     LEARN_SQUARES,
     LEARN_TREE,
+    LEARN_TREES,
     LEARN_KINDS
 } learn_kind;
-/** "the mean", "linear", "squares of logarithms", "tree" */
+/** "the mean", "linear", "squares of logarithms", "tree", "many trees" */
 const char *learn_kind_name(learn_kind kind);
 
 typedef struct learn_errors {

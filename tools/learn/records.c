@@ -17,7 +17,10 @@
 #define UNDER_WAY  256u
 #define STEPS_MOST 16
 
-enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, FEATURES };
+enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, PAUSE, CACHED, SINCE, SPEED, FEATURES };
+
+/* Bytes since something was touched that was not. */
+#define NEVER 1e15
 
 static const learn_feature call_features[FEATURES] = {
     [WRITES] = {"writes", .binary = true, .less = "reads", .more = "writes"},
@@ -30,6 +33,14 @@ static const learn_feature call_features[FEATURES] = {
                .more = "at the distance of %s or more calls before"},
     [BESIDE] = {"beside", .counts = true, .less = "with fewer than %s others under way",
                 .more = "with %s or more others under way"},
+    [PAUSE] = {"pause", .less = "less than %s us after the call before",
+               .more = "%s us or more after the call before"},
+    [CACHED] = {"cached", .less = "less than %s of it in memory",
+                .more = "%s or more of it in memory"},
+    [SINCE] = {LEARN_SINCE, .sizes = true, .less = "touched less than %s of other data ago",
+               .more = "not touched, or %s or more of other data ago"},
+    [SPEED] = {"speed", .less = "behind a call of less than %s MB/s",
+               .more = "behind a call of %s MB/s or more"},
 };
 
 /* Tables of calls, and of requests of ESDM, have other columns. */
@@ -94,17 +105,22 @@ follow(trail *t, guint64 position, guint64 bytes)
     return hole;
 }
 
-/* The share of a range that was touched before; it is now. */
+/* The share of a range that was touched before; it is now.
+ * @param ret_since bytes of all calls since its beginning was. */
 static double
-touch(GHashTable *touched, guint32 file, guint64 position, guint64 bytes)
+touch(GHashTable *touched, guint32 file, guint64 position, guint64 bytes, guint64 moved,
+      double *ret_since)
 {
     guint64 before = 0;
     guint64 count = 0;
+    const guint64 first = ((guint64) file << 40) ^ position / GRAIN;
+    const guint64 *at = g_hash_table_lookup(touched, &first);
+    *ret_since = at != NULL ? (double) (moved - *at) : NEVER;
     for (guint64 grain = position / GRAIN; grain <= (position + bytes - 1) / GRAIN; grain++) {
         guint64 *key = g_new(guint64, 1);
         *key = ((guint64) file << 40) ^ grain;
         count++;
-        before += !g_hash_table_add(touched, key);
+        before += !g_hash_table_insert(touched, key, g_memdup2(&moved, sizeof moved));
     }
     return (double) before / (double) count;
 }
@@ -120,12 +136,57 @@ is_wanted(const call *c)
            (c->kind == WATCH_KIND_READ || c->kind == WATCH_KIND_WRITE);
 }
 
+/* Microseconds since the call before of the process: a processor that slept is slower. */
+static double
+pause_before(GHashTable *ends, const call *c)
+{
+    guint64 *end = g_hash_table_lookup(ends, c->process);
+    if (end == NULL) {
+        end = g_new0(guint64, 1);
+        g_hash_table_insert(ends, c->process, end);
+    }
+    double pause = *end > 0 && c->start_ns > *end ? (double) (c->start_ns - *end) / 1e3 : 0;
+    *end = MAX(*end, c->start_ns + c->ns);
+    return pause;
+}
+
+/* That of the thread's call before, which is over. */
+static double
+speed_before(GHashTable *speeds, const call *c, double speed)
+{
+    char *key = g_strdup_printf("%p %u", (void *) c->process, c->thread);
+    const double *last = g_hash_table_lookup(speeds, key);
+    double before = last != NULL ? *last : 0;
+    g_hash_table_insert(speeds, key, g_memdup2(&speed, sizeof speed));
+    return before;
+}
+
+static guint
+cached_of(const call *c)
+{
+    return (guint) c->flags >> WATCH_CACHED_BIT & 15u;
+}
+
+/* Where it was asked, what it was not asked of teaches little. */
+static bool
+is_asked(const run *r)
+{
+    for (guint i = 0; i < r->calls->len; i++)
+        if (cached_of(&g_array_index(r->calls, call, i)) > 0)
+            return true;
+    return false;
+}
+
 static void
 add_calls(learn_table *t, const run *r)
 {
+    const bool asked = is_asked(r);
+    guint64 moved = 0;
+    g_autoptr(GHashTable) speeds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     under_way beside = {.count = 0};
     g_autoptr(GHashTable) touched =
-        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     g_autoptr(GHashTable) trails = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) numbers = g_hash_table_new(g_direct_hash, g_direct_equal);
     for (guint i = 0; i < r->calls->len; i++) {
@@ -148,10 +209,18 @@ add_calls(learn_table *t, const run *r)
         x[BYTES] = (double) c->bytes;
         x[HOLE] = follow(way, c->position, c->bytes);
         x[AGAIN] = touch(touched, GPOINTER_TO_UINT(g_hash_table_lookup(numbers, c->object)),
-                         c->position, c->bytes);
+                         c->position, c->bytes, moved, &x[SINCE]);
+        moved += c->bytes;
         x[STEPS] = way->steps;
         x[BESIDE] = count_beside(&beside, c->start_ns, c->start_ns + c->ns);
-        learn_add(t, x, (double) c->bytes * 1e3 / (double) c->ns);
+        double speed = (double) c->bytes * 1e3 / (double) c->ns;
+        x[SPEED] = speed_before(speeds, c, speed);
+        x[PAUSE] = pause_before(ends, c);
+        x[CACHED] = cached_of(c) > 0 ? (cached_of(c) - 1) / 8.0 : 0;
+        if (asked && cached_of(c) == 0 && c->kind == WATCH_KIND_READ)
+            t->left_out++;
+        else
+            learn_add(t, x, speed);
     }
 }
 

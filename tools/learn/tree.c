@@ -184,6 +184,46 @@ learn_tree_free(learn_node *tree)
     g_free(tree);
 }
 
+/* ---- many trees ----------------------------------------------------------------------------- */
+
+#define TREES_DEPTH 14
+#define TREES_LEAST 3    /* rows of a leaf */
+#define TREES_ROWS  4000 /* of each tree at most: what more would tell is not worth its time */
+
+learn_trees *
+learn_trees_fit(const learn_rows *rows)
+{
+    learn_trees *trees = g_new0(learn_trees, 1);
+    gsize count = MIN(rows->count, TREES_ROWS);
+    g_autofree gsize *list = g_new(gsize, count + 1);
+    for (; trees->count < LEARN_TREES_MOST; trees->count++) {
+        for (gsize i = 0; i < count; i++) {
+            guint64 number = tool_scramble(((guint64) trees->count << 32) + i + 1);
+            list[i] = rows->list[(gsize) (tool_unit(number) * (double) rows->count)];
+        }
+        const learn_rows own = {rows->table, list, count};
+        trees->tree[trees->count] = learn_tree(&own, TREES_DEPTH, TREES_LEAST);
+    }
+    return trees;
+}
+
+double
+learn_trees_value(const learn_trees *trees, const double *x)
+{
+    double sum = 0;
+    for (guint i = 0; i < trees->count; i++)
+        sum += learn_tree_value(trees->tree[i], x);
+    return sum / trees->count;
+}
+
+void
+learn_trees_free(learn_trees *trees)
+{
+    for (guint i = 0; i < trees->count; i++)
+        learn_tree_free(trees->tree[i]);
+    g_free(trees);
+}
+
 /* ---- rules ---------------------------------------------------------------------------------- */
 
 typedef struct leaf_text {

@@ -62,6 +62,7 @@ typedef struct watch_call {
     uint64_t advised;  /* watch/ahead.c: nanoseconds that the advice took */
     uint64_t position; /* in a file by MPI, before the call */
     uint8_t ahead;     /* WATCH_AHEAD_… */
+    uint8_t cached;    /* as WATCH_CACHED_BIT says */
 } watch_call;
 
 /** The next definition of a function, looked up once. Functions outlive the process's threads. */

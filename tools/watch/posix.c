@@ -55,6 +55,7 @@ watch__begin(watch_call *call)
     call->fd_entry = 0;
     call->ahead = 0;
     call->advised = 0;
+    call->cached = 0;
     call->start_ns = watch__now_ns();
     return true;
 }
@@ -91,7 +92,9 @@ watch__enter(const watch_call *call, watch_op op, uint32_t entry, uint64_t posit
     add(&counts->small, moved < SMALL_BYTES);
     watch_record *record = watch__record();
     uint64_t box = watch__here.box;
-    uint16_t flags = watch__here.flags | (watch__here.mpi > 0 ? WATCH_FLAG_IN_MPI : 0u);
+    uint16_t flags =
+        (uint16_t) (watch__here.flags | (watch__here.mpi > 0 ? WATCH_FLAG_IN_MPI : 0u) |
+                    (unsigned) call->cached << WATCH_CACHED_BIT);
     watch__here.box = 0;
     watch__here.flags = 0;
     if (record == NULL)
@@ -240,9 +243,13 @@ watch__reading(watch_call *call, int fd, int64_t at, uint64_t want)
     int saved = enter_library();
     const descriptor *d = descriptor_of(fd);
     uint32_t entry = d != NULL ? watch__fd_entry(fd) : WATCH_IGNORED;
-    if (entry != WATCH_IGNORED)
-        watch__ahead_begin(call, fd, entry, at >= 0 ? (uint64_t) at : atomic_load(&d->position),
-                           want);
+    if (entry != WATCH_IGNORED) {
+        uint64_t from = at >= 0 ? (uint64_t) at : atomic_load(&d->position);
+        const watch_entry *of = watch__is_complete() ? watch__entry(entry) : NULL;
+        if (of != NULL)
+            watch__ask_memory(call, fd, of, from, want);
+        watch__ahead_begin(call, fd, entry, from, want);
+    }
     leave_library(saved);
 }
 

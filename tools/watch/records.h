@@ -159,5 +159,8 @@ typedef struct watch_box {
 #define WATCH_FLAG_TOGETHER 4u  /* collective */
 #define WATCH_FLAG_PENDING  8u  /* it only begins to move data */
 #define WATCH_FLAG_GAPS     16u /* the rank's view of the file has gaps */
+/** Of flags, four bits: how many eighths of what a read asked for memory had before
+ * (watch/resident.c), and one; 0: that was not asked. Neither none nor all is rounded. */
+#define WATCH_CACHED_BIT 8u
 
 #endif

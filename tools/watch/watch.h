@@ -58,6 +58,13 @@ void watch__ahead_forget(int fd);
 /** Whether the user wants read-ahead. */
 bool watch__ahead_is_wanted(void);
 
+/** Whether memory has what a read asks for (watch/resident.c); the call's time begins behind that.
+ */
+void watch__ask_memory(watch_call *call, int fd, const watch_entry *entry, uint64_t at,
+                       uint64_t want);
+/** Whether calls are recorded to be learnt from. */
+bool watch__is_complete(void);
+
 /** What the last run read (watch/history.c): in the constructor, and in a forked child. */
 void watch__history_begin(void);
 void watch__history_opened(int fd, watch_entry *entry);

@@ -60,6 +60,12 @@ watch__is_owner(void)
     return state.pid == getpid();
 }
 
+bool
+watch__is_complete(void)
+{
+    return state.with_boxes;
+}
+
 watch_head *
 watch__head(void)
 {
