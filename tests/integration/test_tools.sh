@@ -7,7 +7,8 @@ set -eu
 
 # ---- help and versions -------------------------------------------------------------------------
 
-for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm esdm-restore esdm-fsck esdm-gc esdm-drain esdm-pattern esdm-advise esdm-reduce; do
+for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm esdm-restore esdm-fsck esdm-gc esdm-drain esdm-pattern esdm-advise esdm-reduce \
+    esdm-diff esdm-explain esdm-replay esdm-seal esdm-tune; do
     expect 0 $program --help
     says "Usage:"
     says "Exit status:"

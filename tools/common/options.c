@@ -14,7 +14,6 @@
 tool_globals tool = {.name = "esdm"};
 
 static const char exit_statuses[] =
-    "Exit status:\n"
     "  0  everything was done\n"
     "  1  something failed; a message on standard error says what\n"
     "  2  the command line is wrong\n"
@@ -49,7 +48,7 @@ print_version(const gchar *option, const gchar *value, gpointer data, GError **e
 static char *
 closing_text(const tool_help *help)
 {
-    return g_strdup_printf("%s\n%s\nExamples:\n%s\nSee also: %s", site_text,
+    return g_strdup_printf("%s\nExit status:\n%s\nExamples:\n%s\nSee also: %s", site_text,
                            help->statuses != NULL ? help->statuses : exit_statuses, help->examples,
                            help->see_also);
 }

@@ -12,6 +12,7 @@
 #define WORTH_SHARE  0.02  /* … nor what gains less of the run */
 #define DEFLATE_RATE 250e6 /* bytes a second that a core inflates, about */
 #define BETTER_RATE  900e6 /* converted and copied alone */
+#define LIBRARY_CALL 10e-6 /* seconds of a NetCDF call that decodes nothing */
 #define MANY_LOOKUPS 200
 #define MANY_OPENS   100
 #define AMPLE                                                                                      \
@@ -322,18 +323,20 @@ library_time(run *r)
 {
     double seconds = seconds_of(r->library_read_ns);
     guint64 deflated = 0;
+    guint64 calls = 0;
     const object *most = NULL;
     for (guint i = 0; i < r->objects->len; i++) {
         const object *o = r->objects->pdata[i];
         if (o->kind == WATCH_VARIABLE && o->entry.deflate >= 0 && o->entry.read.bytes > 0 &&
             !g_str_has_prefix(o->name, "esdm:")) {
             deflated += o->entry.read.bytes;
+            calls += o->entry.read.calls;
             most = most == NULL || o->entry.read.ns > most->entry.read.ns ? o : most;
         }
     }
     if (most == NULL || seconds <= 0)
         return;
-    double better = (double) deflated / BETTER_RATE;
+    double better = (double) deflated / BETTER_RATE + (double) calls * LIBRARY_CALL;
     char *time = time_text(seconds);
     char *bytes = bytes_text((double) deflated);
     char *rate = bytes_text((double) deflated / MAX(seconds, 1e-6));

@@ -28,8 +28,7 @@ static const tool_help help = {
         "Times of reads and writes are parted into classes where their density has minima.\n"
         "The cause of each - page cache, read-ahead, device, network, contention, write-back -\n"
         "follows from sizes, rates and order; it is likely, not certain.",
-    .statuses = "Exit status:\n"
-                "  0  everything was done\n"
+    .statuses = "  0  everything was done\n"
                 "  1  something failed; a message on standard error says what\n"
                 "  2  the command line is wrong\n"
                 "  3  the folder, database or trace does not exist, or holds no records\n",

@@ -156,7 +156,9 @@ print_objects(const run *r, guint32 kind, const char *title)
         for (guint i = rows; i < list->len; i++)
             ns += time_of(list->pdata[i]);
         char *time = time_text(seconds_of(ns));
-        (void) printf("  and %u others, %s together\n", list->len - rows, time);
+        (void) printf("  and %u %s, %s%s\n", list->len - rows,
+                      list->len - rows == 1 ? "other" : "others", time,
+                      list->len - rows == 1 ? "" : " together");
         g_free(time);
     }
     g_ptr_array_free(list, TRUE);

@@ -24,8 +24,7 @@ static const tool_help help = {
         "\n"
         "--repair mends what can be mended without losing anything; it never removes\n"
         "data. Each problem is told with its place and what to do about it.",
-    .statuses = "Exit status:\n"
-                "  0  everything is sound\n"
+    .statuses = "  0  everything is sound\n"
                 "  1  there are problems; with --repair all of them were repaired\n"
                 "  2  the command line is wrong\n"
                 "  3  there is no such container or site\n"

@@ -558,6 +558,9 @@ report_end(report_run *r, const report_options *o)
         (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
                        WTERMSIG(status), strsignal(WTERMSIG(status)),
                        o->report ? "; until then it did this:" : "");
+    else if (WEXITSTATUS(status) != 0 && o->report && r->rank == 0)
+        (void) fprintf(stderr, "esdm-run: the program ended with exit status %d; it did this:\n",
+                       WEXITSTATUS(status));
     if (report_is_light(o))
         finish(r, o);
     else

@@ -180,6 +180,41 @@ def test_a_killed_program():
     expect(leftovers() <= before, f"left: {leftovers() - before}")
 
 
+def test_a_program_that_fails():
+    """Its exit status is told: what follows is not what it should have done."""
+    with Folder() as folder:
+        small = folder.path / "small"
+        small.write_bytes(b"1")
+        done = reported("/bin/sh", "-c", f"cat {20 * (str(folder.file) + chr(32))} {small} > /dev/null; exit 3", options=("--report",), check=False)
+        expect(done.returncode == 3 and "the program ended with exit status 3" in done.stderr, done.stderr)
+        expect(re.search("and 1 other, [0-9.]+ .?s\n", done.stderr), done.stderr)
+        done = reported("/bin/cat", folder.file, options=("--report",))
+        expect("exit status" not in done.stderr, done.stderr)
+
+
+COLUMNS = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("t", 40), ("y", 200), ("x", 200)):
+        d.createDimension(name, size)
+    d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 200, 200))[:] = numpy.random.rand(40, 200, 200)
+with netCDF4.Dataset(sys.argv[1]) as d:
+    for i in range(200):
+        d["v"][:, i, 7]
+"""
+
+
+def test_calls_without_decoding_take_time_too():
+    """200 columns: what a file without deflate would take is more than a copy of their 32 kB."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    with Folder() as folder:
+        done = reported("/usr/bin/python3", "-c", COLUMNS, folder.path / "v.nc", options=("--report",))
+        text = " ".join(done.stderr.split())
+        found = re.search(r"would take about ([0-9.]+) (\S+);", text)
+        expect(found and found[2] == "ms" and float(found[1]) >= 2, text)
+
+
 def test_what_cannot_be_written_stops_nobody():
     """Records that find no room are counted; statuses are the program's; wrong options are told."""
     with Folder() as folder:
@@ -215,8 +250,8 @@ def test_ranks_make_one_report():
                 expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
 
 
-main(test_short_run__is_said_to_tell_little, test_patterns_and_bytes, test_other_processes,
-     test_netcdf_programs,
+main(test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+     test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report)
