@@ -196,7 +196,9 @@ def test_rules_are_those_of_the_emulator():
     with Site(make=False) as s:
         known = tune("--learn", str(table(s.file("emulated.csv"), rows)))
         errors = known["mean_errors"]
-        expect(errors["tree"] * 4 < errors["the mean"], f"the tree knows: {errors}")
+        # Published for disks: the mean 28.5 MB/s, linear 12.7 at best, trees 5.7.
+        expect(errors["tree"] * 5 < errors["the mean"] and errors["tree"] * 2 < errors["linear"] < errors["the mean"],
+               f"the tree knows: {errors}")
         expect(known["best"] in ("tree", "many trees") and known["records"] == 3000, f"{known['best']}")
         splits = {float(n) for rule in known["rules"]
                   for n in re.findall(r"hole (?:<|>=) ([0-9.]+) KiB", rule["rule"])}
