@@ -90,18 +90,28 @@ def test_far__the_first_read_does_not_wait_for_the_mark():
                f"{requests} requests, {proxy.count(mark)} of the mark, {at_once} at once")
 
 
+def test_far__the_first_reads_of_a_series_do_not_wait_for_the_mark():
+    """Those that find another one opening the place read meanwhile."""
+    steps = 6
+    with far_site("far.nc", steps, 512, 512, "none", 1) as (_, proxy):
+        proxy.rules = [Rule(s3proxy.delay(DELAY_S), method="GET")]
+        requests, at_once, _ = counted(proxy, "series", "far.nc", 400, 300)
+        expect(requests == steps and at_once >= steps, f"{requests} requests, {at_once} at once")
+
+
 def test_far__nothing_is_read_from_a_place_that_is_not_the_sites():
     """The data would be there, but the mark is another site's, or cannot be had."""
     def other_site(_, exchange):
         exchange.forward(proxy.upstream)
         exchange.answer = re.sub(rb"[0-9a-f]{32}", b"0123456789abcdef" * 2, exchange.answer)
 
-    with far_site("far.nc", 2, 180, 360, "none") as (_, proxy):
+    with far_site("far.nc", 6, 512, 512, "none", 1) as (_, proxy):
         for rule, words in ((other_site, "another site"), (s3proxy.fail(403, "AccessDenied"), "AccessDenied")):
             proxy.rules = [Rule(rule, method="GET", path=r"/[^?]*/esdm-mark\.json.*")]
-            done = run([PROGRAM, "loop", "far.nc", "1", "1", "1", "101"], check=False)
-            expect(done.returncode != 0 and words in done.stdout + done.stderr,
-                   f"{done.returncode}: {done.stdout} {done.stderr}")
+            for arguments in (["loop", "far.nc", 1, 1, 1, 101], ["series", "far.nc", 400, 300]):
+                done = run([PROGRAM, *arguments], check=False)
+                expect(done.returncode != 0 and words in done.stdout + done.stderr,
+                       f"{done.returncode}: {done.stdout} {done.stderr}")
 
 
 def test_far__the_first_step_brings_the_next_two():
@@ -165,6 +175,7 @@ def test_far__programs_end_while_requests_are_under_way():
 main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_guesses_end,
      test_far__a_part_of_a_fragment_takes_one_call,
      test_far__the_first_read_does_not_wait_for_the_mark,
+     test_far__the_first_reads_of_a_series_do_not_wait_for_the_mark,
      test_far__nothing_is_read_from_a_place_that_is_not_the_sites,
      test_far__the_first_step_brings_the_next_two,
      test_far__tables_of_large_fragments_are_read_once,

@@ -178,7 +178,7 @@ s3__pack_read(void *self, const char *name, const esdm_range *ranges, size_t nra
 
 esdm_status
 s3__open_and_read(const esdm_plugin_config *config, const char *name, const esdm_range *ranges,
-                  size_t nranges, esdm_target_opened opened, void *user, esdm_status *ret_read,
+                  size_t nranges, const esdm_target_opening *opening, esdm_status *ret_read,
                   esdm_error *err)
 {
     char key[S3__KEY_BYTES];
@@ -193,20 +193,19 @@ s3__open_and_read(const esdm_plugin_config *config, const char *name, const esdm
     if (read != ESDM_OK)
         r.nrequests = 0;
     s3__client *client = s3__target_client(target);
+    opening->begun(target, opening->user);
     s3__gate_init(&gate);
     submit_all(client, &r, &gate);
     status = s3__mark_check(target, NULL, err);
     if (status == ESDM_OK)
-        opened(target, user);
+        opening->opened(opening->user);
     else
         cancel_from(client, &r, 0);
     esdm_status waited = wait_for_all(client, &r, &why);
     s3__gate_clear(&gate);
     end_reading(&r);
-    if (status != ESDM_OK) {
-        s3__close(target);
+    if (status != ESDM_OK)
         return status;
-    }
     *ret_read = read == ESDM_OK ? waited : read;
     if (*ret_read != ESDM_OK && err != NULL)
         *err = why;

@@ -140,7 +140,8 @@ esdm_status s3__pack_discard(void *pack, esdm_error *err);
 esdm_status s3__pack_read(void *target, const char *name, const esdm_range *ranges, size_t nranges,
                           esdm_error *err);
 esdm_status s3__open_and_read(const esdm_plugin_config *config, const char *name,
-                              const esdm_range *ranges, size_t nranges, esdm_target_opened opened,
-                              void *user, esdm_status *ret_read, esdm_error *err);
+                              const esdm_range *ranges, size_t nranges,
+                              const esdm_target_opening *opening, esdm_status *ret_read,
+                              esdm_error *err);
 
 #endif

@@ -83,17 +83,43 @@ try_open(esdm_session *session, esdm__target *target)
 typedef struct opening {
     esdm_session *session;
     esdm__target *target;
+    void *handle; /* to be closed by us when it could not be opened */
 } opening;
+
+static void
+note_begun(void *handle, void *user)
+{
+    opening *o = user;
+    o->handle = handle;
+    (void) pthread_mutex_lock(&o->session->target_lock);
+    o->target->early = handle;
+    (void) pthread_cond_broadcast(&o->session->target_tried);
+    (void) pthread_mutex_unlock(&o->session->target_lock);
+}
 
 /* Others need not wait for the end of the read. */
 static void
-note_opened(void *handle, void *user)
+note_opened(void *user)
 {
     const opening *o = user;
     const esdm_error none = {0};
     (void) pthread_mutex_lock(&o->session->target_lock);
-    note_attempt(o->session, o->target, ESDM_OK, handle, &none);
+    o->target->early = NULL;
+    note_attempt(o->session, o->target, ESDM_OK, o->handle, &none);
     (void) pthread_mutex_unlock(&o->session->target_lock);
+}
+
+/* With the lock held: it could not be opened. Others may still be reading. */
+static void
+give_up(opening *o, esdm_status status, const esdm_error *why)
+{
+    o->target->early = NULL;
+    note_attempt(o->session, o->target, status, NULL, why);
+    while (o->target->early_readers > 0)
+        (void) pthread_cond_wait(&o->session->target_tried, &o->session->target_lock);
+    (void) pthread_mutex_unlock(&o->session->target_lock);
+    o->target->plugin->close(o->handle);
+    (void) pthread_mutex_lock(&o->session->target_lock);
 }
 
 /* As try_open(). A failure of the read is none of the target's. */
@@ -102,18 +128,40 @@ try_open_reading(esdm_session *session, esdm__target *target, esdm__first_read *
 {
     esdm_plugin_config config;
     esdm_error why = {0};
-    opening o = {session, target};
+    opening o = {.session = session, .target = target};
+    const esdm_target_opening told = {note_begun, note_opened, &o};
     esdm__site_plugin_config(session->site, &session->site->targets[target - session->targets],
                              &config);
     atomic_store(&target->state, ESDM__TARGET_OPENING);
     (void) pthread_mutex_unlock(&session->target_lock);
-    esdm_status status = target->plugin->open_and_read(
-        &config, read->pack, read->ranges, read->nranges, note_opened, &o, &read->status, &why);
+    esdm_status status = target->plugin->open_and_read(&config, read->pack, read->ranges,
+                                                       read->nranges, &told, &read->status, &why);
     (void) pthread_mutex_lock(&session->target_lock);
     read->done = status == ESDM_OK;
     read->why = why;
     if (status != ESDM_OK)
-        note_attempt(session, target, status, NULL, &why);
+        give_up(&o, status, &why);
+    return status;
+}
+
+/* While somebody else opens it; with the lock held, which is let go meanwhile. */
+static esdm_status
+read_meanwhile(esdm_session *session, esdm__target *target, esdm__first_read *read)
+{
+    while (atomic_load(&target->state) == ESDM__TARGET_OPENING && target->early == NULL)
+        (void) pthread_cond_wait(&session->target_tried, &session->target_lock);
+    void *handle = target->early;
+    if (handle == NULL)
+        return wait_for_other(session, target);
+    target->early_readers++;
+    (void) pthread_mutex_unlock(&session->target_lock);
+    read->status =
+        target->plugin->pack_read(handle, read->pack, read->ranges, read->nranges, &read->why);
+    (void) pthread_mutex_lock(&session->target_lock);
+    esdm_status status = wait_for_other(session, target);
+    target->early_readers--;
+    (void) pthread_cond_broadcast(&session->target_tried);
+    read->done = status == ESDM_OK;
     return status;
 }
 
@@ -126,7 +174,8 @@ need(esdm_session *session, esdm__target *target, esdm__first_read *read, esdm_e
     (void) pthread_mutex_lock(&session->target_lock);
     esdm_status status = target->failure.status;
     if (atomic_load(&target->state) != ESDM__TARGET_CLOSED)
-        status = wait_for_other(session, target);
+        status =
+            read != NULL ? read_meanwhile(session, target, read) : wait_for_other(session, target);
     else if (status == ESDM_OK || esdm__now_ns() >= target->retry_ns)
         status = read != NULL ? try_open_reading(session, target, read) : try_open(session, target);
     if (status != ESDM_OK && err != NULL)

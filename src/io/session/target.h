@@ -26,8 +26,10 @@ typedef struct esdm__target {
     bool local;       /* each node has one of its own */
     char *place;      /* owned; how records name it: layout/places.h */
     atomic_int state;
-    uint64_t retry_ns;  /* not to be tried before; guarded by the session's target_lock */
-    esdm_error failure; /* of the last attempt; guarded by the session's target_lock */
+    uint64_t retry_ns;      /* not to be tried before; guarded by the session's target_lock */
+    esdm_error failure;     /* of the last attempt; guarded by the session's target_lock */
+    void *early;            /* while it is being opened: handle to read from; likewise guarded */
+    unsigned early_readers; /* of that; likewise */
     atomic_uint_fast64_t suspect_ns; /* reads prefer other copies until then; 0: never failed */
     atomic_bool full; /* took ENOSPC or failed: tried last until a write succeeds there */
     atomic_uint_fast64_t again_ns; /* monotonic; when one write asks it in its turn all the same */
@@ -78,7 +80,7 @@ typedef struct esdm__first_read {
     esdm_error why;
 } esdm__first_read;
 /** The same for who wants to read: one that waits for a network is opened and read from at once,
- *  where the plug-in can and nobody else is opening it. */
+ *  where the plug-in can. What was read is not handed out unless it could be opened. */
 esdm_status esdm__target_need_to_read(esdm_session *session, esdm__target *target,
                                       esdm__first_read *read, esdm_error *err);
 /** A request has ended that was begun with the target's monitor. @param pieces of one call. */

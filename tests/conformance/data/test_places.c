@@ -161,12 +161,39 @@ test_place__newer_and_damaged_marks_are_told_apart(void **state)
     place_clear(&p);
 }
 
+typedef struct told {
+    void *target;
+    bool opened;
+} told;
+
 static void
-keep_target(void *target, void *user)
+note_begun(void *target, void *user)
 {
-    void **kept = user;
-    assert_null(*kept);
-    *kept = target;
+    told *t = user;
+    assert_null(t->target);
+    assert_false(t->opened);
+    t->target = target;
+}
+
+static void
+note_opened(void *user)
+{
+    told *t = user;
+    assert_non_null(t->target);
+    assert_false(t->opened);
+    t->opened = true;
+}
+
+static esdm_status
+open_and_read(const place *p, const char *name, esdm_range *range, told *t, esdm_status *ret_read)
+{
+    const esdm_target_opening opening = {note_begun, note_opened, t};
+    *t = (told){0};
+    *ret_read = ESDM_EIO;
+    esdm_status status =
+        data_plugin()->open_and_read(&p->config, name, range, 1, &opening, ret_read, &place_error);
+    assert_int_equal(t->opened, status == ESDM_OK);
+    return status;
 }
 
 /* Both at once, where the plug-in can: the target is open whatever became of the read, and nothing
@@ -178,37 +205,32 @@ test_place__opened_by_a_read(void **state)
     const esdm_data_plugin *plugin = data_plugin();
     skip_if(plugin->open_and_read == NULL);
     place p;
-    void *target = NULL;
-    esdm_status read = ESDM_EIO;
+    told t;
+    esdm_status read;
     uint8_t data[8] = {0};
     esdm_range range = {.position = 5, .bytes = sizeof data, .buffer = data};
     place_init(&p, place_current_kind);
-    assert_status(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
-                                        &place_error),
-                  ESDM_ENOENT);
-    assert_null(target);
+    assert_status(open_and_read(&p, PACK "0", &range, &t, &read), ESDM_ENOENT);
     assert_int_equal(read, ESDM_EIO);
+    plugin->close(t.target);
+
     assert_ok(plugin->make(&p.config, false, NULL, NULL, &place_error));
-    assert_ok(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
-                                    &place_error));
+    assert_ok(open_and_read(&p, PACK "0", &range, &t, &read));
     assert_int_equal(read, ESDM_ENOENT);
     assert_int_equal(place_error.status, ESDM_ENOENT);
-    assert_non_null(target);
-    data_make_pack(target, PACK "0", 0, 1000);
-    plugin->close(target);
-    target = NULL;
-    assert_ok(plugin->open_and_read(&p.config, PACK "0", &range, 1, keep_target, &target, &read,
-                                    &place_error));
+    data_make_pack(t.target, PACK "0", 0, 1000);
+    plugin->close(t.target);
+
+    assert_ok(open_and_read(&p, PACK "0", &range, &t, &read));
     assert_ok(read);
     for (size_t i = 0; i < sizeof data; i++)
         assert_int_equal(data[i], data_byte(0, 5 + i));
-    data_check_pack(target, PACK "0", 0, 0, 1000);
-    plugin->close(target);
-    target = NULL;
-    assert_ok(plugin->open_and_read(&p.config, "no pack", &range, 1, keep_target, &target, &read,
-                                    &place_error));
+    data_check_pack(t.target, PACK "0", 0, 0, 1000);
+    plugin->close(t.target);
+
+    assert_ok(open_and_read(&p, "no pack", &range, &t, &read));
     assert_int_equal(read, ESDM_EINVAL);
-    plugin->close(target);
+    plugin->close(t.target);
     assert_ok(plugin->remove(&p.config, false, NULL, NULL, &place_error));
     place_clear(&p);
 }

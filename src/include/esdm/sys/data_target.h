@@ -48,8 +48,15 @@ typedef struct esdm_target_usage {
 typedef bool (*esdm_pack_visitor)(const char *name, uint64_t bytes, uint64_t modified_ns,
                                   void *user);
 
-/** @param target owned, close(). */
-typedef void (*esdm_target_opened)(void *target, void *user);
+/** What open_and_read() tells while it is under way. */
+typedef struct esdm_target_opening {
+    /** First of all, before any request: others may call pack_read(), and what they read counts
+     * when the target is open. It is the caller's from then on: close(), also after a failure. */
+    void (*begun)(void *target, void *user);
+    /** The target is open; the read may not have ended yet. Not called when that fails. */
+    void (*opened)(void *user);
+    void *user;
+} esdm_target_opening;
 
 typedef struct esdm_data_plugin {
     esdm_plugin base;
@@ -163,14 +170,12 @@ typedef struct esdm_data_plugin {
     /**
      * open() and pack_read() at once, where both wait for a network: what is read counts when the
      * place turns out to be the site's. Since interface 9, optional.
-     * @param opened called when the target is open, which may be before the read has ended: others
-     * may use it from then on. Not called when that fails.
      * @param ret_read set when it is open: as pack_read() returns, and `err` tells of it.
      * @return as open(); the ranges are undefined when it failed.
      */
     esdm_status (*open_and_read)(const esdm_plugin_config *config, const char *name,
                                  const esdm_range *ranges, size_t nranges,
-                                 esdm_target_opened opened, void *user, esdm_status *ret_read,
+                                 const esdm_target_opening *opening, esdm_status *ret_read,
                                  esdm_error *err);
 } esdm_data_plugin;
 
