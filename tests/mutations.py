@@ -115,8 +115,8 @@ MUTATIONS = [
         ("src/api/merge.c", "session->meta->commit_tags)", "session->meta->commit_tags && all->record == 0)")],
         LIBRARY, "faults.merged_meanwhile", ("test_what_was_merged_is_known_although_its_program_was_killed",), 1),
     Mutation("older-merges-in-the-place-of-newer-ones", "463664c", [
-        ("src/api/lines.c", "return set_tag(session, on, name, snapshot, author, true, err);",
-         "return set_tag(session, on, name, snapshot, author, false, err);")],
+        ("src/api/lines.c", "return unless_gone(set_tag(session, on, name, snapshot, author, true, &why), &why, err);",
+         "return unless_gone(set_tag(session, on, name, snapshot, author, false, &why), &why, err);")],
         LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
     Mutation("merges-past-each-other", "e35cc6be", [
         ("src/api/merge.c", "pick != 0 || !all->session->meta->commit_follows)", "pick != 0 || all->session->meta != NULL)")],

@@ -117,6 +117,8 @@ make_prepared(esdm_container *source, const char *full, const char *branch, cons
     esdm_session *session = source->session;
     char name[ESDM__BRANCH_TAG_BYTES];
     uint64_t base, opened;
+    esdm_meta_container made;
+    esdm_error why = {0};
     esdm_status status = esdm__io_clone_as(source, full, "branch", uuid, err);
     if (status != ESDM_OK)
         return status;
@@ -125,10 +127,15 @@ make_prepared(esdm_container *source, const char *full, const char *branch, cons
     const esdm_meta_tag began = {
         .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
     status = esdm__noted_tag(session, source->name, base, &began, true, err);
-    return status == ESDM_OK
-               ? esdm__line_begin(session, source->name, full, snapshot, err)
-               : esdm__error_prefix(err, status,
-                                    "'%s' is made, but with what it began is not noted", full);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "'%s' is made, but with what it began is not noted",
+                                  full);
+    status = session->meta->container_find(session->store, full, &made, &why);
+    if (status == ESDM_ENOENT || (status == ESDM_OK && strcmp(made.uuid, uuid) != 0))
+        return ESDM_OK; /* somebody has removed it already */
+    if (status != ESDM_OK)
+        return esdm__error_set(err, status, "%s", why.message);
+    return esdm__line_begin(session, source->name, full, made.container, snapshot, err);
 }
 
 /* The snapshot is kept on both sides. Its own container keeps it before the clone is there: what is
@@ -416,6 +423,7 @@ leave(esdm_session *session, const char *from, const char *to)
     esdm__line_forget(session, to);
 }
 
+/* A branch that was removed since it was listed is passed by. */
 static esdm_status
 follow_one(esdm_session *session, const char *name, const char *from, const char *to,
            esdm_error *err)
@@ -424,13 +432,15 @@ follow_one(esdm_session *session, const char *name, const char *from, const char
     uint64_t replaced = 0;
     const char *branch = esdm__name_branch(name, NULL);
     esdm_status status = esdm__branch_full_name(to, branch, full, err);
+    esdm_error why = {0};
     if (status == ESDM_OK)
-        status = esdm__named_move(session, name, full, false, NULL, NULL, &replaced, err);
-    return status == ESDM_OK
-               ? status
-               : esdm__error_prefix(err, status,
-                                    "'%s' is called '%s' now, but its branch '%s' is not", from, to,
-                                    branch);
+        status = esdm__named_move(session, name, full, false, NULL, NULL, &replaced, &why);
+    if (status == ESDM_OK || status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (err != NULL && why.status != ESDM_OK)
+        *err = why;
+    return esdm__error_prefix(err, status, "'%s' is called '%s' now, but its branch '%s' is not",
+                              from, to, branch);
 }
 
 esdm_status
@@ -494,9 +504,16 @@ esdm__branches_rejoin(esdm_session *session, const char *from, const char *to, b
             continue;
         bool is_branch = false;
         esdm_meta_container branch;
-        status = session->meta->container_find(session->store, all.items[i].name, &branch, err);
+        esdm_error why = {0};
+        status = session->meta->container_find(session->store, all.items[i].name, &branch, &why);
+        if (status == ESDM_ENOENT) { /* it was removed since it was listed */
+            status = ESDM_OK;
+            continue;
+        }
         if (status == ESDM_OK)
             status = esdm__branch_shares(session, branch.container, record.uuid, &is_branch, err);
+        else if (err != NULL)
+            *err = why;
         if (status != ESDM_OK || !is_branch)
             continue;
         status = follow_one(session, all.items[i].name, from, to, err);

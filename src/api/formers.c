@@ -28,6 +28,7 @@ note(const char *stored, const esdm_meta_container *record, void *user)
                                  .time_ns = former.time_ns,
                                  .removed = former.removed};
     memcpy(one->id, former.id, sizeof one->id);
+    memcpy(one->uuid, record->uuid, sizeof one->uuid);
     return true;
 }
 

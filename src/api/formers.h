@@ -9,6 +9,7 @@
 typedef struct esdm__former_record {
     char *stored; /* owned */
     uint64_t record;
+    char uuid[ESDM_META_UUID_BYTES];
     uint64_t created_ns;
     uint64_t time_ns; /* when it lost the name */
     bool removed;     /* else it was replaced */

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+/* How often a line is looked for that goes, or gets another name, while it is looked at. */
+#define LOOKS 8
+
 /* A line with what its snapshot has. */
 typedef struct candidate {
     const esdm__vector_item *item;
@@ -34,6 +37,30 @@ by_branch(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->id, y->id);
 }
 
+/* What its snapshot has, which is whole where the line is there afterwards. Else it is looked for
+ * again, under another name: no program is as fast as that each time. */
+static esdm_status
+load_one(const finding *f, candidate *c, esdm_error *err)
+{
+    bool there = false;
+    esdm_status status = ESDM_OK;
+    for (int i = 0; i < LOOKS && !there && status == ESDM_OK; i++) {
+        esdm__vector_clear(&c->has);
+        status = esdm__line_by_id(f->session, f->name, c->item->branch, c->item->id, &c->l, c->name,
+                                  err);
+        if (status != ESDM_OK || c->l.record == 0)
+            return status;
+        status = esdm__line_vector(f->session, c->name, &c->l, c->item->snapshot, &c->has, err);
+        if (status == ESDM_OK)
+            status = esdm__line_is_there(f->session, &c->l, &there, err);
+    }
+    if (status == ESDM_OK && !there) {
+        esdm__vector_clear(&c->has);
+        c->l.record = 0;
+    }
+    return status;
+}
+
 static esdm_status
 load(const finding *f, const esdm__vector *both, candidate *all, esdm_error *err)
 {
@@ -41,13 +68,8 @@ load(const finding *f, const esdm__vector *both, candidate *all, esdm_error *err
     for (size_t i = 0; i < both->count; i++)
         all[i].item = &both->items[i];
     qsort(all, both->count, sizeof *all, by_branch);
-    for (size_t i = 0; i < both->count && status == ESDM_OK; i++) {
-        candidate *c = &all[i];
-        status = esdm__line_by_id(f->session, f->name, c->item->branch, c->item->id, &c->l, c->name,
-                                  err);
-        if (status == ESDM_OK && c->l.record != 0)
-            status = esdm__line_vector(f->session, c->name, &c->l, c->item->snapshot, &c->has, err);
-    }
+    for (size_t i = 0; i < both->count && status == ESDM_OK; i++)
+        status = load_one(f, &all[i], err);
     for (size_t i = 0; i < both->count && status == ESDM_OK; i++) {
         for (size_t k = 0; k < both->count; k++) {
             if (k != i && !all[k].below &&
@@ -79,13 +101,14 @@ add_leaf(finding *f, const candidate *c)
         return ESDM__BASE_UNKNOWN;
     }
     while (i < bases->nleaves && (f->ret->leaves[i].snapshot != c->item->snapshot ||
-                                  strcmp(f->ret->leaves[i].holder, c->l.stored) != 0))
+                                  f->ret->leaves[i].record != c->l.record))
         i++;
     if (i == ESDM__BASES_LEAVES)
         return ESDM__BASE_UNKNOWN;
     if (i == bases->nleaves) {
         esdm__base_leaf *leaf = &f->ret->leaves[bases->nleaves++];
         leaf->snapshot = c->item->snapshot;
+        leaf->record = c->l.record;
         (void) snprintf(leaf->holder, sizeof leaf->holder, "%s", c->l.stored);
         (void) snprintf(leaf->line, sizeof leaf->line, "%s", c->name);
     }

@@ -30,6 +30,7 @@
 typedef struct esdm__base_leaf {
     char holder[ESDM__FORMER_NAME_BYTES];   /* as the store calls it */
     char line[ESDM_CONTAINER_NAME_MAX + 1]; /* as programs say it */
+    uint64_t record;
     uint64_t snapshot;
 } esdm__base_leaf;
 

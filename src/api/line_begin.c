@@ -27,7 +27,7 @@ esdm__line_prepare(esdm_session *session, const char *parent, const char *uuid, 
     esdm__line l;
     tag_begin(uuid, tag);
     esdm_status status = esdm__line_find(session, parent, &l, err);
-    return status == ESDM_OK ? esdm__line_tag_set(session, &l, tag, snapshot, NULL, err) : status;
+    return status == ESDM_OK ? esdm__line_tag_need(session, &l, tag, snapshot, NULL, err) : status;
 }
 
 void
@@ -78,7 +78,8 @@ settle_with(const char *parent, void *user, esdm_error *err)
     esdm__line_tag_began(s->name, began);
     status = esdm__line_tag_set(s->session, &l, began, w.snapshot, NULL, err);
     if (status == ESDM_OK)
-        status = esdm__line_begin(s->session, parent, s->name, w.snapshot, err);
+        status =
+            esdm__line_begin(s->session, parent, s->name, s->record.container, w.snapshot, err);
     if (status == ESDM_OK)
         esdm__line_tag_take(s->session, &l, tag);
     return status;

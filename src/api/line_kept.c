@@ -34,14 +34,24 @@ esdm__line_begin_vector(esdm_session *session, const char *parent, const esdm__l
     esdm__line from;
     esdm__vector has = {0};
     esdm_meta_container record;
+    esdm_error why = {0};
+    bool there = false;
+    uint64_t fork = 0;
     char *text = NULL;
-    esdm_status status = esdm__line_find(session, parent, &from, err);
-    if (status != ESDM_OK || from.record == 0)
+    esdm_status status = session->meta->container_find(session->store, l->stored, &record, &why);
+    if (status == ESDM_ENOENT || (status == ESDM_OK && record.container != l->record))
+        return ESDM_OK; /* it was removed meanwhile */
+    if (status != ESDM_OK)
+        return esdm__error_set(err, status, "%s", why.message);
+    status = esdm__line_find(session, parent, &from, err);
+    if (status == ESDM_OK) /* else it is another one of its name */
+        status = esdm__line_fork_of(session, l->stored, &from, &fork, err);
+    if (status != ESDM_OK || fork == 0)
         return status;
     status = esdm__line_vector(session, parent, &from, snapshot, &has, err);
     if (status == ESDM_OK)
-        status = session->meta->container_find(session->store, l->stored, &record, err);
-    if (status == ESDM_OK) {
+        status = esdm__line_is_there(session, &from, &there, err);
+    if (status == ESDM_OK && there) {
         text = esdm__vector_text(&has);
         status = text != NULL ? esdm__line_note_vector(session, l, record.uuid, snapshot, text, err)
                               : esdm__error_nomem(err, has.count * sizeof *has.items, "lines");
@@ -67,12 +77,7 @@ esdm__line_keep(esdm_session *session, const char *name, const esdm__vector *has
         status = esdm__line_by_id(session, name, one->branch, one->id, &l, full, err);
         if (status != ESDM_OK || l.record == 0 || strcmp(l.stored, full) != 0)
             continue; /* a former line goes when it is to go */
-        esdm_error why = {0};
-        status = esdm__line_tag_set(session, &l, tag, one->snapshot, NULL, &why);
-        if (status == ESDM_ENOENT) /* what was removed is not asked for any more */
-            status = ESDM_OK;
-        else if (status != ESDM_OK && err != NULL)
-            *err = why;
+        status = esdm__line_tag_set(session, &l, tag, one->snapshot, NULL, err);
     }
     return status;
 }
@@ -81,7 +86,6 @@ esdm__line_keep(esdm_session *session, const char *name, const esdm__vector *has
 
 typedef struct one_line {
     esdm__line l;
-    char id[ESDM__LINE_ID_BYTES];
     esdm__vector has; /* its newest snapshot */
 } one_line;
 
@@ -106,9 +110,8 @@ add_line(const char *name, void *user, esdm_error *err)
     if (!esdm__array_grow(&f->items, f->count, sizeof *f->items))
         return esdm__error_nomem(err, f->count * sizeof *f->items, "lines");
     one_line *one = &f->items[f->count++];
-    *one = (one_line){.l = {.record = record.container}};
-    (void) snprintf(one->l.stored, sizeof one->l.stored, "%s", name);
-    (void) snprintf(one->id, sizeof one->id, "%.16s", record.uuid);
+    *one = (one_line){.l = {.record = 0}};
+    esdm__line_fill(&one->l, name, record.container, record.uuid);
     return esdm__line_vector(f->session, name, &one->l, record.snapshot, &one->has, err);
 }
 
@@ -118,8 +121,8 @@ is_needed(const family *f, const one_line *of, uint64_t from, uint64_t to)
 {
     bool needed = false;
     for (size_t i = 0; i < f->count && !needed; i++) {
-        uint64_t has = esdm__vector_get(&f->items[i].has, of->id);
-        needed = strcmp(f->items[i].id, of->id) != 0 && has >= from && has < to;
+        uint64_t has = esdm__vector_get(&f->items[i].has, of->l.id);
+        needed = strcmp(f->items[i].l.id, of->l.id) != 0 && has >= from && has < to;
     }
     return needed;
 }

@@ -66,7 +66,7 @@ esdm__line_merge_begin(esdm_session *session, const char *line, uint64_t snapsho
     (void) snprintf(ret->author, bytes, "%s%s:%s", ways[way], branch_of(line), has);
     esdm_status status = esdm__line_find(session, line, &l, err);
     if (status == ESDM_OK)
-        status = esdm__line_tag_set(session, &l, tag, snapshot, branch_of(into), err);
+        status = esdm__line_tag_need(session, &l, tag, snapshot, branch_of(into), err);
     if (status == ESDM_OK)
         ret->tag = (esdm_meta_tag){.name = ret->name, .author = ret->author};
     return status;
@@ -151,16 +151,11 @@ settle_one(esdm_session *session, const char *into, const esdm__line *ours,
         status = esdm__line_find(session, line, &l, err);
     if (status == ESDM_OK && l.record != 0)
         status = esdm__tag_look(session, l.record, &w, err);
-    if (status == ESDM_OK && w.snapshot != 0 && way != ESDM__LINE_BESIDE) {
-        esdm_error why = {0};
-        status = way == ESDM__LINE_DOWN
-                     ? esdm__line_caught_up(session, into, w.snapshot, line, came->snapshot, &why)
-                     : esdm__line_merged(session, line, w.snapshot, into, came->snapshot, &why);
-        if (status == ESDM_ENOENT) /* it was removed meanwhile: there is nothing to merge again */
-            status = ESDM_OK;
-        else if (status != ESDM_OK && err != NULL)
-            *err = why;
-    }
+    if (status == ESDM_OK && w.snapshot != 0 && way == ESDM__LINE_DOWN)
+        status =
+            esdm__line_caught_up(session, into, w.snapshot, line, l.record, came->snapshot, err);
+    else if (status == ESDM_OK && w.snapshot != 0 && way == ESDM__LINE_UP)
+        status = esdm__line_merged(session, line, l.record, w.snapshot, into, came->snapshot, err);
     if (status == ESDM_OK)
         take(session, line, into, came->rest);
     return status;

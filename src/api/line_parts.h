@@ -7,9 +7,15 @@
 
 #include "api/lines.h"
 
+/** Hexadecimal digits of a uuid by which vectors tell a line, and a NUL. */
+#define ESDM__LINE_ID_BYTES 17
+
+/** A line as it was found. Other programs may remove it, keep it under another name, or make
+ * another one of its name before it is looked at again: its record is what it was found as. */
 typedef struct esdm__line {
     char stored[ESDM__FORMER_NAME_BYTES];
-    uint64_t record; /* 0: there is none */
+    uint64_t record;              /* 0: there is none */
+    char id[ESDM__LINE_ID_BYTES]; /* "": there is none */
 } esdm__line;
 
 /** A snapshot that is in a branch and in another line, and who keeps it. */
@@ -27,15 +33,27 @@ typedef struct esdm__shared {
 /** Its record is 0 when there is no such container. */
 esdm_status esdm__line_find(esdm_session *session, const char *name, esdm__line *ret,
                             esdm_error *err);
+/** @param stored as the store calls it. */
+void esdm__line_fill(esdm__line *l, const char *stored, uint64_t record, const char *uuid);
+/** Whether its name still is that of its record. What was read of it before is whole then. */
+esdm_status esdm__line_is_there(esdm_session *session, const esdm__line *l, bool *ret,
+                                esdm_error *err);
 /** Of the container that a branch is of. */
 void esdm__line_base(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1]);
 /** Another branch of the same container. */
 void esdm__line_beside(const char *name, const char *branch, char ret[ESDM_CONTAINER_NAME_MAX + 1]);
+/** The same of a line that was found: of another one of its name it is not told. */
+esdm_status esdm__line_fork_of(esdm_session *session, const char *name, const esdm__line *in,
+                               uint64_t *ret_fork, esdm_error *err);
 /** Whether `name` began with `in`, directly or not. @param ret_fork the newest snapshot that both
  *  had then; 0: it did not. */
 esdm_status esdm__line_fork(esdm_session *session, const char *name, const char *in,
                             uint64_t *ret_fork, esdm_error *err);
 
+/** ESDM_ENOENT: the line or its snapshot has gone. */
+esdm_status esdm__line_tag_need(esdm_session *session, const esdm__line *on, const char *name,
+                                uint64_t snapshot, const char *author, esdm_error *err);
+/** Notes what is no use when the line has gone: ESDM_OK then, as the tag would go with it. */
 esdm_status esdm__line_tag_set(esdm_session *session, const esdm__line *on, const char *name,
                                uint64_t snapshot, const char *author, esdm_error *err);
 /** The same, unless the tag is on that snapshot or a later one. */
@@ -78,8 +96,8 @@ esdm_status esdm__line_begin_given(esdm_session *session, const char *parent, co
                                    const char *in, uint64_t from, esdm_error *err);
 /** After the snapshot of `name` came into `to`, as its snapshot `since`, from below: what it was
  *  given of lines above. */
-esdm_status esdm__line_carry_up(esdm_session *session, const char *name, uint64_t snapshot,
-                                const char *to, uint64_t since, esdm_error *err);
+esdm_status esdm__line_carry_up(esdm_session *session, const char *name, uint64_t record,
+                                uint64_t snapshot, const char *to, uint64_t since, esdm_error *err);
 /** After a snapshot of `between` was merged into `in`, a line above it: what merges of `between`
  * have brought into one of its branches is then in `in` and in that branch. Notes that. */
 esdm_status esdm__line_spread_given(esdm_session *session, const char *between, uint64_t snapshot,

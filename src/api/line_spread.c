@@ -21,10 +21,25 @@ typedef struct each {
 /* A line that is, up to a snapshot, in another one now. */
 typedef struct spread {
     const char *name;
+    uint64_t record;
     uint64_t snapshot;
     const char *in;
     bool newest; /* the snapshot is its newest one: it has all that was merged into it */
 } spread;
+
+/* Whether it has that snapshot, and no newer one. */
+static esdm_status
+is_newest(esdm_session *session, const char *name, uint64_t record, uint64_t snapshot, bool *ret,
+          esdm_error *err)
+{
+    esdm_meta_container now = {0};
+    esdm_error why = {0};
+    esdm_status status = session->meta->container_find(session->store, name, &now, &why);
+    *ret = status == ESDM_OK && now.container == record && now.snapshot == snapshot;
+    if (status == ESDM_OK || status == ESDM_ENOENT)
+        return ESDM_OK;
+    return esdm__error_set(err, status, "%s", why.message);
+}
 
 /* So is what it has of a branch. */
 static esdm_status
@@ -34,27 +49,25 @@ spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *
     esdm__line l, other;
     uint64_t from = 0;
     char parent[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm_status status = esdm__line_shared(session, name, s->name, &has, err);
+    esdm_status status = esdm__line_find(session, name, &l, err);
+    if (status == ESDM_OK)
+        status = esdm__line_shared(session, name, s->name, &has, err);
     if (status == ESDM_OK && has.related)
         status = esdm__line_shared(session, name, s->in, &there, err);
     if (status != ESDM_OK || !has.related || !there.related || has.snapshot == 0)
         return status;
-    status = esdm__line_find(session, name, &l, err);
-    if (status == ESDM_OK)
-        status = esdm__line_parent(session, name, parent, &from, NULL, err);
+    status = esdm__line_parent(session, name, parent, &from, NULL, err);
     if (status == ESDM_OK)
         status = esdm__line_find(session, s->name, &other, err);
-    if (status != ESDM_OK)
+    if (status != ESDM_OK || other.record != s->record) /* what was read may be of another one */
         return status;
     bool direct = strcmp(parent, s->name) == 0;
     bool newest = s->newest;
     uint64_t fork = direct ? from : has.is_fork ? has.snapshot : 0;
-    esdm_meta_container record;
     if (newest) { /* what was merged meanwhile is not in it: a commit comes before its tag */
-        status = session->meta->container_find(session->store, s->name, &record, err);
+        status = is_newest(session, s->name, s->record, s->snapshot, &newest, err);
         if (status != ESDM_OK)
             return status;
-        newest = record.snapshot == s->snapshot;
     }
     if (!newest && fork == 0) /* when it came into the line is not known */
         return ESDM_OK;
@@ -68,6 +81,10 @@ spread_to(esdm_session *session, const spread *s, const char *name, esdm_error *
         has.since = from;
     if (has.snapshot <= there.snapshot || has.since < there.since)
         return ESDM_OK;
+    bool same = false; /* else another one of its name was looked at */
+    status = esdm__line_is_there(session, &l, &same, err);
+    if (status != ESDM_OK || !same)
+        return status;
     return has.is_own ? esdm__line_note_own(session, name, &l, s->in, has.snapshot, err)
                       : esdm__line_note_behind(session, name, &l, s->in, &has, has.since, err);
 }
@@ -107,7 +124,11 @@ spread_from(esdm_session *session, const char *between, const char *name, const 
     status = esdm__line_shared(session, between, in, &there, err);
     if (status != ESDM_OK || !there.related)
         return status;
-    const spread s = {.name = between, .snapshot = w.snapshot, .in = in};
+    const spread s = {.name = between, .record = l.record, .snapshot = w.snapshot, .in = in};
+    bool same = false;
+    status = esdm__line_is_there(session, &l, &same, err);
+    if (status != ESDM_OK || !same)
+        return status;
     if (w.snapshot > there.snapshot)
         status = esdm__line_note_own(session, between, &l, in, w.snapshot, err);
     return status == ESDM_OK ? spread_to_all(session, &s, l.record, err) : status;
@@ -123,28 +144,28 @@ spread_by(const char *between, void *user, esdm_error *err)
 }
 
 esdm_status
-esdm__line_merged(esdm_session *session, const char *name, uint64_t snapshot, const char *in,
-                  uint64_t since, esdm_error *err)
+esdm__line_merged(esdm_session *session, const char *name, uint64_t record, uint64_t snapshot,
+                  const char *in, uint64_t since, esdm_error *err)
 {
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     esdm__line l;
-    esdm_meta_container record;
+    bool newest = false;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
-    esdm_status status = session->meta->container_find(session->store, name, &record, err);
+    esdm_status status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
-        status = esdm__line_find(session, name, &l, err);
-    if (status != ESDM_OK)
+        status = is_newest(session, name, record, snapshot, &newest, err);
+    if (status != ESDM_OK || l.record != record)
         return status;
     const spread s = {
-        .name = name, .snapshot = snapshot, .in = in, .newest = record.snapshot == snapshot};
+        .name = name, .record = record, .snapshot = snapshot, .in = in, .newest = newest};
     each e = {.session = session, .name = name, .in = in};
     esdm__line_base(name, base);
-    status = spread_to_all(session, &s, record.container, err);
+    status = spread_to_all(session, &s, record, err);
     if (status == ESDM_OK)
-        status = esdm__tag_look(session, record.container, &parent, err);
+        status = esdm__tag_look(session, record, &parent, err);
     if (status == ESDM_OK && parent.snapshot != 0)
         status = esdm__branch_names(session, base, spread_by, &e, err);
     if (status == ESDM_OK && parent.snapshot != 0)
-        status = esdm__line_carry_up(session, name, snapshot, in, since, err);
+        status = esdm__line_carry_up(session, name, record, snapshot, in, since, err);
     return status == ESDM_OK ? esdm__line_note_own(session, name, &l, in, snapshot, err) : status;
 }

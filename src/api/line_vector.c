@@ -123,47 +123,40 @@ esdm__vector_parse(esdm__vector *v, const char *text, esdm_error *err)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-esdm_status
-esdm__line_id(esdm_session *session, const esdm__line *l, char id[ESDM__LINE_ID_BYTES],
-              esdm_error *err)
+/* The one of that name among former containers. */
+static esdm_status
+find_former(esdm_session *session, const char *name, const char *id, esdm__line *ret,
+            esdm_error *err)
 {
-    esdm_meta_container record;
-    esdm_status status = session->meta->container_find(session->store, l->stored, &record, err);
-    if (status == ESDM_OK)
-        (void) snprintf(id, ESDM__LINE_ID_BYTES, "%.16s", record.uuid);
+    esdm__formers all;
+    esdm_status status = esdm__formers_load(session, name, &all, err);
+    *ret = (esdm__line){.record = 0};
+    for (size_t i = all.count; i-- > 0 && status == ESDM_OK && ret->record == 0;) {
+        const esdm__former_record *one = &all.items[i];
+        if (strncmp(one->uuid, id, ESDM__LINE_ID_BYTES - 1) == 0)
+            esdm__line_fill(ret, one->stored, one->record, one->uuid);
+    }
+    esdm__formers_clear(&all);
     return status;
-}
-
-static bool
-has_id(esdm_session *session, const esdm__line *l, const char *id)
-{
-    char has[ESDM__LINE_ID_BYTES];
-    esdm_error ignored;
-    return l->record != 0 && esdm__line_id(session, l, has, &ignored) == ESDM_OK &&
-           strcmp(has, id) == 0;
 }
 
 esdm_status
 esdm__line_by_id(esdm_session *session, const char *name, const char *branch, const char *id,
                  esdm__line *ret, char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err)
 {
-    esdm__formers all;
     if (branch[0] != '\0')
         esdm__line_beside(name, branch, ret_name);
     else
         esdm__line_base(name, ret_name);
     esdm_status status = esdm__line_find(session, ret_name, ret, err);
-    if (status != ESDM_OK || has_id(session, ret, id))
+    if (status != ESDM_OK || strcmp(ret->id, id) == 0)
         return status;
-    status = esdm__formers_load(session, ret_name, &all, err);
-    ret->record = 0;
-    for (size_t i = all.count; i-- > 0 && status == ESDM_OK && ret->record == 0;) {
-        esdm__line l = {.record = all.items[i].record};
-        (void) snprintf(l.stored, sizeof l.stored, "%s", all.items[i].stored);
-        if (has_id(session, &l, id))
-            *ret = l;
-    }
-    esdm__formers_clear(&all);
+    status = find_former(session, ret_name, id, ret, err);
+    if (status != ESDM_OK || ret->record != 0)
+        return status;
+    status = esdm__line_find(session, ret_name, ret, err); /* it may have been restored between */
+    if (strcmp(ret->id, id) != 0)
+        *ret = (esdm__line){.record = 0};
     return status;
 }
 
@@ -200,17 +193,14 @@ take_fork(esdm_session *session, const char *name, const char *above, uint64_t s
 {
     esdm__line l;
     uint64_t fork = 0;
-    char id[ESDM__LINE_ID_BYTES];
     const char *branch = esdm__name_branch(above, NULL);
-    esdm_status status = esdm__line_fork(session, name, above, &fork, err);
-    if (status == ESDM_OK && fork != 0)
-        status = esdm__line_find(session, above, &l, err);
-    if (status != ESDM_OK || fork == 0 || l.record == 0)
+    esdm_status status = esdm__line_find(session, above, &l, err);
+    if (status == ESDM_OK)
+        status = esdm__line_fork_of(session, name, &l, &fork, err);
+    if (status != ESDM_OK || fork == 0)
         return status;
-    status = esdm__line_id(session, &l, id, err);
-    return status == ESDM_OK ? esdm__vector_raise(ret, branch != NULL ? branch : "", id,
-                                                  fork < snapshot ? fork : snapshot, err)
-                             : status;
+    return esdm__vector_raise(ret, branch != NULL ? branch : "", l.id,
+                              fork < snapshot ? fork : snapshot, err);
 }
 
 /* A former branch has no name by which others know it, and all that it has is told by its own tags.
@@ -219,11 +209,10 @@ esdm_status
 esdm__line_vector(esdm_session *session, const char *name, const esdm__line *l, uint64_t snapshot,
                   esdm__vector *ret, esdm_error *err)
 {
-    char id[ESDM__LINE_ID_BYTES], above[ESDM_CONTAINER_NAME_MAX + 1];
+    char above[ESDM_CONTAINER_NAME_MAX + 1];
     const char *branch = esdm__name_branch(name, NULL);
-    esdm_status status = esdm__line_id(session, l, id, err);
-    if (status == ESDM_OK)
-        status = esdm__vector_raise(ret, branch != NULL ? branch : "", id, snapshot, err);
+    esdm_status status =
+        esdm__vector_raise(ret, branch != NULL ? branch : "", l->id, snapshot, err);
     if (status == ESDM_OK)
         status = take_tags(session, l, ESDM__CAME_TAG, snapshot, ret, err);
     if (status == ESDM_OK) /* who notes it sets this one before the other one goes */

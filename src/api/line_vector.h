@@ -17,9 +17,6 @@
 
 #include "api/line_parts.h"
 
-/** Hexadecimal digits of a uuid that a vector has, and a NUL. */
-#define ESDM__LINE_ID_BYTES 17
-
 typedef struct esdm__vector_item {
     char branch[ESDM_BRANCH_MAX + 1]; /* "": the container */
     char id[ESDM__LINE_ID_BYTES];     /* of the line */
@@ -48,7 +45,8 @@ char *esdm__vector_text(const esdm__vector *v);
 /** Joins what a text has. Text that is none adds nothing. */
 esdm_status esdm__vector_parse(esdm__vector *v, const char *text, esdm_error *err);
 
-/** What a snapshot of a line has. @param name of the line as programs say it. @param l its record.
+/** What a snapshot of a line has. @param name of the line as programs say it. @param l its record:
+ *  what is told of one that goes meanwhile is not whole (esdm__line_is_there()).
  *  @param ret is joined with it; zeroed at first. */
 esdm_status esdm__line_vector(esdm_session *session, const char *name, const esdm__line *l,
                               uint64_t snapshot, esdm__vector *ret, esdm_error *err);
@@ -62,18 +60,13 @@ esdm_status esdm__line_by_id(esdm_session *session, const char *name, const char
 esdm_status esdm__line_only_merged(esdm_session *session, const esdm__line *l, uint64_t after,
                                    uint64_t to, bool *ret, esdm_error *err);
 
-/** The uuid as vectors say it. */
-esdm_status esdm__line_id(esdm_session *session, const esdm__line *l, char id[ESDM__LINE_ID_BYTES],
-                          esdm_error *err);
-
 /** Of a new branch: what it began with. @param l of the branch. */
 esdm_status esdm__line_begin_vector(esdm_session *session, const char *parent, const esdm__line *l,
                                     uint64_t snapshot, esdm_error *err);
 /** Notes what a merge has brought. @param text of the vector. */
 esdm_status esdm__line_note_vector(esdm_session *session, const esdm__line *l, const char *uuid,
                                    uint64_t snapshot, const char *text, esdm_error *err);
-/** Keeps what a merge is about to bring into a line that has `has`. ESDM_ENOENT: a snapshot has
- *  gone meanwhile. */
+/** Keeps what a merge is about to bring into a line that has `has`. What has gone is passed by. */
 esdm_status esdm__line_keep(esdm_session *session, const char *name, const esdm__vector *has,
                             const esdm__vector *brings, const char *uuid, esdm_error *err);
 /** Takes tags of vectors that no line needs any more, an hour after that or later. Best effort. */

@@ -22,11 +22,30 @@ esdm__line_find(esdm_session *session, const char *name, esdm__line *ret, esdm_e
     esdm_meta_container record = {0};
     esdm_error why = {0};
     esdm_status status = session->meta->container_find(session->store, name, &record, &why);
-    (void) snprintf(ret->stored, sizeof ret->stored, "%s", name);
-    ret->record = status == ESDM_OK ? record.container : 0;
+    if (status == ESDM_OK)
+        esdm__line_fill(ret, name, record.container, record.uuid);
+    else
+        esdm__line_fill(ret, name, 0, "");
     if (status == ESDM_OK || status == ESDM_ENOENT)
         return ESDM_OK;
     return esdm__error_set(err, status, "%s", why.message);
+}
+
+void
+esdm__line_fill(esdm__line *l, const char *stored, uint64_t record, const char *uuid)
+{
+    (void) snprintf(l->stored, sizeof l->stored, "%s", stored);
+    (void) snprintf(l->id, sizeof l->id, "%.*s", ESDM__LINE_ID_BYTES - 1, uuid);
+    l->record = record;
+}
+
+esdm_status
+esdm__line_is_there(esdm_session *session, const esdm__line *l, bool *ret, esdm_error *err)
+{
+    esdm__line now;
+    esdm_status status = esdm__line_find(session, l->stored, &now, err);
+    *ret = status == ESDM_OK && l->record != 0 && now.record == l->record;
+    return status;
 }
 
 /* The line of that name that has the tag, which may be a former container. */
@@ -48,8 +67,7 @@ find_tagged(esdm_session *session, const char *name, const char *tag, esdm__line
         status = esdm__tag_look(session, all.items[i].record, &w, err);
         if (w.snapshot == 0)
             continue;
-        (void) snprintf(ret->stored, sizeof ret->stored, "%s", all.items[i].stored);
-        ret->record = all.items[i].record;
+        esdm__line_fill(ret, all.items[i].stored, all.items[i].record, all.items[i].uuid);
     }
     esdm__formers_clear(&all);
     *ret_snapshot = w.snapshot;
@@ -124,21 +142,30 @@ esdm__line_parent(esdm_session *session, const char *name,
 /* ---- what is in both ------------------------------------------------------------------------ */
 
 esdm_status
+esdm__line_fork_of(esdm_session *session, const char *name, const esdm__line *in,
+                   uint64_t *ret_fork, esdm_error *err)
+{
+    esdm__tag_name began;
+    esdm__tag_wanted w = {.name = began};
+    *ret_fork = 0;
+    if (in->record == 0 || esdm__name_branch(name, NULL) == NULL)
+        return ESDM_OK;
+    esdm__line_tag_began(name, began);
+    esdm_status status = esdm__tag_look(session, in->record, &w, err);
+    *ret_fork = w.snapshot;
+    return status;
+}
+
+esdm_status
 esdm__line_fork(esdm_session *session, const char *name, const char *in, uint64_t *ret_fork,
                 esdm_error *err)
 {
-    esdm__tag_name began;
     esdm__line other;
-    esdm__tag_wanted w = {.name = began};
     *ret_fork = 0;
     if (esdm__name_branch(name, NULL) == NULL)
         return ESDM_OK;
-    esdm__line_tag_began(name, began);
     esdm_status status = esdm__line_find(session, in, &other, err);
-    if (status == ESDM_OK && other.record != 0)
-        status = esdm__tag_look(session, other.record, &w, err);
-    *ret_fork = w.snapshot;
-    return status;
+    return status == ESDM_OK ? esdm__line_fork_of(session, name, &other, ret_fork, err) : status;
 }
 
 static esdm_status
@@ -210,7 +237,8 @@ esdm__line_common(esdm_session *session, const char *name, const char *in, esdm_
         status = esdm__line_parent(session, name, parent, &from, NULL, err);
     if (status != ESDM_OK)
         return status;
-    *ret = (esdm__common){.snapshot = c.snapshot,
+    *ret = (esdm__common){.record = c.holder.record,
+                          .snapshot = c.snapshot,
                           .related = c.related,
                           .is_given = c.is_given,
                           .is_late = elsewhere && c.since > from};
@@ -232,17 +260,37 @@ set_tag(esdm_session *session, const esdm__line *on, const char *name, uint64_t 
 }
 
 esdm_status
+esdm__line_tag_need(esdm_session *session, const esdm__line *on, const char *name,
+                    uint64_t snapshot, const char *author, esdm_error *err)
+{
+    return set_tag(session, on, name, snapshot, author, false, err);
+}
+
+/* @param status of a note, and @param why it was not made. */
+static esdm_status
+unless_gone(esdm_status status, const esdm_error *why, esdm_error *err)
+{
+    if (status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status != ESDM_OK && err != NULL)
+        *err = *why;
+    return status;
+}
+
+esdm_status
 esdm__line_tag_set(esdm_session *session, const esdm__line *on, const char *name, uint64_t snapshot,
                    const char *author, esdm_error *err)
 {
-    return set_tag(session, on, name, snapshot, author, false, err);
+    esdm_error why = {0};
+    return unless_gone(set_tag(session, on, name, snapshot, author, false, &why), &why, err);
 }
 
 esdm_status
 esdm__line_tag_raise(esdm_session *session, const esdm__line *on, const char *name,
                      uint64_t snapshot, const char *author, esdm_error *err)
 {
-    return set_tag(session, on, name, snapshot, author, true, err);
+    esdm_error why = {0};
+    return unless_gone(set_tag(session, on, name, snapshot, author, true, &why), &why, err);
 }
 
 void
@@ -307,13 +355,18 @@ begin_in(esdm_session *session, const char *parent, const char *name, const esdm
 {
     esdm__tag_name began;
     esdm__shared c, given;
-    esdm__line other;
+    esdm__line other, above;
+    uint64_t fork = 0;
     esdm__line_tag_began(parent, began);
     esdm__tag_wanted w = {.name = began};
     esdm_status status = esdm__line_shared(session, parent, in, &c, err);
     if (status == ESDM_OK)
         status = esdm__line_given(session, parent, in, &given, err);
-    if (status != ESDM_OK || c.snapshot == 0)
+    if (status == ESDM_OK)
+        status = esdm__line_find(session, parent, &above, err);
+    if (status == ESDM_OK) /* else another one of its name was looked at */
+        status = esdm__line_fork_of(session, name, &above, &fork, err);
+    if (status != ESDM_OK || c.snapshot == 0 || fork == 0)
         return status;
     bool is_given = given.snapshot != 0 && given.since <= from && given.since > c.since;
     if ((c.is_own || c.is_fork) && c.snapshot >= from)
@@ -359,22 +412,22 @@ note_begin(esdm_session *session, const esdm__line *l, const char *name, uint64_
     const esdm_meta_tag tag = {
         .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
     esdm_status status = esdm__noted_tag(session, l->stored, l->record, &tag, false, &why);
-    if (status == ESDM_OK || status == ESDM_EEXIST)
-        return ESDM_OK;
-    return esdm__error_set(err, status, "%s", why.message);
+    return status == ESDM_EEXIST ? ESDM_OK : unless_gone(status, &why, err);
 }
 
 esdm_status
-esdm__line_begin(esdm_session *session, const char *parent, const char *name, uint64_t snapshot,
-                 esdm_error *err)
+esdm__line_begin(esdm_session *session, const char *parent, const char *name, uint64_t record,
+                 uint64_t snapshot, esdm_error *err)
 {
     esdm__tag_name tag;
     esdm__line l;
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     const char *branch = esdm__name_branch(parent, NULL);
     esdm_status status = esdm__line_find(session, name, &l, err);
+    if (status != ESDM_OK || l.record != record)
+        return status;
     (void) snprintf(tag, sizeof tag, ESDM__PARENT_TAG "%s", branch != NULL ? branch : "");
-    if (status == ESDM_OK && branch != NULL)
+    if (branch != NULL)
         status = note_begin(session, &l, tag, snapshot, err);
     esdm__line_tag_in(ESDM__MERGED_TAG, parent, tag);
     if (status == ESDM_OK)
@@ -434,11 +487,15 @@ esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error ignored;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
+    esdm__line now;
     each e = {.session = session, .name = name};
     if (esdm__name_branch(name, NULL) == NULL || session->meta->tag_remove == NULL)
         return;
     esdm__line_base(name, base);
     drop_held(session, name, record);
+    if (esdm__line_find(session, name, &now, &ignored) != ESDM_OK ||
+        (now.record != 0 && now.record != record))
+        return; /* what is noted may be of the one that has the name now */
     (void) !untag(base, &e, &ignored);
     if (esdm__tag_look(session, record, &parent, &ignored) == ESDM_OK && parent.snapshot != 0)
         (void) !esdm__branch_names(session, base, untag, &e, &ignored);

@@ -31,6 +31,7 @@
 /** A snapshot that is in two lines, and who keeps it. */
 typedef struct esdm__common {
     char holder[ESDM__FORMER_NAME_BYTES]; /* as the store calls it */
+    uint64_t record;                      /* its own */
     uint64_t snapshot;                    /* 0: there is none that is known */
     bool is_given;                        /* the branch got it from the other line, by a merge */
     bool is_late;                         /* it came into the branch after this began */
@@ -69,20 +70,22 @@ esdm_status esdm__line_settle(esdm_session *session, const char *line, esdm_erro
  *  Best effort. */
 void esdm__line_sweep(esdm_session *session, const char *parent);
 
-/** Notes with what a new branch began, whose parent keeps the snapshot already. */
+/** Notes with what a new branch began, whose parent keeps the snapshot already. @param record of
+ * the branch: nothing is noted of another one of its name. */
 esdm_status esdm__line_begin(esdm_session *session, const char *parent, const char *line,
-                             uint64_t snapshot, esdm_error *err);
+                             uint64_t record, uint64_t snapshot, esdm_error *err);
 
 /** A snapshot of a branch is in another line now, and with it what it has of other branches. The
  *  branch itself is noted last: who was interrupted merges it again, and notes the rest.
+ *  @param record of the branch: nothing is noted of another one of its name.
  *  @param since snapshot of the other line that is the first to have it. */
-esdm_status esdm__line_merged(esdm_session *session, const char *line, uint64_t snapshot,
-                              const char *in, uint64_t since, esdm_error *err);
+esdm_status esdm__line_merged(esdm_session *session, const char *line, uint64_t record,
+                              uint64_t snapshot, const char *in, uint64_t since, esdm_error *err);
 /** The other way: a snapshot of a line is in a branch now which began with it. @param line name of
- *  the branch. @param snapshot of `in`. @param since snapshot of the branch that is the first to
- *  have it. */
+ *  the branch. @param snapshot of `in`, whose record is `record`. @param since snapshot of the
+ * branch that is the first to have it. */
 esdm_status esdm__line_caught_up(esdm_session *session, const char *line, uint64_t snapshot,
-                                 const char *in, uint64_t since, esdm_error *err);
+                                 const char *in, uint64_t record, uint64_t since, esdm_error *err);
 
 /** A merge under way, from before its commit until it is noted. */
 typedef struct esdm__line_merge {

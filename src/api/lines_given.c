@@ -47,7 +47,7 @@ esdm__line_note_given(esdm_session *session, const char *name, const char *in, u
     uint64_t fork = 0;
     esdm_status status = esdm__line_given(session, name, in, &has, err);
     if (status == ESDM_OK)
-        status = esdm__line_fork(session, name, in, &fork, err);
+        status = esdm__line_fork_of(session, name, &has.holder, &fork, err);
     if (status != ESDM_OK || fork == 0 || snapshot <= fork || snapshot <= has.snapshot)
         return status;
     tag_given(name, tag);
@@ -108,7 +108,8 @@ esdm__line_noted_in(esdm_session *session, const char *name, const esdm__line *l
         status = esdm__line_given(session, in, name, &given, err);
     if (status != ESDM_OK)
         return status;
-    *ret = given.snapshot;
+    if (given.holder.record == l->record)
+        *ret = given.snapshot;
     esdm__line_tag_in(ESDM__MERGED_TAG, in, tag);
     status = esdm__tag_look(session, l->record, &w, err);
     if (status == ESDM_OK && w.snapshot > *ret)
@@ -124,10 +125,20 @@ esdm__line_noted_in(esdm_session *session, const char *name, const esdm__line *l
 typedef struct carried {
     esdm_session *session;
     const char *name;
+    uint64_t record;
     uint64_t snapshot;
     const char *to;
     uint64_t since; /* snapshot of `to` that has it */
 } carried;
+
+/* Whether what was read of the line is of that one, and not of another one of its name. */
+static esdm_status
+is_same(const carried *c, bool *ret, esdm_error *err)
+{
+    esdm__line l;
+    esdm__line_fill(&l, c->name, c->record, "");
+    return esdm__line_is_there(c->session, &l, ret, err);
+}
 
 static esdm_status
 for_others(const carried *c, esdm_status (*visit)(const char *, void *, esdm_error *),
@@ -147,10 +158,14 @@ raise_own(esdm_session *session, const char *name, const char *to, uint64_t snap
 {
     esdm__shared there;
     esdm__line l;
-    esdm_status status = esdm__line_shared(session, name, to, &there, err);
+    bool same = false;
+    esdm_status status = esdm__line_find(session, name, &l, err);
     if (status == ESDM_OK)
-        status = esdm__line_find(session, name, &l, err);
+        status = esdm__line_shared(session, name, to, &there, err);
     if (status != ESDM_OK || l.record == 0 || snapshot <= there.since)
+        return status;
+    status = esdm__line_is_there(session, &l, &same, err);
+    if (status != ESDM_OK || !same)
         return status;
     return esdm__line_note_own(session, name, &l, to, snapshot, err);
 }
@@ -160,11 +175,14 @@ carry_up(const char *other, void *user, esdm_error *err)
 {
     const carried *c = user;
     esdm__shared given;
+    bool same = false;
     uint64_t above = 0, between = 0;
     if (strcmp(other, c->name) == 0 || strcmp(other, c->to) == 0)
         return ESDM_OK;
     esdm_status status = esdm__line_given(c->session, c->name, other, &given, err);
-    if (status != ESDM_OK || given.snapshot == 0 || given.since > c->snapshot)
+    if (status == ESDM_OK)
+        status = is_same(c, &same, err);
+    if (status != ESDM_OK || !same || given.snapshot == 0 || given.since > c->snapshot)
         return status;
     status = esdm__line_fork(c->session, c->to, other, &above, err);
     if (status == ESDM_OK && above != 0)
@@ -177,10 +195,10 @@ carry_up(const char *other, void *user, esdm_error *err)
 }
 
 esdm_status
-esdm__line_carry_up(esdm_session *session, const char *name, uint64_t snapshot, const char *to,
-                    uint64_t since, esdm_error *err)
+esdm__line_carry_up(esdm_session *session, const char *name, uint64_t record, uint64_t snapshot,
+                    const char *to, uint64_t since, esdm_error *err)
 {
-    const carried c = {session, name, snapshot, to, since};
+    const carried c = {session, name, record, snapshot, to, since};
     return esdm__name_branch(name, NULL) != NULL ? for_others(&c, carry_up, err) : ESDM_OK;
 }
 
@@ -190,12 +208,13 @@ esdm__line_spread_given(esdm_session *session, const char *between, uint64_t sna
 {
     esdm__shared given, there;
     esdm__line l;
-    esdm_status status = esdm__line_given(session, name, between, &given, err);
+    bool same = false;
+    esdm_status status = esdm__line_find(session, name, &l, err);
+    if (status == ESDM_OK)
+        status = esdm__line_given(session, name, between, &given, err);
     if (status != ESDM_OK || given.snapshot == 0)
         return status;
     status = esdm__line_newest(session, name, in, &there, err);
-    if (status == ESDM_OK)
-        status = esdm__line_find(session, name, &l, err);
     if (status != ESDM_OK || !there.related || l.record == 0)
         return status;
     if (given.snapshot > snapshot)
@@ -204,6 +223,9 @@ esdm__line_spread_given(esdm_session *session, const char *between, uint64_t sna
                 given.snapshot > there.snapshot; /* of the same line */
     if (given.since <= there.since && !more)
         return ESDM_OK;
+    status = esdm__line_is_there(session, &l, &same, err);
+    if (status != ESDM_OK || !same)
+        return status;
     (void) snprintf(given.branch, sizeof given.branch, "%s", esdm__name_branch(between, NULL));
     return esdm__line_note_behind(session, name, &l, in, &given, given.since, err);
 }
@@ -213,11 +235,14 @@ static esdm_status
 carry_above(const carried *c, const char *above, esdm_error *err)
 {
     esdm__shared own, given;
+    bool same = false;
     esdm__line l;
     esdm_status status = esdm__line_shared(c->session, c->name, above, &own, err);
     if (status == ESDM_OK)
         status = esdm__line_given(c->session, c->name, above, &given, err);
-    if (status != ESDM_OK)
+    if (status == ESDM_OK)
+        status = is_same(c, &same, err);
+    if (status != ESDM_OK || !same)
         return status;
     bool has_own = own.is_own && own.snapshot <= c->snapshot;
     bool has_given = given.snapshot != 0 && given.since <= c->snapshot;
@@ -241,7 +266,7 @@ is_newest(const carried *c)
     esdm_error ignored;
     return c->session->meta->container_find(c->session->store, c->name, &record, &ignored) ==
                ESDM_OK &&
-           record.snapshot == c->snapshot;
+           record.container == c->record && record.snapshot == c->snapshot;
 }
 
 /* Of lines that the branch began with. */
@@ -286,9 +311,9 @@ carry_below(const carried *c, uint64_t record, esdm_error *err)
 
 esdm_status
 esdm__line_caught_up(esdm_session *session, const char *line, uint64_t snapshot, const char *in,
-                     uint64_t since, esdm_error *err)
+                     uint64_t record, uint64_t since, esdm_error *err)
 {
-    const carried c = {session, in, snapshot, line, since};
+    const carried c = {session, in, record, snapshot, line, since};
     esdm__line l;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
     esdm_status status = esdm__line_find(session, line, &l, err);
@@ -298,6 +323,10 @@ esdm__line_caught_up(esdm_session *session, const char *line, uint64_t snapshot,
         status = esdm__tag_look(session, l.record, &parent, err);
     if (status == ESDM_OK && parent.snapshot != 0)
         status = for_others(&c, carry_down, err);
-    return status == ESDM_OK ? esdm__line_note_given(session, line, in, snapshot, since, err)
-                             : status;
+    bool same = false;
+    if (status == ESDM_OK)
+        status = is_same(&c, &same, err);
+    return status == ESDM_OK && same
+               ? esdm__line_note_given(session, line, in, snapshot, since, err)
+               : status;
 }

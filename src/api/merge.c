@@ -48,15 +48,15 @@ static esdm_status
 note_merged(const esdm__merge_attempt *all, uint64_t newest, const char *uuid, const char *text,
             esdm_error *err)
 {
-    esdm__line ours = {.record = all->container};
-    (void) snprintf(ours.stored, sizeof ours.stored, "%s", all->name);
+    esdm__line ours, theirs;
+    esdm__merge_lines(all, &ours, &theirs);
     esdm_status status = esdm__line_note_vector(all->session, &ours, uuid, newest, text, err);
     if (status == ESDM_OK && esdm__merge_is_down(all))
         status = esdm__line_caught_up(all->session, all->name, all->result.theirs, all->full,
-                                      newest, err);
+                                      all->record, newest, err);
     else if (status == ESDM_OK && all->way == ESDM__LINE_UP)
-        status =
-            esdm__line_merged(all->session, all->full, all->result.theirs, all->name, newest, err);
+        status = esdm__line_merged(all->session, all->full, all->record, all->result.theirs,
+                                   all->name, newest, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "it was merged, which is not noted");
     esdm__line_sweep_vectors(all->session, all->full);
@@ -67,15 +67,11 @@ note_merged(const esdm__merge_attempt *all, uint64_t newest, const char *uuid, c
 static esdm_status
 came_back(const esdm__merge_attempt *all, uint64_t snapshot, bool *ret, esdm_error *err)
 {
-    char id[ESDM__LINE_ID_BYTES];
-    esdm__line ours = {.record = all->container}, theirs = {.record = all->record};
+    esdm__line ours, theirs;
     esdm__vector now = {0};
-    (void) snprintf(ours.stored, sizeof ours.stored, "%s", all->name);
-    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
-    esdm_status status = esdm__line_id(all->session, &ours, id, err);
-    if (status == ESDM_OK)
-        status = esdm__line_vector(all->session, all->full, &theirs, snapshot, &now, err);
-    *ret = esdm__vector_get(&now, id) > esdm__vector_get(&all->brings, id);
+    esdm__merge_lines(all, &ours, &theirs);
+    esdm_status status = esdm__line_vector(all->session, all->full, &theirs, snapshot, &now, err);
+    *ret = esdm__vector_get(&now, ours.id) > esdm__vector_get(&all->brings, ours.id);
     esdm__vector_clear(&now);
     return status;
 }
@@ -171,6 +167,8 @@ publish_as(esdm__merge_attempt *all, const char *text, esdm__line_merge *noted, 
     uint64_t before = all->m.before->snapshot;
     say_what(all, message, sizeof message);
     esdm_status status = prepare(all, text, noted, err);
+    if (status == ESDM_ENOENT) /* theirs has gone since it was opened: it is looked at again */
+        status = ESDM_ECONFLICT;
     const esdm_meta_tag *tag = noted->tag.name != NULL ? &noted->tag : NULL;
     esdm__io_of(all->m.ours)->commit_tag = tag;
     /* What theirs has is told by a snapshot, also where ours has all changes of it: else it would

@@ -114,6 +114,62 @@ find_parent(const esdm__merge_attempt *all, uint64_t from, uint64_t *ret, esdm_e
     return ESDM_OK;
 }
 
+void
+esdm__merge_lines(const esdm__merge_attempt *all, esdm__line *ret_ours, esdm__line *ret_theirs)
+{
+    esdm__line_fill(ret_ours, all->name, all->container, esdm__io_of(all->m.ours)->uuid);
+    esdm__line_fill(ret_theirs, all->full, all->record, esdm__io_of(all->m.theirs)->uuid);
+}
+
+/* All is looked at again then. */
+static esdm_status
+gone(const char *stored, esdm_error *err)
+{
+    char name[ESDM__FORMER_NAME_BYTES];
+    esdm__former_tell(stored, name, sizeof name);
+    return esdm__error_set(err, ESDM_ECONFLICT, "'%.300s' was removed or renamed meanwhile", name);
+}
+
+esdm_status
+esdm__merge_find_holder(const esdm__merge_attempt *all, esdm__line *ret, esdm_error *err)
+{
+    esdm_status status = esdm__line_find(all->session, all->common.holder, ret, err);
+    return status == ESDM_OK && ret->record != all->common.record ? gone(all->common.holder, err)
+                                                                  : status;
+}
+
+/* A snapshot of a line that was found before. ESDM_ENOENT: it is not kept; ESDM_ECONFLICT: the line
+ * is not there any more under that name, or another one is. */
+static esdm_status
+open_of(const esdm__merge_attempt *all, const char *stored, uint64_t record, uint64_t snapshot,
+        esdm_container **ret, esdm_error *err)
+{
+    bool there = false;
+    uint64_t opened = 0, number = 0;
+    esdm_error why = {0};
+    esdm__line l;
+    esdm__line_fill(&l, stored, record, "");
+    esdm_status status = esdm__io_open(all->session, stored, ESDM_OPEN_READ, snapshot, ret, &why);
+    if (status == ESDM_OK) {
+        esdm__container_position(*ret, &opened, &number);
+        if (opened == record)
+            return ESDM_OK;
+        esdm_container_discard(*ret);
+        *ret = NULL;
+        return gone(stored, err);
+    }
+    if (status == ESDM_ENOENT) {
+        esdm_status found = esdm__line_is_there(all->session, &l, &there, err);
+        if (found != ESDM_OK)
+            return found;
+        if (!there)
+            return gone(stored, err);
+    }
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
 /* The newest snapshot that both had in common when the branch began, as what it began with keeps
  * it. */
 static esdm_status
@@ -122,12 +178,12 @@ open_fork(esdm__merge_attempt *all, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (all->way != ESDM__LINE_BESIDE) {
         (void) snprintf(all->fork, sizeof all->fork, "%s", esdm__merge_above(all));
+        all->fork_record = esdm__merge_is_down(all) ? all->record : all->container;
         status = esdm__line_fork(all->session, esdm__merge_below(all), esdm__merge_above(all),
                                  &all->forked, err);
     }
     return status == ESDM_OK && all->forked != 0
-               ? esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, all->forked, &all->m.fork,
-                               err)
+               ? open_of(all, all->fork, all->fork_record, all->forked, &all->m.fork, err)
                : status;
 }
 
@@ -166,7 +222,7 @@ find_picked(const esdm__merge_attempt *all, esdm__common *base, esdm_error *err)
 {
     uint64_t from = 0;
     char parent[ESDM_CONTAINER_NAME_MAX + 1];
-    *base = (esdm__common){.related = true};
+    *base = (esdm__common){.record = all->record, .related = true};
     (void) snprintf(base->holder, sizeof base->holder, "%s", all->full);
     esdm_status status = esdm__merge_is_down(all)
                              ? ESDM_OK
@@ -193,13 +249,12 @@ is_of_fork(const esdm__merge_attempt *all, const char *holder, uint64_t snapshot
 }
 
 static esdm_status
-open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t snapshot, esdm_container **ret,
-              esdm_error *err)
+open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t record, uint64_t snapshot,
+              esdm_container **ret, esdm_error *err)
 {
     esdm_error why = {0};
     esdm_status status =
-        snapshot != 0 ? esdm__io_open(all->session, holder, ESDM_OPEN_READ, snapshot, ret, &why)
-                      : ESDM_ENOENT;
+        snapshot != 0 ? open_of(all, holder, record, snapshot, ret, &why) : ESDM_ENOENT;
     /* It has the same number in the line that both have in common. */
     bool shared = false;
     if (status == ESDM_ENOENT && all->m.fork != NULL && snapshot == all->forked) {
@@ -207,7 +262,7 @@ open_snapshot(esdm__merge_attempt *all, const char *holder, uint64_t snapshot, e
         status = found != ESDM_OK ? found : status;
     }
     if (status == ESDM_ENOENT && shared)
-        status = esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, snapshot, ret, &why);
+        status = open_of(all, all->fork, all->fork_record, snapshot, ret, &why);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
@@ -224,7 +279,7 @@ open_one_base(esdm__merge_attempt *all, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     find_after(all, &base);
-    status = open_snapshot(all, base.holder, base.snapshot, &all->m.base, err);
+    status = open_snapshot(all, base.holder, base.record, base.snapshot, &all->m.base, err);
     return status == ESDM_ENOENT ? not_known(all, &base, err) : status;
 }
 
@@ -268,8 +323,7 @@ lose_leaf(esdm__merge_attempt *all, size_t leaf, esdm_error *err)
             bases->nodes[n] = (esdm__base_node){
                 .base = ESDM__BASE_UNKNOWN, .one = ESDM__BASE_UNKNOWN, .other = ESDM__BASE_UNKNOWN};
     }
-    return esdm__io_open(all->session, all->fork, ESDM_OPEN_READ, all->forked, &bases->leaves[leaf],
-                         err);
+    return open_of(all, all->fork, all->fork_record, all->forked, &bases->leaves[leaf], err);
 }
 
 static esdm_status
@@ -277,8 +331,8 @@ open_leaf(esdm__merge_attempt *all, size_t leaf, esdm_error *err)
 {
     esdm_error why = {0};
     const esdm__base_leaf *wanted = &all->bases->leaves[leaf];
-    esdm_status status =
-        open_snapshot(all, wanted->holder, wanted->snapshot, &all->bases->bases.leaves[leaf], &why);
+    esdm_status status = open_snapshot(all, wanted->holder, wanted->record, wanted->snapshot,
+                                       &all->bases->bases.leaves[leaf], &why);
     if (status == ESDM_ENOENT && all->m.fork != NULL)
         return lose_leaf(all, leaf, err);
     if (status != ESDM_OK && err != NULL)
@@ -315,20 +369,23 @@ open_bases(esdm__merge_attempt *all, esdm_error *err)
 static esdm_status
 has_all(const esdm__merge_attempt *all, const esdm__vector *both, bool *ret, esdm_error *err)
 {
-    esdm__line l = {.record = 0};
+    esdm__line l;
+    bool there = false;
     esdm__vector has = {0};
     esdm__former former;
     const char *name = all->common.holder;
     *ret = false;
     if (all->common.snapshot == 0)
         return ESDM_OK;
-    esdm_status status = esdm__line_find(all->session, name, &l, err);
+    esdm_status status = esdm__merge_find_holder(all, &l, err);
     if (esdm__former_parse(name, &former))
         name = former.name;
     if (status != ESDM_OK || l.record == 0)
         return status;
     status = esdm__line_vector(all->session, name, &l, all->common.snapshot, &has, err);
-    *ret = status == ESDM_OK;
+    if (status == ESDM_OK)
+        status = esdm__line_is_there(all->session, &l, &there, err);
+    *ret = status == ESDM_OK && there;
     for (size_t i = 0; i < both->count && *ret; i++)
         *ret = esdm__vector_get(&has, both->items[i].id) >= both->items[i].snapshot;
     esdm__vector_clear(&has);
@@ -410,22 +467,29 @@ check_newest(const esdm__merge_attempt *all, esdm_error *err)
                            all->full, all->name);
 }
 
-esdm_status
-esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
+/* What is not known of a line that goes meanwhile says nothing: ESDM_ECONFLICT then, and whoever
+ * looks again is told that it is gone. */
+static esdm_status
+unless_gone(const esdm__merge_attempt *all, esdm_status status, esdm_error *err)
 {
-    uint64_t snapshot;
-    all->unknown = false;
-    uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
-    esdm_status status =
-        esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
-    if (status == ESDM_OK)
-        status = esdm_container_open(all->session, all->name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST,
-                                     &all->m.ours, err);
-    if (status != ESDM_OK)
+    esdm__line ours, theirs;
+    bool ours_there = false, theirs_there = false;
+    esdm_error ignored;
+    esdm__merge_lines(all, &ours, &theirs);
+    if ((status != ESDM_ENOENT && status != ESDM_ENOTSUP) ||
+        esdm__line_is_there(all->session, &ours, &ours_there, &ignored) != ESDM_OK ||
+        esdm__line_is_there(all->session, &theirs, &theirs_there, &ignored) != ESDM_OK ||
+        (ours_there && theirs_there))
         return status;
-    esdm__container_position(all->m.theirs, &all->record, &all->result.theirs);
+    return gone(ours_there ? all->full : all->name, err);
+}
+
+static esdm_status
+open_all(esdm__merge_attempt *all, esdm_error *err)
+{
+    uint64_t snapshot = 0;
     esdm__container_position(all->m.ours, &all->container, &snapshot);
-    status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
+    esdm_status status = open_of(all, all->name, all->container, snapshot, &all->m.before, err);
     if (status == ESDM_OK)
         status = esdm__merge_find_noted(all, &all->common, err);
     if (status == ESDM_OK)
@@ -447,6 +511,22 @@ esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
     if (status == ESDM_OK)
         all->result.base = all->m.base->snapshot;
     return status;
+}
+
+esdm_status
+esdm__merge_open(esdm__merge_attempt *all, esdm_error *err)
+{
+    all->unknown = false;
+    uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
+    esdm_status status =
+        esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
+    if (status == ESDM_OK)
+        status = esdm_container_open(all->session, all->name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST,
+                                     &all->m.ours, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_position(all->m.theirs, &all->record, &all->result.theirs);
+    return unless_gone(all, open_all(all, err), err);
 }
 
 void

@@ -16,16 +16,20 @@ static esdm_status
 look_for_fork(const char *line, void *user, esdm_error *err)
 {
     esdm__merge_attempt *all = user;
+    esdm__line l;
     uint64_t theirs = 0, ours = 0;
     if (strcmp(line, all->full) == 0 || strcmp(line, all->name) == 0)
         return ESDM_OK;
-    esdm_status status = esdm__line_fork(all->session, all->full, line, &theirs, err);
+    esdm_status status = esdm__line_find(all->session, line, &l, err);
+    if (status == ESDM_OK)
+        status = esdm__line_fork_of(all->session, all->full, &l, &theirs, err);
     if (status == ESDM_OK && theirs != 0)
-        status = esdm__line_fork(all->session, all->name, line, &ours, err);
+        status = esdm__line_fork_of(all->session, all->name, &l, &ours, err);
     if (ours > theirs)
         ours = theirs;
     if (status == ESDM_OK && theirs != 0 && ours > all->forked) {
         all->forked = ours;
+        all->fork_record = l.record;
         (void) snprintf(all->fork, sizeof all->fork, "%s", line);
     }
     return status;
@@ -84,13 +88,10 @@ esdm__merge_find_noted(esdm__merge_attempt *all, esdm__common *ret, esdm_error *
 static esdm_status
 find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
 {
-    esdm__line ours = {.record = all->container}, theirs = {.record = all->record},
-               l = {.record = 0};
-    char id[ESDM__LINE_ID_BYTES];
+    esdm__line ours, theirs, l;
     esdm__former former;
     const char *name = all->common.holder;
-    (void) snprintf(ours.stored, sizeof ours.stored, "%s", all->name);
-    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
+    esdm__merge_lines(all, &ours, &theirs);
     esdm_status status =
         esdm__line_vector(all->session, all->name, &ours, all->m.before->snapshot, &all->has, err);
     if (status == ESDM_OK)
@@ -98,18 +99,16 @@ find_noted_vectors(esdm__merge_attempt *all, esdm_error *err)
                                    &all->brings, err);
     if (status != ESDM_OK || all->common.snapshot <= all->forked)
         return status;
-    status = esdm__line_find(all->session, name, &l, err);
-    if (status == ESDM_OK && l.record != 0)
-        status = esdm__line_id(all->session, &l, id, err);
+    status = esdm__merge_find_holder(all, &l, err);
     if (status != ESDM_OK || l.record == 0)
         return status;
     if (esdm__former_parse(name, &former))
         name = former.name;
     const char *branch = esdm__name_branch(name, NULL);
     branch = branch != NULL ? branch : "";
-    status = esdm__vector_raise(&all->has, branch, id, all->common.snapshot, err);
+    status = esdm__vector_raise(&all->has, branch, l.id, all->common.snapshot, err);
     return status == ESDM_OK
-               ? esdm__vector_raise(&all->brings, branch, id, all->common.snapshot, err)
+               ? esdm__vector_raise(&all->brings, branch, l.id, all->common.snapshot, err)
                : status;
 }
 
@@ -121,25 +120,29 @@ raise_where_it_is_from(const esdm__merge_attempt *all, const char *name, const e
                        esdm_error *err)
 {
     char here[ESDM_CONTAINER_NAME_MAX + 1], above[ESDM_CONTAINER_NAME_MAX + 1];
-    char id[ESDM__LINE_ID_BYTES];
     esdm__line l = *line;
     esdm_status status = ESDM_OK;
     (void) snprintf(here, sizeof here, "%s", name);
     while (status == ESDM_OK && esdm__name_branch(here, NULL) != NULL) {
-        uint64_t from = 0;
+        esdm__line parent;
+        bool there = false;
+        uint64_t from = 0, fork = 0;
         status = esdm__line_parent(all->session, here, above, &from, NULL, err);
-        if (status != ESDM_OK || snapshot > from)
+        if (status == ESDM_OK)
+            status = esdm__line_is_there(all->session, &l, &there, err);
+        if (status != ESDM_OK || (there && snapshot > from))
             break;
-        status = esdm__line_find(all->session, above, &l, err);
-        if (status == ESDM_OK && l.record == 0) /* that line is gone */
+        status = esdm__line_find(all->session, above, &parent, err);
+        if (status == ESDM_OK)
+            status = esdm__line_fork_of(all->session, here, &parent, &fork, err);
+        l = parent;
+        if (status == ESDM_OK && (!there || fork == 0)) /* one of both lines is gone */
             return esdm__vector_raise(to, itself->branch, itself->id, snapshot, err);
         (void) snprintf(here, sizeof here, "%s", above);
     }
-    if (status == ESDM_OK)
-        status = esdm__line_id(all->session, &l, id, err);
     const char *branch = esdm__name_branch(here, NULL);
     return status == ESDM_OK
-               ? esdm__vector_raise(to, branch != NULL ? branch : "", id, snapshot, err)
+               ? esdm__vector_raise(to, branch != NULL ? branch : "", l.id, snapshot, err)
                : status;
 }
 
@@ -181,23 +184,19 @@ esdm__merge_find_vectors(esdm__merge_attempt *all, esdm_error *err)
 esdm_status
 esdm__merge_find_more(esdm__merge_attempt *all, esdm_error *err)
 {
-    esdm__line theirs = {.record = all->record};
-    char id[ESDM__LINE_ID_BYTES];
+    esdm__line ours, theirs;
     bool only_merged = false;
-    (void) snprintf(theirs.stored, sizeof theirs.stored, "%s", all->full);
-    esdm_status status = esdm__line_id(all->session, &theirs, id, err);
-    if (status != ESDM_OK)
-        return status;
-    uint64_t after = esdm__vector_get(&all->has, id);
+    esdm__merge_lines(all, &ours, &theirs);
+    uint64_t after = esdm__vector_get(&all->has, theirs.id);
     if (after < all->forked)
         after = all->forked;
-    status =
+    esdm_status status =
         esdm__line_only_merged(all->session, &theirs, after, all->result.theirs, &only_merged, err);
     all->more = !only_merged;
     for (size_t i = 0; i < all->brings.count && !all->more; i++) {
         const esdm__vector_item *one = &all->brings.items[i];
         all->more =
-            strcmp(one->id, id) != 0 && one->snapshot > esdm__vector_get(&all->has, one->id);
+            strcmp(one->id, theirs.id) != 0 && one->snapshot > esdm__vector_get(&all->has, one->id);
     }
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct esdm__merge_attempt {
     uint64_t container; /* record of ours */
     esdm__line_way way;
     char fork[ESDM_CONTAINER_NAME_MAX + 1]; /* line of the newest snapshot that both began with */
+    uint64_t fork_record;                   /* its own */
     uint64_t forked;                        /* its number; 0: of lines beside each other alone */
     esdm__vector has, brings;               /* what ours and theirs have */
     esdm__line_bases *bases;                /* owned */
@@ -30,6 +31,9 @@ typedef struct esdm__merge_attempt {
     esdm_merge_result result;
 } esdm__merge_attempt;
 
+/** Both lines as they were opened. */
+void esdm__merge_lines(const esdm__merge_attempt *all, esdm__line *ret_ours,
+                       esdm__line *ret_theirs);
 /** Whether ours began with theirs. */
 bool esdm__merge_is_down(const esdm__merge_attempt *all);
 /** The names of the two lines: the one that began with the other, and that one. Of two beside each
@@ -37,6 +41,10 @@ bool esdm__merge_is_down(const esdm__merge_attempt *all);
 const char *esdm__merge_below(const esdm__merge_attempt *all);
 const char *esdm__merge_above(const esdm__merge_attempt *all);
 
+/** Who has the snapshot that is noted of both lines alone; its record is 0 when there is none.
+ *  ESDM_ECONFLICT: it lost its name meanwhile. */
+esdm_status esdm__merge_find_holder(const esdm__merge_attempt *all, esdm__line *ret,
+                                    esdm_error *err);
 /** The newest snapshot of a line. ESDM_ECONFLICT: it is another record now. */
 esdm_status esdm__merge_look_at(const esdm__merge_attempt *all, const char *name,
                                 esdm_meta_seen *seen, esdm_error *err);

@@ -23,8 +23,8 @@ typedef struct fault {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
-static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records",
-                                       "remove", "move",     "pin",   "begin", "open"};
+static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records", "remove",
+                                       "move",   "pin",      "begin", "open",  "ask"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -197,9 +197,43 @@ faulty_snapshot_open(void *store, const char *name, uint64_t snapshot, uint64_t 
                      uint64_t known_structure, esdm_meta_snapshot *ret_snapshot, esdm_error *err)
 {
     esdm_status status = run_between(ESDM_FAULTY_SNAPSHOT, err);
+    if (status == ESDM_OK)
+        status = run_between(ESDM_FAULTY_ASK, err);
     return status == ESDM_OK ? inner.snapshot_open(store, name, snapshot, known_container,
                                                    known_structure, ret_snapshot, err)
                              : status;
+}
+
+static esdm_status
+faulty_container_find(void *store, const char *name, esdm_meta_container *ret_record,
+                      esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_ASK, err);
+    return status == ESDM_OK ? inner.container_find(store, name, ret_record, err) : status;
+}
+
+static esdm_status
+faulty_container_list(void *store, const char *prefix, esdm_meta_container_visitor visit,
+                      void *user, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_ASK, err);
+    return status == ESDM_OK ? inner.container_list(store, prefix, visit, user, err) : status;
+}
+
+static esdm_status
+faulty_tag_list(void *store, uint64_t container, esdm_meta_tag_visitor visit, void *user,
+                esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_ASK, err);
+    return status == ESDM_OK ? inner.tag_list(store, container, visit, user, err) : status;
+}
+
+static esdm_status
+faulty_tag_set(void *store, uint64_t container, const esdm_meta_tag *tag, bool replace,
+               esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_ASK, err);
+    return status == ESDM_OK ? inner.tag_set(store, container, tag, replace, err) : status;
 }
 
 static esdm_status
@@ -283,6 +317,10 @@ esdm_plugin_entry(void)
     plugin.base.summary = "another store with faults (tests)";
     plugin.open = faulty_open;
     plugin.commit = faulty_commit;
+    plugin.container_find = faulty_container_find;
+    plugin.container_list = faulty_container_list;
+    plugin.tag_list = faulty_tag_list;
+    plugin.tag_set = faulty_tag_set;
     plugin.snapshot_open = faulty_snapshot_open;
     plugin.pin = faulty_pin;
     plugin.relocate = faulty_relocate;
