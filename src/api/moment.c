@@ -18,6 +18,9 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS    (86400 * SECOND_NS)
+/* So many are looked for one by one where there may be so many that a list of all takes longer. */
+#define FEW  8
+#define MANY 100
 
 /* What stands behind the '@'. */
 typedef struct said {
@@ -310,18 +313,37 @@ look_at_formers(esdm_session *session, const char *base, const char *text, bool 
     return status;
 }
 
-/* A number needs no list of all snapshots, which takes long where there are many. */
 static bool
-is_kept(esdm_session *session, const char *base, uint64_t snapshot)
+is_kept_of(esdm_session *session, const esdm_meta_container *record, uint64_t snapshot)
+{
+    esdm_error ignored;
+    if (snapshot == 0 || snapshot > record->snapshot ||
+        session->meta->pin(session->store, record->container, snapshot, &ignored) != ESDM_OK)
+        return false;
+    session->meta->unpin(session->store, record->container, snapshot);
+    return true;
+}
+
+/* A number needs no list of all snapshots, which takes long where there are many; nor does one of
+ * the last few where there are many. @return the number; 0: the list tells. */
+static uint64_t
+look_without_list(esdm_session *session, const char *base, const said *wanted)
 {
     esdm_meta_container record;
     esdm_error ignored;
-    if (session->meta->container_find(session->store, base, &record, &ignored) != ESDM_OK ||
-        snapshot == 0 || snapshot > record.snapshot ||
-        session->meta->pin(session->store, record.container, snapshot, &ignored) != ESDM_OK)
-        return false;
-    session->meta->unpin(session->store, record.container, snapshot);
-    return true;
+    bool near = wanted->kind == SAID_BACK && wanted->number <= FEW;
+    if ((wanted->kind != SAID_NUMBER && !near) ||
+        session->meta->container_find(session->store, base, &record, &ignored) != ESDM_OK)
+        return 0;
+    if (!near)
+        return is_kept_of(session, &record, wanted->number) ? wanted->number : 0;
+    uint64_t left = wanted->number;
+    uint64_t snapshot = record.snapshot >= MANY ? record.snapshot : 0;
+    for (int asked = 0; snapshot != 0 && left > 0 && asked < 2 * FEW; asked++) {
+        snapshot--;
+        left -= is_kept_of(session, &record, snapshot);
+    }
+    return left == 0 ? snapshot : 0;
 }
 
 esdm_status
@@ -347,10 +369,9 @@ esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_mom
         return esdm__moment_find_tag(session, base, wanted.tag, ret_moment, &record, err);
     }
     (void) snprintf(ret_moment->stored, sizeof ret_moment->stored, "%s", base);
-    if (wanted.kind == SAID_NUMBER && is_kept(session, base, wanted.number)) {
-        ret_moment->snapshot = wanted.number;
+    ret_moment->snapshot = look_without_list(session, base, &wanted);
+    if (ret_moment->snapshot != 0)
         return ESDM_OK;
-    }
     esdm_status status = look(session, base, &k, &why);
     bool absent = status == ESDM_ENOENT;
     if (absent || (status == ESDM_OK && k.found == 0))

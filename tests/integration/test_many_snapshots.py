@@ -75,9 +75,11 @@ def test_any_of_very_many_snapshots_opens_as_the_newest():
         script(CHECK, *(f"{i + offset}:{i}" for i in some))
         newest = reads("grow.nc")
         reads_of = {}
-        for i in some:
-            older = reads_of[i] = reads(f"grow.nc@{i + offset}")
-            expect(older[0] <= 2 * newest[0] and older[1] <= 2 * newest[1], f"snapshot {i}: reads {older}, newest {newest}")
+        for said in (*(str(i + offset) for i in some), "-1", "-6"):
+            older = reads_of[said] = reads(f"grow.nc@{said}")
+            expect(older[0] <= 2 * newest[0] and older[1] <= 2 * newest[1], f"snapshot {said}: reads {older}, newest {newest}")
+        for said in "-1", "-6":                # all of them are listed for none of the last few
+            expect(reads_of[said][0] <= newest[0] + 1, f"snapshot {said}: reads {reads_of[said]}, newest {newest}")
         a, b = some[2] + offset, some[2] + 1 + offset
         diff = json.loads(run([tool("esdm-diff"), "--json", f"grow.nc@{a}", f"grow.nc@{b}"], check=False).stdout)
         print(f"reads of an open: newest {newest}, others {reads_of}")
