@@ -20,6 +20,9 @@
 #include "upkeep/needs.h"
 #include "upkeep/upkeep.h"
 
+/* How often pages are listed that are stored anew meanwhile. */
+#define PASSES 20
+
 /* One pack, wherever it has copies. */
 typedef struct load {
     const esdm__pack_name *pack; /* interned */
@@ -155,17 +158,33 @@ find_sparse(emptying *e, const esdm__inventory *packs, bool *ret_any)
     }
 }
 
+/* Again from the beginning when a page was stored anew after it was listed. */
+static esdm_status
+add_pages(emptying *e, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = ESDM_ENOENT;
+    for (int pass = 0; pass < PASSES && status == ESDM_ENOENT; pass++) {
+        esdm__page_list pages = {0};
+        e->nloads = 0;
+        esdm__needs_clear(&e->seen);
+        status = esdm__page_list_load_all(e->session, e->container, &pages, &why);
+        for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+            const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+            status = add_page(e, &entry, &why);
+        }
+        esdm__page_list_clear(&pages);
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
 static esdm_status
 weigh(emptying *e, bool *ret_any, esdm_error *err)
 {
     esdm__inventory packs = {0};
-    esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load_all(e->session, e->container, &pages, err);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        status = add_page(e, &entry, err);
-    }
-    esdm__page_list_clear(&pages);
+    esdm_status status = add_pages(e, err);
     if (status == ESDM_OK)
         status = esdm__inventory_add(&packs, e->session, e->uuid, err);
     if (status == ESDM_OK) {

@@ -200,7 +200,24 @@ def test_what_is_named_beside_both_looks_stays():
             run(GC)
 
 
-TESTS = (test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
+def test_pages_that_are_stored_anew_are_looked_at_again():
+    """All fragments move to the other target before one of the index pages is read."""
+    ends = [tool("esdm-compact"), "x"], [tool("esdm-dedup"), "--dry-run"], [tool("esdm-fsck"), "--data"]
+    with OrderedSite(engine={"inline": 0, "pack": "32KiB"}) as site:
+        python(PUT, "x", "wz:1")
+        asked = site.file("asked")
+        for command in ends:
+            run(command, env=environment({"ESDM_FAULTY_META": "page:1+0:run", "ESDM_FAULTY_META_RUN": f"echo >> {asked}"}))
+            total = len(asked.read_text(encoding="ascii")) if asked.exists() else 0
+            asked.unlink(missing_ok=True)
+            print(f"{command[0]}: {total} pages")
+            for number in range(1, total + 1):
+                source = packs(site)[0].relative_to(site.folder).parts[0]
+                run(command, env=environment(hook(f"page:{number}+1", f"{tool('esdm-drain')} --from {source} --age 0 x")))
+        run([tool("esdm-fsck"), "--data"])
+
+
+TESTS = (test_pages_that_are_stored_anew_are_looked_at_again, test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
          test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
 
 if __name__ == "__main__":

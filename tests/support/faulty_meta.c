@@ -24,7 +24,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
 static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records", "remove",
-                                       "move",   "pin",      "begin", "open",  "ask"};
+                                       "move",   "pin",      "begin", "open",  "ask",     "page"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -237,6 +237,13 @@ faulty_tag_set(void *store, uint64_t container, const esdm_meta_tag *tag, bool r
 }
 
 static esdm_status
+faulty_page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_PAGE, err);
+    return status == ESDM_OK ? inner.page_load(store, page, ret_data, ret_bytes, err) : status;
+}
+
+static esdm_status
 faulty_writer_check(void *store, const char *writer, bool *ret_lost, esdm_error *err)
 {
     esdm_faulty_meta_action action = next_call(ESDM_FAULTY_CHECK);
@@ -323,6 +330,7 @@ esdm_plugin_entry(void)
     plugin.tag_set = faulty_tag_set;
     plugin.snapshot_open = faulty_snapshot_open;
     plugin.pin = faulty_pin;
+    plugin.page_load = faulty_page_load;
     plugin.relocate = faulty_relocate;
     plugin.writer_begin = faulty_writer_begin;
     plugin.writer_lives = faulty_writer_lives;
