@@ -200,24 +200,40 @@ def test_what_is_named_beside_both_looks_stays():
             run(GC)
 
 
+PARTS = """
+import netCDF4, numpy
+with netCDF4.Dataset("esdm://x", "w") as d:
+    d.createDimension("x", 20000)
+    d.createVariable("v", "i8", ("x",), chunksizes=(5000,))
+for part in range(4):
+    with netCDF4.Dataset("esdm://x", "a") as d:
+        d["v"][part * 5000:(part + 1) * 5000] = numpy.random.default_rng(part).integers(0, 1 << 60, 5000)
+"""
+
+
 def test_pages_that_are_stored_anew_are_looked_at_again():
     """All fragments move to the other target before one of the index pages is read."""
-    ends = [tool("esdm-compact"), "x"], [tool("esdm-dedup"), "--dry-run"], [tool("esdm-fsck"), "--data"]
+    ends = ([tool("esdm-compact"), "x"], [tool("esdm-stat"), "--json", "--fragments", "x"], [tool("esdm-dedup"), "--dry-run"],
+            [tool("esdm-fsck"), "--data"])
     with OrderedSite(engine={"inline": 0, "pack": "32KiB"}) as site:
-        python(PUT, "x", "wz:1")
+        python(PARTS)
         asked = site.file("asked")
         for command in ends:
-            run(command, env=environment({"ESDM_FAULTY_META": "page:1+0:run", "ESDM_FAULTY_META_RUN": f"echo >> {asked}"}))
+            count = {"ESDM_FAULTY_META": "page:1+0:run", "ESDM_FAULTY_META_RUN": f"echo >> {asked}"}
+            wanted = run(command, env=environment(count)).stdout.count('"offset"')
             total = len(asked.read_text(encoding="ascii")) if asked.exists() else 0
             asked.unlink(missing_ok=True)
             print(f"{command[0]}: {total} pages")
             for number in range(1, total + 1):
                 source = packs(site)[0].relative_to(site.folder).parts[0]
-                run(command, env=environment(hook(f"page:{number}+1", f"{tool('esdm-drain')} --from {source} --age 0 x")))
+                drain = f"{tool('esdm-drain')} --quiet --from {source} --age 0 x"
+                told = run(command, env=environment(hook(f"page:{number}+1", drain))).stdout
+                expect("stat" not in command[0] or told.count('"offset"') == wanted, f"{told} has not {wanted} fragments")
         run([tool("esdm-fsck"), "--data"])
 
 
-TESTS = (test_pages_that_are_stored_anew_are_looked_at_again, test_what_was_given_up_since_it_was_listed_is_not_named, test_what_is_named_between_two_looks_stays,
+TESTS = (test_pages_that_are_stored_anew_are_looked_at_again, test_what_was_given_up_since_it_was_listed_is_not_named,
+         test_what_is_named_between_two_looks_stays,
          test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
 
 if __name__ == "__main__":
