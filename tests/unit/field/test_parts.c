@@ -20,19 +20,22 @@ typedef struct example {
     int32_t type;
     uint32_t rank;
     uint64_t shape[4];
-    bool lossy, holes;
-    field__coder coder; /* FIELD__CODERS: any */
+    bool lossy;
+    enum { WHOLE, HOLES, HOLES_FIRST } holes; /* the last: in the first part alone */
+    field__coder coder;                       /* FIELD__CODERS: any */
     size_t parts;
 } example;
 
 static const example examples[] = {
-    {"levels", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, false, FIELD__CODER_LEVELS, 2},
-    {"three", ESDM_TYPE_FLOAT32, 3, {24, 141, 200}, true, false, FIELD__CODER_LEVELS, 3},
-    {"masked", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, true, FIELD__CODERS, 2},
-    {"volumes", ESDM_TYPE_FLOAT32, 4, {9, 25, 24, 90}, true, false, FIELD__CODERS, 2},
-    {"rows", ESDM_TYPE_INT32, 2, {500, 900}, false, false, FIELD__CODER_ROWS, 2},
-    {"wide", ESDM_TYPE_FLOAT64, 2, {500, 900}, false, true, FIELD__CODERS, 2},
-    {"long", ESDM_TYPE_FLOAT32, 1, {420000}, true, true, FIELD__CODERS, 2},
+    {"levels", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, WHOLE, FIELD__CODER_LEVELS, 2},
+    {"three", ESDM_TYPE_FLOAT32, 3, {24, 141, 200}, true, WHOLE, FIELD__CODER_LEVELS, 3},
+    {"masked", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, HOLES, FIELD__CODERS, 2},
+    {"mixed", ESDM_TYPE_FLOAT32, 3, {24, 96, 200}, true, HOLES_FIRST, FIELD__CODER_LEVELS, 2},
+    {"mixed rows", ESDM_TYPE_FLOAT32, 2, {500, 900}, false, HOLES_FIRST, FIELD__CODER_ROWS, 2},
+    {"volumes", ESDM_TYPE_FLOAT32, 4, {9, 25, 24, 90}, true, WHOLE, FIELD__CODERS, 2},
+    {"rows", ESDM_TYPE_INT32, 2, {500, 900}, false, WHOLE, FIELD__CODER_ROWS, 2},
+    {"wide", ESDM_TYPE_FLOAT64, 2, {500, 900}, false, HOLES, FIELD__CODERS, 2},
+    {"long", ESDM_TYPE_FLOAT32, 1, {420000}, true, HOLES, FIELD__CODERS, 2},
 };
 #define EXAMPLES (sizeof examples / sizeof examples[0])
 
@@ -54,7 +57,17 @@ value_at(const example *e, size_t i)
     return 20 * sin(x * 0.02) * cos(y * 0.003) + 0.05 * noise;
 }
 
-/* Holes are NaN: a corner, single points, and all of the last rows. */
+/* A corner, single points, and all of the last rows; or points of the upper rows of each plane. */
+static bool
+is_hole(const example *e, size_t i, size_t n)
+{
+    size_t ny = e->rank > 1 ? (size_t) e->shape[e->rank - 2] : 1;
+    if (e->holes == HOLES_FIRST)
+        return i / (size_t) e->shape[e->rank - 1] % ny < ny / 3 && i % 7 < 3;
+    return e->holes == HOLES && (i % 777 == 0 || i % 1000 < 50 || i > n / 3 * 2);
+}
+
+/* Holes are NaN. */
 static void *
 make_values(const example *e)
 {
@@ -63,7 +76,7 @@ make_values(const example *e)
     uint8_t *raw = malloc(n * size);
     assert_non_null(raw);
     for (size_t i = 0; i < n; i++) {
-        bool hole = e->holes && (i % 777 == 0 || i % 1000 < 50 || i > n / 3 * 2);
+        bool hole = is_hole(e, i, n);
         double value = hole ? (double) NAN : value_at(e, i);
         if (e->type == ESDM_TYPE_FLOAT32)
             ((float *) (void *) raw)[i] = (float) value;
