@@ -212,7 +212,7 @@ static void
 note_rank(const report_run *r, const char *suffix)
 {
     char path[PATH_MAX];
-    (void) snprintf(path, sizeof path, "%s/%d%s", r->folder, r->rank, suffix);
+    (void) snprintf(path, sizeof path, "%s/%s.%d%s", r->folder, r->job, r->rank, suffix);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0)
         (void) close(fd);
@@ -399,15 +399,18 @@ wait_for_program(report_run *r, const report_options *o)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+/* Of this job: an earlier one may have left records in the same folder. */
 static int
-count_ranks(const char *folder, const char *suffix)
+count_ranks(const report_run *r, const char *suffix)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = opendir(r->folder);
     const struct dirent *entry;
+    size_t job = strlen(r->job);
     int count = 0;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         const char *end = strstr(entry->d_name, suffix);
-        count += end != NULL && end[strlen(suffix)] == '\0';
+        count += strncmp(entry->d_name, r->job, job) == 0 && entry->d_name[job] == '.' &&
+                 end != NULL && end[strlen(suffix)] == '\0';
     }
     if (dir != NULL)
         (void) closedir(dir);
@@ -420,8 +423,8 @@ wait_for_ranks(const report_run *r)
 {
     int begun = 0, done = 0;
     for (int waited = 0; waited < RANKS_MS; waited += STEP_MS) {
-        begun = count_ranks(r->folder, BEGUN);
-        done = count_ranks(r->folder, DONE);
+        begun = count_ranks(r, BEGUN);
+        done = count_ranks(r, DONE);
         if (done >= (waited < (r->local ? LATE_MS : FAR_MS) ? r->ranks : begun))
             break;
         (void) nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);

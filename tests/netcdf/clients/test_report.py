@@ -250,8 +250,26 @@ def test_ranks_make_one_report():
                 expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
 
 
+def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
+    """Files of an earlier job said that all were done, and the report lacked what the other rank still did."""
+    with Folder() as folder:
+        def rank(job, number, seconds):
+            env = {"PMIX_NAMESPACE": f"job{job}", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+                   "OMPI_COMM_WORLD_RANK": str(number)}
+            return subprocess.Popen([tool("esdm-run"), "--records", folder.path / "records", "--report", "--json", "sh", "-c",
+                                     f"sleep {seconds}; cat {folder.file} > {folder.path}/out.{job}.{number}"],
+                                    text=True, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=client_environment(env))
+        for job in (1, 2):
+            last, first = rank(job, 1, 2 * (job - 1)), rank(job, 0, 0)
+            told = first.communicate(timeout=300)[1]
+            expect(last.wait(timeout=60) == 0 and "lacks" not in told, told[:3000])
+            files = [f["file"] for f in json.loads(told[told.index("{\n"):])["files"]]
+            for number in range(2):
+                expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
+
+
 main(test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
-     test_ranks_make_one_report)
+     test_ranks_make_one_report, test_a_second_job_in_one_folder_waits_for_its_own_ranks)
