@@ -234,6 +234,34 @@ def test_a_file_that_was_cut_off_is_not_taken():
         expect_error(done, "cut off", path.name)
 
 
+DAMAGED = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], "w") as nc:
+    nc.setncattr_string("history", "made")
+    nc.createVariable("v", "f4")[...] = 1
+data = open(sys.argv[1], "rb").read()
+open(sys.argv[1], "wb").write(data.replace(b"GCOL", b"XCOL"))
+"""
+
+
+def test_files_that_crash_libnetcdf_do_not_end_a_scan():
+    """libnetcdf 4.9.0 frees what it never had when it closes such a file."""
+    with Site() as site:
+        folder = site.folder / "archive"
+        folder.mkdir()
+        python(DAMAGED, folder / "bad0.nc")
+        for n in range(1, 5):
+            shutil.copy(folder / "bad0.nc", folder / f"bad{n}.nc")
+        for n in range(4):
+            python("import sys, netCDF4\nwith netCDF4.Dataset(sys.argv[1], 'w') as nc: nc.createVariable('v', 'f4')[...] = 1",
+                   folder / f"good{n}.nc")
+        done = run([REF, "-j", "2", folder, "esdm://archive"], check=False)
+        expect(done.returncode == 1 and all(f"bad{n}.nc: " in done.stderr for n in range(5)), done.stderr)
+        expect("no process was left" not in done.stderr, done.stderr)
+        names = run([tool("esdm-ls")]).stdout.split()
+        expect(names == [f"archive/good{n}.nc" for n in range(4)], f"{names}")
+
+
 def set_roots(site, *roots):
     config = json.loads(site.config.read_text())
     config["references"] = {"roots": [str(r) for r in roots]}
@@ -459,5 +487,5 @@ if __name__ == "__main__":
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
                   test_large_plain_variables_are_read_by_several_threads,
                   test_sources_that_change_under_readers, test_commits_do_not_need_coordinates_that_are_away,
-                  test_a_file_that_was_cut_off_is_not_taken,
+                  test_a_file_that_was_cut_off_is_not_taken, test_files_that_crash_libnetcdf_do_not_end_a_scan,
                   test_real_files))

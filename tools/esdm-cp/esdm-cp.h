@@ -417,7 +417,8 @@ typedef enum cp_change {
 
 /** What came of a job. Lies in memory that processes share: no pointers. */
 typedef struct cp_result {
-    int state; /* 0: waiting, 1: begun, 2: done */
+    int state;   /* 0: waiting, 1: begun, 2: done */
+    int process; /* that began it */
     esdm_status status;
     bool skipped;     /* with ESDM_OK: the target exists, and was to be left as it is */
     bool cloned;      /* no data were copied: source and target share them */

@@ -79,7 +79,8 @@ load_attributes(loader *l, int ncid, int varid, const char *owner, GPtrArray *at
             return status;
         cp_attribute_add(attributes, name, of, length, values);
     }
-    return rc == NC_NOERR ? ESDM_OK : wrong(l, rc, owner);
+    return rc == NC_NOERR ? ESDM_OK
+                          : wrong(l, rc, owner[0] != '\0' ? owner : "the file's own attributes");
 }
 
 /* ---- variables ---------------------------------------------------------------------------- */

@@ -71,6 +71,7 @@ run_job(worker *w, guint index, esdm_session *session)
     cp_result *result = &w->all->results[index];
     esdm_error err = {0};
     w->done = w->total = 0;
+    result->process = (int) getpid();
     result->state = 1;
     result->status = cp_job_run(job, session, count_bytes, w, result, &err);
     g_strlcpy(result->message, err.message, sizeof result->message);
@@ -140,19 +141,55 @@ pass_on(const pid_t *children, guint count)
     }
 }
 
+/* A damaged file can crash the library that reads it. @return whether a job was lost so */
+static bool
+note_crash(const worker *w, pid_t child, int status)
+{
+    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    bool crashed = signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == 0;
+    g_autofree char *how = signal != 0 ? g_strdup_printf("signal %d: %s", signal, strsignal(signal))
+                                       : g_strdup_printf("exit status %d", WEXITSTATUS(status));
+    bool found = false;
+    for (guint i = 0; i < w->jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(w->jobs, i);
+        cp_result *result = &w->all->results[i];
+        if (result->state != 1 || result->process != (int) child)
+            continue;
+        result->status = ESDM_EIO;
+        (void) g_snprintf(result->message, sizeof result->message,
+                          "%s: the process that copied it died (%s)%s", job->source, how,
+                          crashed ? "; is the file damaged? \"ncdump -h\" may tell" : "");
+        result->state = 2;
+        atomic_fetch_add(&w->all->finished, 1);
+        found = true;
+    }
+    return found;
+}
+
+/* A process ended. @return one that goes on in its place, where jobs are left; 0: none. */
+static pid_t
+replace_process(worker *w, pid_t child, int status)
+{
+    if (status == 0 || cp_is_interrupted() || !note_crash(w, child, status))
+        return 0;
+    pid_t next = atomic_load(&w->all->next) < w->jobs->len ? start_process(w) : 0;
+    return next > 0 ? next : 0;
+}
+
 /* Waits for all children, drawing meanwhile. SIGCHLD is blocked and only wakes this up. */
 static void
-wait_for(pid_t *children, guint count, const worker *w, tool_progress *progress)
+wait_for(pid_t *children, guint count, worker *w, tool_progress *progress)
 {
     sigset_t child_ended;
     bool passed_on = false;
+    int status = 0;
     (void) sigemptyset(&child_ended);
     (void) sigaddset(&child_ended, SIGCHLD);
     for (guint left = count; left > 0;) {
         for (guint i = 0; i < count; i++) {
-            if (children[i] > 0 && waitpid(children[i], NULL, WNOHANG) == children[i]) {
-                children[i] = 0;
-                left--;
+            if (children[i] > 0 && waitpid(children[i], &status, WNOHANG) == children[i]) {
+                children[i] = replace_process(w, children[i], status);
+                left -= children[i] == 0;
             }
         }
         draw(w->all, w->jobs->len, progress);
