@@ -29,16 +29,21 @@ test_sqlite__newer_format_is_enotsup(void **state)
 {
     fixture *f = *state;
     void *store = NULL;
+    char back[64];
     skip_if(!sqlite_is_tested());
     meta()->close(f->store);
     f->store = NULL;
+    (void) snprintf(back, sizeof back, "PRAGMA user_version = %lld",
+                    (long long) sqlite_number(f, "PRAGMA user_version"));
     sqlite_run(f, "PRAGMA user_version = 999");
     assert_status(meta()->open(&f->place.config, false, &store, &place_error), ESDM_ENOTSUP);
     assert_non_null(strstr(place_error.message, "999"));
     assert_status(meta()->open(&f->place.config, true, &store, &place_error), ESDM_ENOTSUP);
     assert_status(meta()->make(&f->place.config, false, NULL, NULL, &place_error), ESDM_ENOTSUP);
     assert_status(meta()->check(&f->place.config, NULL, NULL, &place_error), ESDM_ENOTSUP);
+    assert_status(meta()->remove(&f->place.config, false, NULL, NULL, &place_error), ESDM_ENOTSUP);
     assert_null(store);
+    sqlite_run(f, back); /* it is removed at the end */
 }
 
 static void
