@@ -146,6 +146,38 @@ def test_what_is_kept():
         expect(len(log("young/a.nc")) <= 5, f"{len(log('young/a.nc'))}")
 
 
+def test_what_is_kept_of_each_level():
+    """Number, age and tags, each of them said for the site, for a prefix and for one container: the closer one counts."""
+    def kept(counts, ages):
+        """How many of each are kept; arguments and result: of the site, the prefix, the container."""
+        said = [{"container": pattern, "history": counts[level], "history_age": ages[level]}
+                for pattern, level in (("p/c.nc", 2), ("p/*", 1))]
+        with Site(history=counts[0], history_age=ages[0], policies=said) as _:
+            names = ("a.nc", "p/b.nc", "p/c.nc")
+            tagged = {}
+            for name in names:
+                write(name, 0, 5)
+                tagged[name] = log(name)[-1]["snapshot"]
+                tag(f"{name}@{tagged[name]}", "first")
+            time.sleep(1.2)
+            for name in names:
+                write(name, 5, 6)
+            run([tool("esdm-gc")])
+            found = [log(name) for name in names]
+            for name, snapshots in zip(names, found):
+                expect(snapshots[-1]["snapshot"] == tagged[name] and snapshots[-1]["tags"] == ["first"], f"{name}: {snapshots}")
+                read(f"{name}@tag:first", f"{name}@{snapshots[0]['snapshot']}")
+            return [len(snapshots) for snapshots in found]
+
+    found = kept((2, 3, 4), (0, 0, 0))         # and the one with a tag
+    expect(found == [3, 4, 5], f"by number: {found}")
+    for level in range(3):                     # an hour there, a second at the others
+        ages = [1, 1, 1]
+        ages[level] = "1h"
+        found = [count >= 6 for count in kept((1, 1, 1), ages)]
+        expect(found == [other == level for other in range(3)], f"{ages}: {found}")
+
+
 if __name__ == "__main__":
     main(test_a_tag_keeps_its_snapshot, test_wrong_names, test_a_tag_outlives_its_container,
-         test_what_is_kept)
+         test_what_is_kept, test_what_is_kept_of_each_level)
