@@ -324,14 +324,22 @@ is_kept_of(esdm_session *session, const esdm_meta_container *record, uint64_t sn
     return true;
 }
 
-/* A number needs no list of all snapshots, which takes long where there are many; nor does one of
- * the last few where there are many. @return the number; 0: the list tells. */
+/* A number needs no list of all snapshots, which takes long where there are many; nor does a time
+ * where the store can look for it, nor one of the last few where there are many. @return the
+ * number; 0: the list tells. */
 static uint64_t
 look_without_list(esdm_session *session, const char *base, const said *wanted)
 {
     esdm_meta_container record;
     esdm_error ignored;
     bool near = wanted->kind == SAID_BACK && wanted->number <= FEW;
+    if (wanted->kind == SAID_TIME && session->meta->snapshot_at != NULL) {
+        uint64_t time_ns = wanted->time_ns < INT64_MAX ? wanted->time_ns : INT64_MAX;
+        uint64_t found = 0;
+        esdm_status status =
+            session->meta->snapshot_at(session->store, base, time_ns, &found, &ignored);
+        return status == ESDM_OK ? found : 0;
+    }
     if ((wanted->kind != SAID_NUMBER && !near) ||
         session->meta->container_find(session->store, base, &record, &ignored) != ESDM_OK)
         return 0;

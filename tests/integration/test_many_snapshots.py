@@ -31,7 +31,8 @@ with netCDF4.Dataset("esdm://grow.nc", "w" if first == 1 else "a") as d:
 CHECK = """
 import netCDF4, numpy, sys
 for text in sys.argv[1:]:
-    number, i = map(int, text.split(":"))
+    number, i = text.rsplit(":", 1)
+    i = int(i)
     with netCDF4.Dataset(f"esdm://grow.nc@{number}") as d:
         assert d["v"].shape == (i, 400) and int(d["count"][...]) == i, (number, d["v"].shape, int(d["count"][...]))
         for at in {0, i // 2, i - 1}:
@@ -68,16 +69,23 @@ def test_any_of_very_many_snapshots_opens_as_the_newest():
         second = catalogue(site) - first
         print(f"{COMMITS} commits: the catalogue has {first / half:.0f} bytes a commit, then {second / half:.0f}")
         expect(second < 2 * first, f"the catalogue grew by {first} bytes, and then by {second}")
-        log = sorted(one["snapshot"] for one in json.loads(run([tool("esdm-log"), "--json", "grow.nc"]).stdout)["snapshots"])
+        told = json.loads(run([tool("esdm-log"), "--json", "grow.nc"]).stdout)["snapshots"]
+        times = {one["snapshot"]: one["time"] for one in told}
+        log = sorted(times)
         expect(len(log) >= COMMITS, f"{len(log)} snapshots")
         offset = log[-1] - COMMITS             # of the commit that a program ends with, if it makes one
         some = [1, 2, half, COMMITS - 1]
-        script(CHECK, *(f"{i + offset}:{i}" for i in some))
+        script(CHECK, *(f"{name}:{i}" for i in some for name in (i + offset, times[i + offset])))
         newest = reads("grow.nc")
         reads_of = {}
         for said in (*(str(i + offset) for i in some), "-1", "-6"):
             older = reads_of[said] = reads(f"grow.nc@{said}")
             expect(older[0] <= 2 * newest[0] and older[1] <= 2 * newest[1], f"snapshot {said}: reads {older}, newest {newest}")
+        for i in some:                         # a time is looked for by halves
+            older = reads_of[f"time {i}"] = reads(f"grow.nc@{times[i + offset]}")
+            number = reads_of[str(i + offset)]
+            expect(older[0] <= number[0] + COMMITS.bit_length() and older[1] <= 2 * newest[1],
+                   f"the time of snapshot {i + offset}: reads {older}, by its number {number}, newest {newest}")
         for said in "-1", "-6":                # all of them are listed for none of the last few
             expect(reads_of[said][0] <= newest[0] + 1, f"snapshot {said}: reads {reads_of[said]}, newest {newest}")
         a, b = some[2] + offset, some[2] + 1 + offset

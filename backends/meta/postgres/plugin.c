@@ -35,6 +35,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .pin = postgres__pin,
     .unpin = postgres__unpin,
     .snapshot_list = postgres__snapshot_list,
+    .snapshot_at = postgres__snapshot_at,
     .page_list = postgres__page_list,
     .page_load = postgres__page_load,
     .commit = postgres__commit,

@@ -321,6 +321,8 @@ esdm_status postgres__pin(void *store, uint64_t container, uint64_t snapshot, es
 void postgres__unpin(void *store, uint64_t container, uint64_t snapshot);
 esdm_status postgres__snapshot_list(void *store, const char *name, esdm_meta_snapshot_visitor visit,
                                     void *user, esdm_error *err);
+esdm_status postgres__snapshot_at(void *store, const char *name, uint64_t time_ns,
+                                  uint64_t *ret_snapshot, esdm_error *err);
 esdm_status postgres__page_list(void *store, uint64_t container, uint64_t snapshot,
                                 uint32_t dataset, esdm_meta_page_visitor visit, void *user,
                                 esdm_error *err);

@@ -239,6 +239,26 @@ postgres__snapshot_list(void *self, const char *name, esdm_meta_snapshot_visitor
     return status;
 }
 
+esdm_status
+postgres__snapshot_at(void *self, const char *name, uint64_t time_ns, uint64_t *ret_snapshot,
+                      esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    postgres__put_string(&params, name);
+    postgres__put_int(&params, time_ns);
+    esdm_status status = postgres__ask(self, POSTGRES__SNAPSHOT_AT, &params, &result, err);
+    if (status != ESDM_OK)
+        return status;
+    if (PQntuples(result) > 0)
+        *ret_snapshot = postgres__u64(result, 0, 0);
+    else
+        status = esdm__error_set(err, ESDM_ENOENT,
+                                 "container '%.300s' is not there, or was not at that time", name);
+    PQclear(result);
+    return status;
+}
+
 /* ---- pages ---------------------------------------------------------------------------------- */
 
 /* 2 * rank numbers of 8 bytes, little-endian. */

@@ -117,6 +117,9 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__SNAPSHOT_LIST] = "SELECT s.snapshot, s.parent, s.time_ns, s.writer, s.message "
                                 "FROM {S}.container c JOIN {S}.snapshot s USING (container) "
                                 "WHERE c.name = $1 AND NOT s.pruned ORDER BY s.snapshot",
+    [POSTGRES__SNAPSHOT_AT] =
+        "SELECT s.snapshot FROM {S}.container c JOIN {S}.snapshot s USING (container) "
+        "WHERE c.name = $1 AND NOT s.pruned AND s.time_ns <= $2 ORDER BY s.snapshot DESC LIMIT 1",
     [POSTGRES__PAGE_LIST_ALL] = PAGE PAGE_OF "ORDER BY p.dataset, p.page",
     [POSTGRES__PAGE_LIST] = PAGE " AND p.dataset = $3" PAGE_OF "ORDER BY p.page",
     [POSTGRES__PAGE_LOAD] = "SELECT p.data FROM {S}.page p WHERE p.page = $1",

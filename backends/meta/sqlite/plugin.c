@@ -34,6 +34,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .pin = sqlite__pin,
     .unpin = sqlite__unpin,
     .snapshot_list = sqlite__snapshot_list,
+    .snapshot_at = sqlite__snapshot_at,
     .page_list = sqlite__page_list,
     .page_load = sqlite__page_load,
     .commit = sqlite__commit,

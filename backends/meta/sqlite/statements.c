@@ -170,6 +170,20 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT s.id & 0xffffffff, s.parent, s.time_ns, s.writer, s.message FROM container c "
         "JOIN snapshot s ON s.id BETWEEN c.container << 32 AND (c.container << 32) + 0xffffffff "
         "WHERE c.name = ?1 AND " SNAPSHOT_SEALED("s.") " AND NOT s.pruned ORDER BY s.id",
+    /* What is not above `low` is old enough, and nothing is above `top`. Each step asks about one
+     * row: the last one up to there, as numbers may be missing. */
+    [SQLITE__SNAPSHOT_AT] =
+        "WITH RECURSIVE search(low, top, step) AS ("
+        "SELECT container << 32, (container << 32) + snapshot, 1 << 31 FROM container "
+        "WHERE name = ?1 AND " CONTAINER_SEALED("") " UNION ALL "
+        "SELECT low + CASE WHEN low + step > top OR (SELECT s.time_ns > ?2 FROM snapshot s "
+        "WHERE s.id > low AND s.id <= low + step AND " SNAPSHOT_SEALED("s.")
+        " ORDER BY s.id DESC LIMIT 1) THEN 0 ELSE step END, top, step / 2 "
+        "FROM search WHERE step > 0) "
+        "SELECT (SELECT s.id & 0xffffffff FROM snapshot s WHERE s.id > low - (low & 0xffffffff) "
+        "AND s.id <= low AND " SNAPSHOT_SEALED("s.")
+        " AND NOT s.pruned ORDER BY s.id DESC LIMIT 1) AS found "
+        "FROM search WHERE step = 0 AND found > 0",
     [SQLITE__SNAPSHOT_INSERT] =
         "INSERT INTO snapshot(id, parent, structure, document_at, time_ns, pruned, writer, "
         "message, lengths, document, attributes, sum) VALUES(?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Names of snapshots, which are kept as long as they have one. */
+/** @file Names of snapshots, which are kept as long as they have one, and their times. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,4 +235,32 @@ sqlite__tag_remove(void *self, uint64_t container, const char *name, esdm_error 
     if (status == ESDM_OK && sqlite3_changes(store->writer.db) == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "there is no tag '%.200s'", name);
     return sqlite__end_write(store, status, err);
+}
+
+/* ---- times ---------------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__snapshot_at(void *self, const char *name, uint64_t time_ns, uint64_t *ret_snapshot,
+                    esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status =
+        sqlite__prepare(&store->reader, SQLITE__SNAPSHOT_AT, &statement, err, "ti", name, time_ns);
+    if (status == ESDM_OK)
+        status = sqlite__step(&store->reader, statement, &row, err);
+    if (row) {
+        *ret_snapshot = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+    }
+    sqlite__end_read(store);
+    return status == ESDM_OK && !row ? esdm__error_set(err, ESDM_ENOENT,
+                                                       "container '%.300s' is not there, or was "
+                                                       "not at that time",
+                                                       name)
+                                     : status;
 }

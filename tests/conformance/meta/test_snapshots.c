@@ -72,6 +72,73 @@ test_snapshot__list_tells_about_each(void **state)
     assert_string_equal(t.message, "a message");
 }
 
+typedef struct timed {
+    uint64_t snapshots[64], times[64];
+    size_t count;
+} timed;
+
+static bool
+note_time(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+          const char *message, void *user)
+{
+    timed *all = user;
+    (void) parent, (void) writer, (void) message;
+    assert_true(all->count == 0 || time_ns >= all->times[all->count - 1]);
+    all->snapshots[all->count] = snapshot;
+    all->times[all->count++] = time_ns;
+    return all->count < 64;
+}
+
+/* Asks for each time that the list has, and for the nanosecond before it. */
+static void
+check_times(const fixture *f, const char *name)
+{
+    timed all = {.count = 0};
+    assert_ok(meta()->snapshot_list(f->store, name, note_time, &all, &place_error));
+    for (size_t i = 0; i < all.count; i++) {
+        for (uint64_t before = 0; before < 2; before++) {
+            uint64_t asked = all.times[i] - before;
+            uint64_t wanted = 0, found = 0;
+            for (size_t j = 0; j < all.count && all.times[j] <= asked; j++)
+                wanted = all.snapshots[j];
+            esdm_status status = meta()->snapshot_at(f->store, name, asked, &found, &place_error);
+            assert_int_equal(status, wanted == 0 ? ESDM_ENOENT : ESDM_OK);
+            assert_int_equal(found, wanted);
+        }
+    }
+    uint64_t last = 0;
+    assert_ok(meta()->snapshot_at(f->store, name, INT64_MAX, &last, &place_error));
+    assert_int_equal(last, all.snapshots[all.count - 1]);
+}
+
+static void
+test_snapshot__is_found_by_its_time(void **state)
+{
+    fixture *f = *state;
+    uint64_t found = 0;
+    if (meta()->snapshot_at == NULL)
+        skip();
+    assert_int_equal(meta()->snapshot_at(f->store, "a", INT64_MAX, &found, &place_error),
+                     ESDM_ENOENT);
+    for (unsigned commits = 0; commits < 12; commits++) { /* others lie before and behind it */
+        char name[8];
+        (void) snprintf(name, sizeof name, "a%u", commits);
+        esdm_meta_committed committed = meta_create(f->store, name);
+        append(f, committed.container, commits, 100);
+        check_times(f, name);
+    }
+    /* Some are gone, and one among them is kept by a pin. */
+    esdm_meta_committed committed = meta_create(f->store, "b");
+    append(f, committed.container, 20, 100);
+    esdm_meta_snapshot pinned = meta_pin(f->store, "b", 7);
+    usleep(OLD_ENOUGH_US);
+    assert_ok(meta()->prune(f->store, committed.container, 5, &place_error));
+    check_times(f, "b");
+    meta()->unpin(f->store, committed.container, pinned.snapshot);
+    assert_ok(meta()->prune(f->store, committed.container, 1, &place_error));
+    check_times(f, "b");
+}
+
 static void
 test_snapshot__old_ones_show_old_state(void **state)
 {
@@ -323,6 +390,7 @@ test_snapshot__forked_child_disturbs_nothing(void **state)
 
 const struct CMUnitTest meta_snapshot_tests[] = {
     WITH_STORE(test_snapshot__list_tells_about_each),
+    WITH_STORE(test_snapshot__is_found_by_its_time),
     WITH_STORE(test_snapshot__old_ones_show_old_state),
     WITH_STORE(test_snapshot__history_is_bounded),
     WITH_STORE(test_snapshot__pinned_ones_survive_pruning),

@@ -389,6 +389,16 @@ typedef struct esdm_meta_plugin {
     /** @return false: the state was lost on the way (a connection was): what was asked since hold()
      *  failed, and may be asked again. */
     bool (*release)(void *store);
+
+    /**
+     * Number of the last snapshot that snapshot_list() tells of and that is not younger than a
+     * time. Few reads, or one question to a server, however many snapshots there are: no snapshot
+     * is older than the one before it. Since interface 9; optional. ESDM_ENOENT: there is none, or
+     * no such container.
+     * @param time_ns at most INT64_MAX.
+     */
+    esdm_status (*snapshot_at)(void *store, const char *name, uint64_t time_ns,
+                               uint64_t *ret_snapshot, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus
