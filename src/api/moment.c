@@ -313,15 +313,39 @@ look_at_formers(esdm_session *session, const char *base, const char *text, bool 
     return status;
 }
 
-static bool
-is_kept_of(esdm_session *session, const esdm_meta_container *record, uint64_t snapshot)
+/* ESDM_ENOENT: it is not kept. */
+static esdm_status
+look_for(esdm_session *session, const esdm_meta_container *record, uint64_t snapshot)
 {
     esdm_error ignored;
-    if (snapshot == 0 || snapshot > record->snapshot ||
-        session->meta->pin(session->store, record->container, snapshot, &ignored) != ESDM_OK)
-        return false;
-    session->meta->unpin(session->store, record->container, snapshot);
-    return true;
+    if (snapshot == 0 || snapshot > record->snapshot)
+        return ESDM_ENOENT;
+    esdm_status status = session->meta->pin(session->store, record->container, snapshot, &ignored);
+    if (status == ESDM_OK)
+        session->meta->unpin(session->store, record->container, snapshot);
+    return status;
+}
+
+/* Of many snapshots one of the last few. @return 0: the list tells, as it does when one that is
+ * kept may have seemed to be none: by a failure, or since a commit let older ones go. */
+static uint64_t
+look_near(esdm_session *session, const char *base, const esdm_meta_container *record, uint64_t back)
+{
+    esdm_meta_container now;
+    esdm_error ignored;
+    esdm_status status = ESDM_OK;
+    uint64_t left = back;
+    uint64_t snapshot = record->snapshot >= MANY ? record->snapshot : 0;
+    for (int asked = 0; snapshot != 0 && left > 0 && asked < 2 * FEW; asked++) {
+        status = look_for(session, record, --snapshot);
+        left -= status == ESDM_OK;
+        if (status != ESDM_OK && status != ESDM_ENOENT)
+            return 0;
+    }
+    bool same = left == 0 && snapshot != 0 &&
+                session->meta->container_find(session->store, base, &now, &ignored) == ESDM_OK &&
+                now.container == record->container && now.snapshot == record->snapshot;
+    return same ? snapshot : 0;
 }
 
 /* A number needs no list of all snapshots, which takes long where there are many; nor does a time
@@ -343,15 +367,9 @@ look_without_list(esdm_session *session, const char *base, const said *wanted)
     if ((wanted->kind != SAID_NUMBER && !near) ||
         session->meta->container_find(session->store, base, &record, &ignored) != ESDM_OK)
         return 0;
-    if (!near)
-        return is_kept_of(session, &record, wanted->number) ? wanted->number : 0;
-    uint64_t left = wanted->number;
-    uint64_t snapshot = record.snapshot >= MANY ? record.snapshot : 0;
-    for (int asked = 0; snapshot != 0 && left > 0 && asked < 2 * FEW; asked++) {
-        snapshot--;
-        left -= is_kept_of(session, &record, snapshot);
-    }
-    return left == 0 ? snapshot : 0;
+    if (near)
+        return look_near(session, base, &record, wanted->number);
+    return look_for(session, &record, wanted->number) == ESDM_OK ? wanted->number : 0;
 }
 
 esdm_status

@@ -232,8 +232,46 @@ def test_pages_that_are_stored_anew_are_looked_at_again():
         run([tool("esdm-fsck"), "--data"])
 
 
+GROW = """
+import netCDF4, sys
+first, last = int(sys.argv[1]), int(sys.argv[2])
+with netCDF4.Dataset("esdm://a.nc", "w" if first == 1 else "a") as d:
+    if first == 1:
+        d.createDimension("t", None)
+        d.createVariable("v", "i4", ("t",))
+    for i in range(first, last + 1):
+        d["v"][i - 1] = i
+        d.sync()
+"""
+
+
+GC_NOW = " ".join(map(str, GC)) + " > /dev/null"
+
+
+def snapshot_of(name, env=None):
+    return json.loads(run([tool("esdm-stat"), "--json", name], env=environment(env or {})).stdout)["containers"][0]["snapshot"]
+
+
+def test_the_last_of_many_snapshots():
+    """One that is not found as the catalogue is away for a moment, or as commits have let it go, is not one that is not kept: an
+    older one would be read for it."""
+    with OrderedSite(history=3):
+        python(GROW, 1, 110)
+        run([tool("esdm-tag"), "a.nc", "kept"])
+        python(GROW, 111, 120)
+        kept, newest = snapshot_of("a.nc@tag:kept"), snapshot_of("a.nc")
+        expect(newest > kept + 3 and newest - kept < 16, f"{kept} is kept beside {newest}")
+        expect(snapshot_of("a.nc@-1") == newest - 1, "nothing happens meanwhile")
+        found = snapshot_of("a.nc@-1", {"ESDM_FAULTY_META": "pin:1+1:fail"})
+        expect(found == newest - 1, f"the catalogue was away: snapshot {found} of {newest}")
+        changes = "; ".join(f"{tool('esdm-attr')} --set n={n} a.nc > /dev/null" for n in range(6)) + f"; {GC_NOW}"
+        found = snapshot_of("a.nc@-1", hook("pin:1+1", changes))
+        expect(snapshot_of("a.nc") == newest + 6, f"not {newest + 6} snapshots, but {snapshot_of('a.nc')}")
+        expect(found > newest - 1, f"six commits came between: snapshot {found} of {newest + 6}")
+
+
 TESTS = (test_pages_that_are_stored_anew_are_looked_at_again, test_what_was_given_up_since_it_was_listed_is_not_named,
-         test_what_is_named_between_two_looks_stays,
+         test_what_is_named_between_two_looks_stays, test_the_last_of_many_snapshots,
          test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
 
 if __name__ == "__main__":

@@ -156,8 +156,8 @@ faulty_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *
 static esdm_status
 faulty_pin(void *store, uint64_t container, uint64_t snapshot, esdm_error *err)
 {
-    (void) next_call(ESDM_FAULTY_PIN);
-    return inner.pin(store, container, snapshot, err);
+    esdm_status status = run_between(ESDM_FAULTY_PIN, err);
+    return status == ESDM_OK ? inner.pin(store, container, snapshot, err) : status;
 }
 
 static esdm_status

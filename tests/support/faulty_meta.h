@@ -12,8 +12,8 @@
  *     OPERATION:NTH+COUNT:ACTION[,…]       commit:3+1:unknown,lives:1+0:lie
  *
  * Action "run" runs the shell command $ESDM_FAULTY_META_RUN and then does what was asked for: what
- * another program does in between. Of remove, move, begin, open, ask, page and relocate; of lives
- * and commit after it was asked, or done.
+ * another program does in between. Of remove, move, pin, begin, open, ask, page and relocate; of
+ * lives and commit after it was asked, or done.
  *
  * A test that links libesdm finds the function below by dlsym() in the loaded object.
  * Threads: locked inside.
@@ -29,7 +29,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_RECORDS, /**< lists of all records */
     ESDM_FAULTY_NAME_REMOVE,
     ESDM_FAULTY_NAME_MOVE,
-    ESDM_FAULTY_PIN, /**< counted alone */
+    ESDM_FAULTY_PIN,
     ESDM_FAULTY_BEGIN,
     ESDM_FAULTY_SNAPSHOT, /**< "open": of a snapshot */
     ESDM_FAULTY_ASK,      /**< all that asks for containers and tags, or gives a tag, also "open" */
