@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/line_parts.h"
 #include "api/line_tags.h"
 #include "api/lines.h"
 #include "api/seen.h"
@@ -138,6 +139,33 @@ make_prepared(esdm_container *source, const char *full, const char *branch, cons
     return esdm__line_begin(session, source->name, full, made.container, snapshot, err);
 }
 
+typedef struct forgetting {
+    esdm_session *session;
+    const char *gone;
+} forgetting;
+
+static esdm_status
+forget_in(const char *name, void *user, esdm_error *err)
+{
+    const forgetting *f = user;
+    esdm__line l;
+    esdm_status status = esdm__line_find(f->session, name, &l, err);
+    return status == ESDM_OK && l.record != 0 ? esdm__line_forget_of(f->session, &l, f->gone, err)
+                                              : status;
+}
+
+/* Lines may tell of a branch of that name which was removed: what they have of it, or it of them,
+ * is not in the new one. */
+static esdm_status
+forget_former(esdm_session *session, const char *full, esdm_error *err)
+{
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    forgetting f = {session, full};
+    esdm__line_base(full, base);
+    esdm_status status = forget_in(base, &f, err);
+    return status == ESDM_OK ? esdm__branch_names(session, base, forget_in, &f, err) : status;
+}
+
 /* The snapshot is kept on both sides. Its own container keeps it before the clone is there: what is
  * interrupted leaves a branch that can be merged, or one snapshot more than is needed for a while.
  */
@@ -155,7 +183,9 @@ make(esdm_container *source, const char *full, const char *branch, uint64_t *ret
     esdm__container_position(source, &base, &snapshot);
     esdm__uuid_new(uuid);
     esdm__line_sweep(session, source->name);
-    esdm_status status = esdm__line_prepare(session, source->name, uuid, snapshot, err);
+    esdm_status status = forget_former(session, full, err);
+    if (status == ESDM_OK)
+        status = esdm__line_prepare(session, source->name, uuid, snapshot, err);
     if (status != ESDM_OK)
         return status;
     status = make_prepared(source, full, branch, uuid, snapshot, err);

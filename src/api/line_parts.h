@@ -38,6 +38,10 @@ void esdm__line_fill(esdm__line *l, const char *stored, uint64_t record, const c
 /** Whether its name still is that of its record. What was read of it before is whole then. */
 esdm_status esdm__line_is_there(esdm_session *session, const esdm__line *l, bool *ret,
                                 esdm_error *err);
+/** Takes from a line what is noted there of another one of the container whose name nobody has:
+ * who takes that name next is another line. */
+esdm_status esdm__line_forget_of(esdm_session *session, const esdm__line *l, const char *gone,
+                                 esdm_error *err);
 /** Of the container that a branch is of. */
 void esdm__line_base(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1]);
 /** Another branch of the same container. */

@@ -392,6 +392,7 @@ typedef struct each {
     const char *name;
     const esdm__line *l;
     uint64_t from;
+    uint64_t record; /* of `name` */
 } each;
 
 static esdm_status
@@ -467,14 +468,17 @@ drop_held(esdm_session *session, const char *name, uint64_t record)
     esdm__tag_texts_clear(&behind);
 }
 
+/* The name is looked at last: what another line of it has noted since stays. */
 static esdm_status
 untag(const char *other, void *user, esdm_error *err)
 {
     const each *e = user;
     esdm__tag_name began;
-    esdm__line l;
+    esdm__line l, now;
     esdm__line_tag_began(e->name, began);
-    if (esdm__line_find(e->session, other, &l, err) == ESDM_OK) {
+    if (esdm__line_find(e->session, other, &l, err) == ESDM_OK &&
+        esdm__line_find(e->session, e->name, &now, err) == ESDM_OK &&
+        (now.record == 0 || now.record == e->record)) {
         esdm__line_untag_given(e->session, &l, e->name);
         esdm__line_tag_take(e->session, &l, began);
     }
@@ -487,19 +491,42 @@ esdm__line_gone(esdm_session *session, const char *name, uint64_t record)
     char base[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error ignored;
     esdm__tag_wanted parent = {.name = ESDM__PARENT_TAG, .begins = true};
-    esdm__line now;
-    each e = {.session = session, .name = name};
+    each e = {.session = session, .name = name, .record = record};
     if (esdm__name_branch(name, NULL) == NULL || session->meta->tag_remove == NULL)
         return;
     esdm__line_base(name, base);
     drop_held(session, name, record);
-    if (esdm__line_find(session, name, &now, &ignored) != ESDM_OK ||
-        (now.record != 0 && now.record != record))
-        return; /* what is noted may be of the one that has the name now */
     (void) !untag(base, &e, &ignored);
     if (esdm__tag_look(session, record, &parent, &ignored) == ESDM_OK && parent.snapshot != 0)
         (void) !esdm__branch_names(session, base, untag, &e, &ignored);
     esdm__line_sweep_vectors(session, base);
+}
+
+esdm_status
+esdm__line_forget_of(esdm_session *session, const esdm__line *l, const char *gone, esdm_error *err)
+{
+    esdm__tag_name tags[4];
+    esdm__tag_texts all;
+    esdm__line now;
+    bool any = false;
+    esdm__line_tag_began(gone, tags[0]);
+    esdm__line_tag_in(ESDM__MERGED_TAG, gone, tags[1]);
+    esdm__line_tag_in(ESDM__BEHIND_TAG, gone, tags[2]);
+    (void) snprintf(tags[3], sizeof tags[3], ESDM__GIVEN_TAG "%s", esdm__name_branch(gone, NULL));
+    esdm_status status = esdm__tag_texts_load(session, l->record, "", &all, err);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
+        for (size_t k = 0; k < sizeof tags / sizeof *tags; k++)
+            any |= strcmp(all.items[i].rest, tags[k]) == 0;
+    }
+    esdm__tag_texts_clear(&all);
+    if (status == ESDM_OK && any)
+        status = esdm__line_find(session, gone, &now, err);
+    if (status != ESDM_OK || !any || now.record != 0)
+        return status;
+    drop_behind(session, l->stored, l, gone, NULL);
+    for (size_t k = 0; k < sizeof tags / sizeof *tags; k++)
+        esdm__line_tag_take(session, l, tags[k]);
+    return ESDM_OK;
 }
 
 void

@@ -215,8 +215,40 @@ def test_lists_and_names():
             check(branches_of_a_branch, command, [[RM, "--yes", *how, "a.nc@branch:right"]])
 
 
+def test_a_name_that_is_taken_while_it_is_given_up():
+    """What is noted of a line that goes does not count for the next one of its name: that is merged as a whole, or refused."""
+    global SITE
+    with Copied() as SITE:
+        put("a.nc")
+        put("a.nc 7=1")
+        run([BRANCH, "a.nc", "source"])
+        put("a.nc@branch:source 0=5")
+        run([BRANCH, "a.nc@branch:source", "line"])
+        put("a.nc@branch:line 1=5")
+        merge("a.nc@branch:source", "line")
+        put("a.nc@branch:source 2=5")
+        merge("a.nc@branch:line", "source")
+        SITE.keep()
+        remove = [RM, "--yes", "a.nc@branch:line"]
+        total = count(remove)
+        points = sorted(random.Random(SEED).sample(range(8, total + 1), min(total - 7, 3 * POINTS)))
+        merged = 0
+        for point in points:
+            SITE.bring_back()
+            run(remove, env=environment(hook(f"ask:{point}+1", script(SITE, f"{BRANCH} a.nc@1 line"))))
+            done = run([MERGE, "a.nc@branch:line", "source"], check=False)
+            if done.returncode == 0:
+                merged += 1
+                found = run([STAT, "--digest", "a.nc@branch:line", "a.nc@branch:source"]).stdout.splitlines()
+                expect(len({one.split()[0] for one in found}) == 1, f"before question {point} of {total}: {found}")
+            else:
+                expect("is not known any more" in done.stderr or "there is no" in done.stderr, f"{point}: {done.stderr}")
+        expect(merged > len(points) // 3, f"{merged} of {points}")
+        print(f"{merged} of {len(points)} are merged")
+
+
 TESTS = (test_a_former_branch_of_the_same_name, test_a_third_line, test_another_line_of_the_name, test_a_parent, test_one_of_both,
-         test_lists_and_names)
+         test_lists_and_names, test_a_name_that_is_taken_while_it_is_given_up)
 
 if __name__ == "__main__":
     ordered(*TESTS)

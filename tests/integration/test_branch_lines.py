@@ -194,6 +194,29 @@ def test_a_line_keeps_what_branches_of_removed_ones_began_with():
             run([FSCK, "--data"])
 
 
+def test_a_name_that_is_given_again():
+    """Lines that had merged a branch, or had come into it, do so with another one of its name as if it had a name of its own."""
+    for source in "a.nc@branch:c@1", "a.nc@branch:d", "a.nc@1":
+        for how in [], ["--for-good"]:
+            with Site(replaced={"keep": 0 if how else 3600}) as _:
+                script(MAKE)
+                run([BRANCH, "a.nc", "b"])
+                run([BRANCH, "a.nc@branch:b", "c"])
+                run([BRANCH, "a.nc@branch:c", "d"])
+                put("a.nc@branch:c", 0, 5)
+                run([MERGE, "a.nc@branch:b", "c"])
+                put("a.nc@branch:b", 3, 5)
+                run([MERGE, "a.nc@branch:c", "b"])
+                run([RM, "--yes", *how, "a.nc@branch:b"])
+                put("a.nc@branch:c", 1, 5)
+                run([BRANCH, source, "b"])
+                put("a.nc@branch:b", 7, 7)
+                for ours, theirs in ("b", "c"), ("c", "b"):
+                    run([MERGE, "a.nc@branch:" + ours, theirs])
+                    expect_values("a.nc@branch:" + ours, 5, 5, 0, 5, 0, 0, 0, 7)
+                run([FSCK, "--data"])
+
+
 def test_the_catalogue_is_lost():
     """What lines have in common comes back from the journals: the same is merged as would have been."""
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}], replaced={"keep": 0},
@@ -266,4 +289,4 @@ if __name__ == "__main__":
          test_lines_in_both_directions, test_any_line_into_any_other, test_parents_are_removed,
          test_a_branch_that_is_merged_past_its_parent, test_three_in_common, test_a_parent_that_is_gone,
          test_a_line_keeps_what_branches_of_removed_ones_began_with, test_the_catalogue_is_lost,
-         test_parents_that_are_gone_between_two_lines, test_what_tools_tell)
+         test_parents_that_are_gone_between_two_lines, test_a_name_that_is_given_again, test_what_tools_tell)
