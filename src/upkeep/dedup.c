@@ -269,7 +269,8 @@ stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **re
 {
     const dedup *d = user;
     const blob *one = esdm__dedup_blob_of(d, fragment);
-    if (one == NULL || one->same == NONE)
+    /* One of a page that was not there when rows were added has to wait for the next time. */
+    if (one == NULL || one->same == NONE || !d->shared[d->blobs[one->same].holder])
         return false;
     *ret_pack = d->blobs[one->same].pack;
     *ret_position = d->blobs[one->same].position;
@@ -299,8 +300,9 @@ share_all(dedup *d, uint32_t number, esdm_error *err)
 {
     const holder *one = &d->holders[number];
     esdm__page_list pages = {0};
-    bool *asked = calloc(d->nholders, sizeof *asked);
-    if (asked == NULL)
+    free(d->shared);
+    d->shared = calloc(d->nholders, sizeof *d->shared);
+    if (d->shared == NULL)
         return esdm__error_nomem(err, d->nholders, "containers");
     esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
     for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
@@ -312,17 +314,16 @@ share_all(dedup *d, uint32_t number, esdm_error *err)
             esdm__fragment fragment;
             esdm__records_fragment(&page->records, k, &fragment);
             const blob *at = fragment.pack != NULL ? esdm__dedup_blob_of(d, &fragment) : NULL;
-            if (at == NULL || at->same == NONE || asked[d->blobs[at->same].holder])
+            if (at == NULL || at->same == NONE || d->shared[d->blobs[at->same].holder])
                 continue;
             uint32_t other = d->blobs[at->same].holder;
-            asked[other] = true;
             status = d->session->meta->share(d->session->store, one->container,
                                              d->holders[other].container, err);
+            d->shared[other] = status == ESDM_OK;
         }
         esdm__page_unref(page);
     }
     esdm__page_list_clear(&pages);
-    free(asked);
     return status;
 }
 

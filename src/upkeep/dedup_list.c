@@ -185,6 +185,7 @@ esdm__dedup_clear(dedup *d)
     for (size_t i = 0; i < d->nholders; i++)
         free(d->holders[i].name);
     free(d->holders);
+    free(d->shared);
     free(d->blobs);
     free(d->table);
     free(d->order);

@@ -51,6 +51,7 @@ typedef struct esdm__dedup_run {
     esdm_dedup_result *result;
     esdm__dedup_holder *holders; /* owned */
     size_t nholders;
+    bool *shared; /* whose packs the container may name that is looked at; of each holder; owned */
     esdm__dedup_blob *blobs; /* owned */
     size_t nblobs;
     uint32_t *table; /* owned; by pack and position: number of a blob plus 1; a power of two */

@@ -232,6 +232,38 @@ def test_pages_that_are_stored_anew_are_looked_at_again():
         run([tool("esdm-fsck"), "--data"])
 
 
+HALVES = """
+import netCDF4, numpy, sys
+numbers = numpy.random.default_rng(1).integers(0, 1 << 60, 30000)
+for name in sys.argv[1:]:
+    with netCDF4.Dataset(f"esdm://{name}", "w") as d:
+        d.createDimension("x", None)
+        d.createVariable("v", "i8", ("x",))
+        d["v"][:10000] = numbers[:10000]
+        if name != "half":
+            d["v"][20000:] = numbers[20000:]
+"""
+
+
+def test_what_stands_in_a_page_that_came_meanwhile_is_shared_or_not_named():
+    """A page goes, and another one names what stays in its place: no row tells yet whose packs that is to name."""
+    dedup = [tool("esdm-dedup"), "--json", "x", "y"]
+    for point in 0, 5, 6, 7:  # pages are looked at for rows at the sixth
+        with OrderedSite() as site:
+            python(HALVES, "half", "x", "y")
+            asked = site.file("asked")
+            other = f"{tool('esdm-dedup')} half y > /dev/null"
+            run(dedup, env=environment(hook(f"page:{point}+1", other) if point else
+                                       {"ESDM_FAULTY_META": "page:1+0:run", "ESDM_FAULTY_META_RUN": f"echo >> {asked}"}))
+            if point == 0:
+                total = len(asked.read_text(encoding="ascii"))
+                expect(total > 7, f"{total} pages")
+            run([tool("esdm-rm"), "--yes", "--for-good", "x"])
+            for _ in range(2):
+                run(GC)
+            run([tool("esdm-fsck"), "--data"])
+
+
 GROW = """
 import netCDF4, sys
 first, last = int(sys.argv[1]), int(sys.argv[2])
@@ -272,6 +304,7 @@ def test_the_last_of_many_snapshots():
 
 TESTS = (test_pages_that_are_stored_anew_are_looked_at_again, test_what_was_given_up_since_it_was_listed_is_not_named,
          test_what_is_named_between_two_looks_stays, test_the_last_of_many_snapshots,
+         test_what_stands_in_a_page_that_came_meanwhile_is_shared_or_not_named,
          test_what_may_lie_at_few_places_stays_there, test_what_is_named_beside_both_looks_stays)
 
 if __name__ == "__main__":
