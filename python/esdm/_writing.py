@@ -7,15 +7,11 @@ import threading
 import numpy
 import xarray
 
-from . import _accuracy, _catalogue, _data, _gathering
+from . import _accuracy, _catalogue, _data, _encoding, _gathering
 from ._library import Error, EsdmError, check
 
 CONFLICT = 4  # ESDM_ECONFLICT
 TRIES = 5
-
-# What says how numbers are stored; taken from the container when data are added to it.
-ENCODINGS = ("dtype", "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value",
-             "_Unsigned")
 
 
 def write(dataset, name, accuracy, chunks, options):
@@ -29,15 +25,6 @@ def write(dataset, name, accuracy, chunks, options):
             encoding.setdefault(key, {}).setdefault("chunksizes", sizes)
     return copy.to_netcdf("esdm://" + name.removeprefix("esdm://"), engine="netcdf4", encoding=encoding,
                           **options)
-
-
-def _encoded(variable, stored, name):
-    """As the container stores it, by its own packing and units of time."""
-    variable = variable.transpose(*stored.dims).copy(deep=False)
-    variable.encoding = {k: stored.encoding[k] for k in ENCODINGS if k in stored.encoding}
-    if variable.dtype.kind == "m" or " since " in str(stored.attrs.get("units", "")):
-        variable.encoding |= {k: stored.attrs[k] for k in ("units", "calendar") if k in stored.attrs}
-    return xarray.conventions.encode_cf_variable(variable, name=name)
 
 
 def _write_block(target, offset, values):
@@ -155,6 +142,24 @@ def _open_for_writing(name):
     return container
 
 
+def _same_points(dim, given, stored):
+    """Latitudes the other way round have the same length, too."""
+    if given.dims != (dim,) or stored.dims != (dim,) or not given.size:
+        return
+    if given.dtype.kind in "iuf" and stored.dtype.kind in "iuf":
+        # Far less than the distance of two points: single precision, and texts of numbers, are rounded.
+        a, b = (v.values.astype("f8") for v in (given, stored))
+        same = numpy.allclose(a, b, rtol=1e-6, atol=1e-3 * numpy.ptp(b) / b.size, equal_nan=True)
+        known = True
+    else:
+        known = given.dtype.kind in "OSUT" and stored.dtype.kind in "OSUT"
+        same = not known or given.values.astype(str).tolist() == stored.values.astype(str).tolist()
+    if known and not same:
+        raise ValueError(f"'{dim}' has other values in the container, or another order: {stored.values[0]} to "
+                         f"{stored.values[-1]}, not {given.values[0]} to {given.values[-1]} (without the variable '{dim}' "
+                         "data are written as they lie)")
+
+
 def _checked(dataset, there, places, every):
     """Names of the variables that are written. Whatever does not fit is told before anything is."""
     wanted = [k for k, v in dataset.variables.items() if set(v.dims) & set(places)]
@@ -171,6 +176,9 @@ def _checked(dataset, there, places, every):
         for dim, size in dataset.variables[key].sizes.items():
             if dim not in places and there.sizes[dim] != size:
                 raise ValueError(f"'{dim}' has {there.sizes[dim]} in the container, not {size}")
+    for dim, size in dataset.sizes.items():
+        if dim not in places and there.sizes.get(dim) == size and dim in dataset.variables and dim in there.variables:
+            _same_points(dim, dataset.variables[dim], there.variables[dim])
     missing = [k for k, v in there.variables.items() if set(v.dims) & set(places) and k not in wanted]
     if every and missing:
         raise ValueError(f"not given, and would be missing values: {', '.join(missing)}")
@@ -202,7 +210,7 @@ def _store_into(dataset, name, places, every, message, elsewhere):
                 raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")
             begin = {d: there.sizes[d] if at is None else at for d, at in places.items()}
             for key in _checked(dataset, there, places, every):
-                variable = _encoded(dataset.variables[key], there.variables[key], key)
+                variable = _encoding.encoded(dataset.variables[key], there.variables[key], key)
                 start = [begin.get(d, 0) for d in variable.dims]
                 if elsewhere and hasattr(variable.data, "__dask_graph__"):
                     left[_Far(str(name), key, start)] = variable.data

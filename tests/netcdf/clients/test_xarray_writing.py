@@ -76,6 +76,82 @@ def test_storing_and_adding():
         run([tool("esdm-stat"), "--accuracy", "run.nc"])
 
 
+FITS = """
+import warnings, numpy as np, pandas as pd, xarray as xr, esdm, dask.array
+def part(begin, values, freq="D"):
+    values = np.asarray(values)
+    return xr.Dataset({"tas": (("time", "lat"), np.stack([values] * 3, 1))}, coords={
+        "time": pd.date_range(begin, periods=len(values), freq=freq), "lat": np.array([-45.0, 0.0, 45.5])})
+made = {"packed.nc": {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -32768},
+        "whole.nc": {"dtype": "i4"}, "bytes.nc": {"dtype": "i1", "_Unsigned": "true", "_FillValue": -1}, "floats.nc": {"dtype": "f4"}}
+for name, encoding in made.items():
+    part("2000-01-01", [280.0, 281.0] if name != "bytes.nc" else [10.0, 200.0]).to_netcdf(
+        "esdm://" + name, unlimited_dims=["time"], encoding={"tas": encoding, "time": {"dtype": "i8", "units": "days since 2000-01-01"}})
+def state(name):
+    with xr.open_dataset("esdm://" + name, decode_times=False) as found:
+        return found.tas.values.tobytes(), found.time.values.tobytes(), len(esdm.snapshots(name))
+turned = part("2000-01-03", [280.0])
+turned["lat"] = turned.lat[::-1].values
+unpacked = part("2000-01-03", [280.0, 620.0])
+lazy = unpacked.chunk({"time": 1})
+for name, wrong, why in (("packed.nc", unpacked, "620.0 cannot be stored as int16 with scale_factor 0.01"),
+                         ("packed.nc", lazy, "620.0 cannot be stored as int16"),
+                         ("packed.nc", part("2000-01-03", [-47.68]), "read as missing"),
+                         ("packed.nc", part("2000-01-03", [np.inf]), "infinity"),
+                         ("whole.nc", part("2000-01-03", [2 ** 40]), "1099511627776 cannot be stored as int32"),
+                         ("whole.nc", part("2000-01-03", [1.0, np.nan]), "no _FillValue"),
+                         ("bytes.nc", part("2000-01-03", [-3.0]), "-3.0 cannot be stored"),
+                         ("bytes.nc", part("2000-01-03", [256.0]), "256.0 cannot be stored"),
+                         ("floats.nc", part("2000-01-03", [-1e39]), "-1e+39 cannot be stored as float32"),
+                         ("packed.nc", part("2000-01-03T06:00", [280.0, 281.0], "6h"), "'days since 2000-01-01'"),
+                         ("packed.nc", turned, "'lat' has other values")):
+    before = state(name)
+    for how, write in (("append", lambda: esdm.append(wrong, name)),
+                       ("region", lambda: esdm.write_region(wrong, name, {"time": slice(0, wrong.sizes["time"])}))):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # xarray's, of times
+                write()
+            raise SystemExit(f"{how}: no error: {why}")
+        except ValueError as error:
+            assert why in str(error), error
+        assert state(name) == before, (how, why)
+# What fits: to the last number, missing values, whole numbers given as floats, single precision of coordinates.
+lazy = part("2000-01-03", [-47.67, 607.67, np.nan]).chunk({"time": 2})
+lazy["lat"] = lazy.lat.astype("f4")
+esdm.append(lazy, "packed.nc")
+found = xr.open_dataset("esdm://packed.nc").tas.values[2:, 0]
+assert np.allclose(found[:2], [-47.67, 607.67], atol=0.006) and np.isnan(found[2]), found
+esdm.append(part("2000-01-03", [2.0 ** 31 - 1, -2.0 ** 31]), "whole.nc")
+assert xr.open_dataset("esdm://whole.nc").tas.values[2:, 0].tolist() == [2 ** 31 - 1, -2 ** 31]
+esdm.append(part("2000-01-03", [0.0, 254.0, np.nan]), "bytes.nc")
+found = xr.open_dataset("esdm://bytes.nc").tas.values[2:, 0]
+assert found[:2].tolist() == [0, 254] and np.isnan(found[2]), found
+esdm.append(part("2000-01-03", [np.inf, np.nan, 3e38]), "floats.nc")
+# Times as numbers that count from elsewhere are the same times.
+numbers = part("2000-01-06", [281.0, 282.0])
+numbers["time"] = ("time", np.array([48.0, 72.0]), {"units": "hours since 2000-01-04"})
+esdm.append(numbers, "packed.nc")
+times = xr.open_dataset("esdm://packed.nc").time.values
+assert (times == pd.date_range("2000-01-01", periods=7)).all(), times
+# Other units of data are told.
+other = part("2000-01-05", [10])
+other["tas"].attrs["units"] = "degC"
+xr.Dataset({"tas": part("2000-01-01", [280.0]).tas.assign_attrs(units="K")}).to_netcdf("esdm://units.nc", unlimited_dims=["time"])
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    esdm.append(other, "units.nc")
+assert any("in 'degC', and in 'K' in the container" in str(w.message) for w in told), told
+print("ok")
+"""
+
+
+def test_what_does_not_fit_is_refused():
+    with Site(history=20) as site:
+        told = python(site, "pypi", FITS).stdout
+        expect(told.endswith("ok\n"), told)
+
+
 ACCESSOR = """
 import sys
 import {0}
@@ -95,4 +171,4 @@ def test_the_accessor_is_there_in_both_orders():
         expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
 
 
-main(test_storing_and_adding, test_the_accessor_is_there_in_both_orders)
+main(test_storing_and_adding, test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
