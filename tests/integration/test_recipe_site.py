@@ -93,6 +93,29 @@ def test_it_belongs_to_the_site_of_the_call():
         expect("same data" in done.stdout and not (s.folder / "elsewhere").exists(), f"{done.stdout}{done.stderr}")
 
 
+def test_the_default_site():
+    """Where $XDG_DATA_HOME says, and by the home of the call."""
+    need_program("ncks")
+    with Site() as s:
+        plain = {k: v for k, v in os.environ.items() if k not in ("ESDM_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+        data, home, other = s.folder / "data", s.folder / "home", s.folder / "other"
+        for folder in data, home, other:
+            folder.mkdir()
+        by_data, by_home = {**plain, "HOME": str(home), "XDG_DATA_HOME": str(data)}, {**plain, "HOME": str(home)}
+        for env, where in (by_data, data), (by_home, home / ".local/share"):
+            run([tool("esdm-pattern"), "-q", "-f", "-s", "time=3,lat=128,lon=256", "-u", "-v", "tas", "esdm:in.nc"], env=env, cwd=s.folder)
+            run([RECIPE, "record", "--", "ncks", "-O", "esdm://in.nc", "esdm://out.nc"], env=env, cwd=s.folder)
+            expect((where / "esdm").is_dir(), f"the site is in {where}")
+            done = recipe("check", "out.nc", env=env, cwd=s.folder, check=False)
+            expect("same data" in done.stdout, f"{where}: {done.stdout}{done.stderr}")
+            recipe("drop", "out.nc", env=env, cwd=s.folder)
+            recipe("restore", "out.nc", env=env, cwd=s.folder)
+        # The same site by another home: the recipe knows the one of then.
+        moved = {**plain, "HOME": str(other), "XDG_DATA_HOME": str(home / ".local/share")}
+        done = recipe("check", "out.nc", env=moved, cwd=s.folder, check=False)
+        expect("same data" in done.stdout, f"{done.stdout}{done.stderr}")
+
+
 def proposals(*arguments):
     done = json.loads(recipe("--json", "propose", *arguments).stdout)
     return done, {one["name"]: one for one in done["recipes"]}
@@ -139,4 +162,5 @@ def test_what_is_worth_to_be_dropped():
         client(["ncdump", "-h", "esdm://first.nc"])
 
 
-main(test_a_recipe_writes_nowhere_else, test_it_belongs_to_the_site_of_the_call, test_what_is_worth_to_be_dropped)
+main(test_a_recipe_writes_nowhere_else, test_it_belongs_to_the_site_of_the_call, test_the_default_site,
+     test_what_is_worth_to_be_dropped)

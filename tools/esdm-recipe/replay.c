@@ -151,6 +151,8 @@ environment_of(const json_t *recipe, const recipe_run *run, const char *replay_p
     list = g_environ_setenv(list, "ESDM_NC_REPLAY", replay_path, TRUE);
     if (site != NULL)
         list = g_environ_setenv(list, "ESDM_CONFIG", site, TRUE);
+    else /* the default site of whoever runs the recipe */
+        list = g_environ_setenv(list, "XDG_DATA_HOME", g_get_user_data_dir(), TRUE);
     return list;
 }
 
