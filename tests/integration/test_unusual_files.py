@@ -376,6 +376,7 @@ import os, signal, sys, time
 got = []
 signal.signal(signal.SIGINT, lambda *_: got.append(1))
 signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+signal.signal(signal.SIGTERM, lambda *_: got.append(1))
 if "alone" in sys.argv:
     os.setpgid(0, 0)
 print("ready", flush=True)
@@ -399,9 +400,16 @@ def test_signals_come_once():
     def one(program, number):
         os.kill(program.pid, number)
 
+    def named(program, number):
+        """As `pkill esdm-run` and `pkill -f esdm-run` of this group."""
+        for process in [program.pid, *map(int, children_of(program.pid))]:
+            about = pathlib.Path(f"/proc/{process}")
+            if (about / "comm").read_text() == "esdm-run\n" or b"esdm-run" in (about / "cmdline").read_bytes():
+                os.kill(process, number)
+
     with watched_site():
         for send, number, *how in ((group, signal.SIGINT), (group, signal.SIGUSR1), (each, signal.SIGUSR1), (one, signal.SIGINT),
-                                   (group, signal.SIGINT, "alone")):
+                                   (named, signal.SIGTERM), (group, signal.SIGINT, "alone")):
             program = subprocess.Popen([tool("esdm-run"), "-q", "--unusual", "/usr/bin/python3", "-c", COUNTS, *how], text=True,
                                        env=client_environment(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                        start_new_session=True)

@@ -168,6 +168,7 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
     if (opt->watch.mpi_hints && history_place(program, arguments, "hints", hints, sizeof(hints)))
         opt->watch.hints = hints;
     opt->watch.quiet = opt->quiet;
+    opt->watch.arguments = arguments;
     bool light = report_is_light(&opt->watch);
     bool begun = report_begin(&run, &opt->watch, &why);
     *ret_in_program = begun ? run.in_program : light;

@@ -33,16 +33,17 @@ bool preload_add(const char *library);
 int record_run(int argc, char **argv, const char *image);
 
 typedef struct report_options {
-    bool report;         /* explain at the end */
-    bool json;           /* as JSON */
-    bool read_ahead;     /* act on patterns */
-    bool unusual;        /* tell when calls of plain files take unusually long */
-    bool mpi_hints;      /* give files by MPI the hints that earlier runs speak for */
-    bool quiet;          /* no warnings */
-    const char *page;    /* NULL: no page */
-    const char *records; /* NULL: a folder that goes with the run */
-    const char *history; /* what the last run read; NULL: that does not count */
-    const char *hints;   /* hints for files by MPI; NULL: none */
+    bool report;            /* explain at the end */
+    bool json;              /* as JSON */
+    bool read_ahead;        /* act on patterns */
+    bool unusual;           /* tell when calls of plain files take unusually long */
+    bool mpi_hints;         /* give files by MPI the hints that earlier runs speak for */
+    bool quiet;             /* no warnings */
+    const char *page;       /* NULL: no page */
+    const char *records;    /* NULL: a folder that goes with the run */
+    const char *history;    /* what the last run read; NULL: that does not count */
+    const char *hints;      /* hints for files by MPI; NULL: none */
+    char *const *arguments; /* of the program: the last ones of this process */
 } report_options;
 
 /** Longest name of a folder for records. */
@@ -74,9 +75,9 @@ bool report_begin(report_run *r, const report_options *o, const char **ret_why);
  *  @return the program's exit status. */
 int report_end(report_run *r, const report_options *o);
 /** Forks the program, which ends when this process is killed, and passes signals on to it
- * (signals.c).
+ * (signals.c). @param arguments the program's, as this process was given them
  *  @return as fork() */
-int signals_fork_program(void);
+int signals_fork_program(char *const *arguments);
 /** The child has been waited for: nothing is passed on any more. */
 void signals_program_ended(void);
 /** As processes do that end after the program. */

@@ -355,7 +355,7 @@ report_begin(report_run *r, const report_options *o, const char **ret_why)
     }
     if (r->ranks > 1)
         note_rank(r, BEGUN);
-    pid_t pid = (pid_t) signals_fork_program();
+    pid_t pid = (pid_t) signals_fork_program(o->arguments);
     if (pid < 0) {
         *ret_why = strerror(errno);
         if (light)

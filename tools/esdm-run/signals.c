@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -53,6 +54,22 @@ report_close_from(int fd)
 /* ---- who else had a signal --------------------------------------------------------------------
  */
 
+/* Who sends signals by name (pkill, killall) means esdm-run, or the program: the witness has the
+ * program's arguments, and a name of its own. */
+static void
+be_called_as_program(char *const *arguments)
+{
+    char *own = program_invocation_name; /* where the arguments begin */
+    char *first = arguments[0], *end = first;
+    for (size_t i = 0; arguments[i] != NULL; i++)
+        end = arguments[i] + strlen(arguments[i]) + 1;
+    (void) prctl(PR_SET_NAME, "signal-witness");
+    if (first <= own || end < first)
+        return;
+    (void) memmove(own, first, (size_t) (end - first));
+    (void) memset(own + (end - first), 0, (size_t) (first - own));
+}
+
 /* All signals are blocked here; they are kept for sigwaitinfo(). */
 _Noreturn static void
 be_witness(void)
@@ -79,7 +96,7 @@ end_with(pid_t parent)
 
 /* Without one, signals to the group come twice. */
 static void
-begin_witness(pid_t parent)
+begin_witness(pid_t parent, char *const *arguments)
 {
     void *page = mmap(NULL, SIGNALS * sizeof *seen, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -89,6 +106,7 @@ begin_witness(pid_t parent)
     pid_t pid = fork();
     if (pid == 0) {
         end_with(parent);
+        be_called_as_program(arguments);
         be_witness();
     }
     if (pid < 0)
@@ -165,7 +183,7 @@ reset_signals(const signals *before)
 }
 
 int
-signals_fork_program(void)
+signals_fork_program(char *const *arguments)
 {
     signals before;
     sigset_t all, mask;
@@ -173,7 +191,7 @@ signals_fork_program(void)
     (void) sigfillset(&all);
     (void) sigprocmask(SIG_BLOCK, &all, &mask);
     set_signals(&before);
-    begin_witness(parent);
+    begin_witness(parent, arguments);
     pid_t pid = fork();
     if (pid < 0)
         end_witness();
