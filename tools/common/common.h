@@ -166,6 +166,9 @@ size_t tool_stub_names(const unsigned char *bytes, size_t size,
 char *tool_stub(const char *path);
 /** The same of a copy of such a file alone: NULL for the original, too. */
 char *tool_stub_copy(const char *path);
+/** The same of the original alone, wherever it was moved: NULL for copies of it, too.
+ *  @param ret_number which one it is; 0: it does not tell. */
+char *tool_stub_original(const char *path, guint64 *ret_number);
 /** The container that a file stands for, as programs see it. Of a copy of a stub that is the one it
  *  was copied for: a former one, with a line on standard error, where it was replaced since.
  *  @param ret_name what opens it; owned; NULL, with ESDM_OK: it is no such file. ESDM_ENOENT: the

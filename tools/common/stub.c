@@ -198,6 +198,17 @@ tool_stub_copy(const char *path)
     return found.container;
 }
 
+char *
+tool_stub_original(const char *path, guint64 *ret_number)
+{
+    stub found;
+    read_stub(path, &found);
+    if (!found.is_original)
+        g_clear_pointer(&found.container, g_free);
+    *ret_number = found.number;
+    return found.container;
+}
+
 /* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place, a
  * copy for what it was copied of. What has no number was made by the name. */
 static bool

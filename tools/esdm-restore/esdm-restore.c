@@ -321,16 +321,22 @@ nothing_kept(esdm_session *session, const char *name)
 
 /* ---- files alone ----------------------------------------------------------------------------- */
 
+static guint moved; /* files that were moved, of all arguments */
+
 /* A container that stands, whose file alone was removed. */
 static tool_exit
 put_file_alone(esdm_session *session, const char *name)
 {
     g_autofree char *file = NULL;
     restore_file put = restore_file_put(session, name, dry_run, &file);
+    g_autofree char *path = tool_printable(file != NULL ? file : "");
+    g_autofree char *printable = tool_printable(name);
+    if (put == RESTORE_FILE_MOVED && moved++ == 0)
+        tool_error("the file of '%s' was moved, not removed: it is '%s' now, and none is put back "
+                   "for it (further ones that were moved are not told)",
+                   printable, path);
     if (put != RESTORE_FILE_PUT)
         return put == RESTORE_FILE_FAILED ? TOOL_FAILED : TOOL_NOT_FOUND;
-    g_autofree char *path = tool_printable(file);
-    g_autofree char *printable = tool_printable(name);
     if (tool.json) {
         json_t *object = json_object();
         tool_json_set(object, "name", tool_json_text(name));
@@ -366,7 +372,7 @@ put_files(esdm_session *session, const char *argument)
     if (!whole && stands(session, name))
         g_ptr_array_add(names, g_strdup(name));
     tool_exit result = TOOL_OK;
-    guint put = 0;
+    guint put = 0, moved_before = moved;
     for (guint i = 0; i < names->len; i++) {
         tool_exit one = put_file_alone(session, g_ptr_array_index(names, i));
         put += one == TOOL_OK;
@@ -375,8 +381,11 @@ put_files(esdm_session *session, const char *argument)
     if (names->len == 0)
         return tool_absent(session, name);
     if (put == 0 && result == TOOL_OK) {
-        tool_error("%s: no file is missing in a folder of this node in which one was made for it",
-                   argument);
+        if (moved == moved_before)
+            tool_error("%s: no file is missing in a folder of this node in which one was made for "
+                       "it (of NAME~2, and of what was renamed into another folder since, nobody "
+                       "knows which file it was)",
+                       argument);
         result = TOOL_NOT_FOUND;
     }
     return result;

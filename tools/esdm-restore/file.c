@@ -65,7 +65,14 @@ restore_file_put(esdm_session *session, const char *name, bool dry_run, char **r
     uint64_t number = esdm_container_stub(container, &version);
     char *path = number != 0 ? path_of(session, container) : NULL;
     restore_file done = path == NULL ? RESTORE_FILE_NONE : RESTORE_FILE_THERE;
-    if (path != NULL && lstat(path, &is) != 0 && errno == ENOENT) {
+    bool missing = path != NULL && lstat(path, &is) != 0 && errno == ENOENT;
+    const char *moved =
+        missing ? restore_moved_to(esdm_container_stub_folder(container), name, number) : NULL;
+    if (moved != NULL) {
+        g_free(path);
+        path = g_strdup(moved);
+        done = RESTORE_FILE_MOVED;
+    } else if (missing) {
         int failed = dry_run ? 0 : put(session, path, name, number, version);
         done = failed == 0        ? RESTORE_FILE_PUT
                : failed == EEXIST ? RESTORE_FILE_THERE

@@ -294,6 +294,24 @@ def test_files_alone_come_back():
             expect(run([tool("esdm-restore"), "--files", *wrong, "a"], check=False).returncode == 2, f"{wrong}")
 
 
+def test_files_that_were_moved_are_not_put_back():
+    """`mv run run-1` keeps them: a second file would let the next run replace what they stand for."""
+    with Named() as site:
+        site.write("a.nc", "sub/b.nc", "c.nc")
+        old = site.folder / "run-1"
+        site.run.rename(old)
+        shutil.copy(old / "c.nc", site.folder / "copy.nc")
+        (old / "c.nc").unlink()
+        restore = [tool("esdm-restore"), "--json", "-r", "--files", "esdm://exp"]
+        done = run(restore)
+        told = [one["file"] for one in json.loads(done.stdout)["restored"]]
+        expect(told == [str(site.run / "c.nc")], f"the one that was removed, a copy of which is there: {told}")
+        expect(str(old / "a.nc") in done.stderr and "moved" in done.stderr, done.stderr)
+        expect_error(run(restore, check=False), "moved", str(old / "a.nc"))
+        site.write("a.nc", value=2)
+        expect("v = 1, 1" in dumped(site, old / "a.nc") and "v = 2, 2" in dumped(site, site.run / "a.nc"), "both runs")
+
+
 def test_folders_that_cannot_be_read():
     """Of what another user keeps to himself nothing is known, and nothing is removed."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
