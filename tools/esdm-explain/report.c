@@ -63,9 +63,10 @@ print_direction(const char *verb, const char *from, guint64 bytes, guint64 calls
         (void) printf("  It %s nothing.\n", verb);
     else
         (void) printf("  It %s %s %s in %" G_GUINT64_FORMAT
-                      " calls, which took %s (%s/s). %.0f %% of "
+                      " call%s, which took %s (%s/s). %.0f %% of "
                       "them moved less than 64 KiB.\n",
-                      verb, text, from, calls, time, rate, 100.0 * (double) small / (double) calls);
+                      verb, text, from, calls, calls == 1 ? "" : "s", time, rate,
+                      100.0 * (double) small / (double) calls);
     g_free(rate);
     g_free(time);
     g_free(text);
@@ -204,14 +205,16 @@ print_spans(const run *r)
 /* ---- time --------------------------------------------------------------------------------------
  */
 
-static void
+/* false: too little for a line. */
+static bool
 print_share(const run *r, const char *what, double seconds)
 {
     if (seconds < 1e-3 && seconds < 0.005 * wall(r))
-        return;
+        return false;
     char *time = time_text(seconds);
     (void) printf("  %-52s %9s %4.0f %%\n", what, time, 100 * seconds / wall(r));
     g_free(time);
+    return true;
 }
 
 static double
@@ -289,23 +292,26 @@ print_time(const run *r)
     (void) printf("\nWhere the time went%s\n", r->processes->len > 1 || r->ranks > 1
                                                    ? " (of all processes and threads together)"
                                                    : "");
-    print_share(r, r->engine ? "reading from targets" : "reading files", seconds_of(r->read_ns));
-    print_share(r, r->engine ? "writing to targets" : "writing files", seconds_of(r->write_ns));
-    print_share(r, r->engine ? "commits" : "waiting until data were stored (sync)",
-                seconds_of(r->sync_ns));
-    print_share(
+    bool told = print_share(r, r->engine ? "reading from targets" : "reading files",
+                            seconds_of(r->read_ns));
+    told |=
+        print_share(r, r->engine ? "writing to targets" : "writing files", seconds_of(r->write_ns));
+    told |= print_share(r, r->engine ? "commits" : "waiting until data were stored (sync)",
+                        seconds_of(r->sync_ns));
+    told |= print_share(
         r, r->engine ? "opening and closing containers" : "opening, closing and looking for files",
         seconds_of(r->meta_ns));
-    print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
-    print_share(r, library_words(r), library);
+    told |= print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
+    told |= print_share(r, library_words(r), library);
     if (r->processes->len == 1)
-        print_share(r, "the program itself",
-                    MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
+        told |= print_share(r, "the program itself",
+                            MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
+    if (!told)
+        (void) printf("  Input and output took next to nothing of it.\n");
     print_ahead(r);
 }
 
-/* Of so little of the time nothing is to be learned; a few slow calls are
- * chance. */
+/* Of so little of the time nothing is to be learned; a few slow calls are chance. */
 static bool
 is_worth_it(const time_class *c, double all_s)
 {
@@ -333,11 +339,18 @@ has_waited(const GPtrArray *classes)
     return false;
 }
 
+static bool
+are_told(const GPtrArray *classes, double run_s)
+{
+    double all_s = class_seconds(classes);
+    return classes->len > 0 && (all_s >= CLASSES_S || all_s >= CLASS_SHARE * run_s);
+}
+
 static void
 print_classes(const char *title, const GPtrArray *classes, double run_s)
 {
     double all_s = class_seconds(classes);
-    if (classes->len == 0 || (all_s < CLASSES_S && all_s < CLASS_SHARE * run_s))
+    if (!are_told(classes, run_s))
         return;
     (void) printf("  %s:\n", title);
     for (guint i = 0; i < classes->len; i++) {
@@ -354,10 +367,10 @@ print_classes(const char *title, const GPtrArray *classes, double run_s)
 static void
 print_why(const run *r)
 {
+    if (!are_told(r->read_classes, wall(r)) && !are_told(r->write_classes, wall(r)))
+        return;
     char *best = time_text(r->best_s);
     char *now = time_text(seconds_of(r->read_ns));
-    if (r->read_classes->len + r->write_classes->len == 0)
-        return;
     (void) printf("\nWhy calls took as long as they did\n");
     print_classes("Reads", r->read_classes, wall(r));
     print_classes("Writes", r->write_classes, wall(r));

@@ -63,6 +63,15 @@ def test_short_run__is_said_to_tell_little():
         expect("What would help most\n  Nothing" in text and "too short to tell" in text, text)
 
 
+def test_headings_have_something_below():
+    """Where calls took too little to tell why, that is not a question; one call is no "1 calls"."""
+    with Folder() as folder:
+        script = f"head -c 4096 {folder.file} > /dev/null; sleep 1; :"
+        text = reported("sh", "-c", script, options=("--report",)).stderr
+        alone = [this for this, below in zip(text.splitlines(), text.splitlines()[1:]) if this[:1] == "W" and not below]
+        expect("Where the time went" in text and not alone and "in 1 call, which" in text, f"{alone}: {text}")
+
+
 def test_patterns_and_bytes():
     with Folder() as folder:
         for count, size, stride, said in ((300, 1000, 1000, "sequential"),
@@ -269,6 +278,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
 
 
 main(test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+     test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
