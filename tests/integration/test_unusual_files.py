@@ -420,6 +420,37 @@ def test_signals_come_once():
             expect(out == "1\n", f"{send.__name__} {number} {how}: came {out.strip()} times")
 
 
+WITHOUT = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7fff0000)]  # 0x26: ENOSYS
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+class Program(ctypes.Structure):
+    _fields_ = [("steps", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(Program(len(steps), ctypes.addressof(filter))), 0, 0):
+    sys.exit(77)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_processes_beside_the_program_hold_no_files():
+    """Nor on a kernel without close_range() (before 5.9): a lock, or a pipe, is the program's alone."""
+    close_range = "436"
+    with watched_site() as site, open(site.file("lock"), "wb") as lock:
+        for before in ([], ["/usr/bin/python3", "-c", WITHOUT, close_range]):
+            program = subprocess.Popen([*before, tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", "echo $$; exec /bin/sleep 3"],
+                                       env=client_environment(), stdout=subprocess.PIPE, text=True, pass_fds=[lock.fileno()])
+            inside = program.stdout.readline().strip()
+            if not inside and program.wait() == 77:
+                print("no system call can be taken away here")
+                return
+            time.sleep(0.2)
+            beside = [child for child in children_of(program.pid) if child != inside]
+            held = [os.readlink(one) for child in beside for one in pathlib.Path(f"/proc/{child}/fd").iterdir()]
+            expect(len(beside) == 1 and held == [], f"{before[:1]} {beside}: {held}")
+            program.communicate(timeout=60)
+
+
 def children_of(pid):
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
@@ -512,7 +543,7 @@ def test_folder_has_a_bound():
             expect(len(list(folder.iterdir())) == there, f"{list(folder.iterdir())}, not {there}")
 
 
-main_at_once(test_signals_come_once, test_program_has_no_child_of_ours, test_other_namespaces_are_there, test_ranks_of_the_first_node,
+main_at_once(test_signals_come_once, test_processes_beside_the_program_hold_no_files, test_program_has_no_child_of_ours, test_other_namespaces_are_there, test_ranks_of_the_first_node,
              test_nobody_waits_for_the_looker, test_commands_of_a_script_leave_no_memory, test_folder_has_a_bound, test_who_is_watched, test_it_never_fails_the_program,
              test_signals_reach_the_program, test_child_has_records_of_its_own, test_what_becomes_slow_is_traced, test_reports_tell_it,
              test_nobody_wants_it, test_memory_is_bounded)

@@ -7,9 +7,11 @@
  */
 #include "esdm-run/esdm-run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -43,12 +45,22 @@ report_ignore_signals(void)
 void
 report_close_from(int fd)
 {
-#ifdef SYS_close_range
-    (void) syscall(SYS_close_range, (unsigned) fd, ~0u, 0u);
-#else
-    for (; fd < 1024; fd++)
-        (void) close(fd);
+#ifdef SYS_close_range /* Linux 5.9 */
+    if (syscall(SYS_close_range, (unsigned) fd, ~0u, 0u) == 0)
+        return;
 #endif
+    DIR *all = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        int one = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && one >= fd && one != dirfd(all))
+            (void) close(one);
+    }
+    if (all != NULL)
+        (void) closedir(all);
+    else
+        for (; fd < 1024; fd++)
+            (void) close(fd);
 }
 
 /* ---- who else had a signal --------------------------------------------------------------------
