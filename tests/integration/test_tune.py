@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import kernels
 from esdmtest import BUILD, Site, by_clock, by_size, environment, expect, expect_error, main, run, skip, tool
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
@@ -299,6 +300,22 @@ def test_what_memory_has_decides():
         expect("of it in memory" in rules, rules)
 
 
+def test_runs_of_kernels_that_do_not_tell():
+    """What memory had is known of the reads of one run, and of none of another one's: those are left out, not "0 of it in memory"."""
+    if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 5):
+        skip("the kernel does not tell what memory has (cachestat)")
+    with Site() as s:
+        s.file("data").write_bytes(os.urandom(300 * 65536))
+        for name, before in (("old", kernels.without(kernels.CACHESTAT)), ("new", [])):
+            done = run([*before, tool("esdm-run"), "-q", "--records", s.file(name), sys.executable, "-c", READER, s.file("data")], check=False)
+            if done.returncode == kernels.CANNOT:
+                skip("no system call can be taken away here")
+        old, new = (tune("--learn", str(s.file(name))) for name in ("old", "new"))
+        expect(old["left_out"] == 0 and old["records"] >= 600, f"none is known: {old['records']} {old['left_out']}")
+        both = tune("--learn", str(s.file("old")), str(s.file("new")))
+        expect(both["left_out"] >= 600 + new["left_out"], f"{both['left_out']} left out, {new['left_out']} of the new one's")
+
+
 def trace_of(host, realtime_ns, speeds):
     """Requests of 1 MB, one after the other, from the start of the node's clock on."""
     lines = [{"what": "process", "version": 1, "program": "p", "host": host, "pid": 1, "rank": -1,
@@ -323,6 +340,6 @@ def test_nodes_have_clocks_of_their_own():
         expect(known["records"] == 180 and "under way" not in rules, str(known))
 
 
-main(test_what_memory_has_decides, test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
+main(test_what_memory_has_decides, test_runs_of_kernels_that_do_not_tell, test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
      test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_a_genetic_search, test_programs,
      test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)

@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 
+import kernels
 from esdmtest import SANITIZE, Site, client_environment, expect, main_at_once, run, skip, tool
 
 USER = str(os.geteuid())
@@ -420,28 +421,14 @@ def test_signals_come_once():
             expect(out == "1\n", f"{send.__name__} {number} {how}: came {out.strip()} times")
 
 
-WITHOUT = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None)
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7fff0000)]  # 0x26: ENOSYS
-filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-class Program(ctypes.Structure):
-    _fields_ = [("steps", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(Program(len(steps), ctypes.addressof(filter))), 0, 0):
-    sys.exit(77)
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
-
-
 def test_processes_beside_the_program_hold_no_files():
     """Nor on a kernel without close_range() (before 5.9): a lock, or a pipe, is the program's alone."""
-    close_range = "436"
     with watched_site() as site, open(site.file("lock"), "wb") as lock:
-        for before in ([], ["/usr/bin/python3", "-c", WITHOUT, close_range]):
+        for before in ([], kernels.without(kernels.CLOSE_RANGE)):
             program = subprocess.Popen([*before, tool("esdm-run"), "-q", "--unusual", "/bin/sh", "-c", "echo $$; exec /bin/sleep 3"],
                                        env=client_environment(), stdout=subprocess.PIPE, text=True, pass_fds=[lock.fileno()])
             inside = program.stdout.readline().strip()
-            if not inside and program.wait() == 77:
+            if not inside and program.wait() == kernels.CANNOT:
                 print("no system call can be taken away here")
                 return
             time.sleep(0.2)

@@ -139,6 +139,7 @@ tune_learn(char **paths)
     }
     if (result != TOOL_OK)
         return result;
+    learn_end_records(&table);
     if (table.rows < ROWS_LEAST) {
         tool_error("there %s %" G_GSIZE_FORMAT " %s of reads and writes; it takes %d to learn "
                    "from them: record longer, or several runs in one database",

@@ -133,6 +133,9 @@ guint learn_choose_depth(const learn_rows *rows);
 
 /** Adds the calls of a folder of esdm-run --records, or of a file of JSON Lines of "monitor". */
 tool_exit learn_load_records(learn_table *table, const char *path);
+/** When all runs are loaded: leaves out reads of which it is not known whether memory had them,
+ * where it is of others. */
+void learn_end_records(learn_table *table);
 /** A file of comma-separated numbers with a head; the last column is what is predicted. */
 tool_exit learn_load_csv(learn_table *table, const char *path);
 

@@ -167,20 +167,12 @@ cached_of(const call *c)
     return (guint) c->flags >> WATCH_CACHED_BIT & 15u;
 }
 
-/* Where it was asked, what it was not asked of teaches little. */
-static bool
-is_asked(const run *r)
-{
-    for (guint i = 0; i < r->calls->len; i++)
-        if (cached_of(&g_array_index(r->calls, call, i)) > 0)
-            return true;
-    return false;
-}
+/* Whether memory had it: nobody asked. */
+#define UNKNOWN (-1.0)
 
 static void
 add_calls(learn_table *t, const run *r)
 {
-    const bool asked = is_asked(r);
     guint64 moved = 0;
     g_autoptr(GHashTable) speeds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
@@ -216,12 +208,36 @@ add_calls(learn_table *t, const run *r)
         double speed = (double) c->bytes * 1e3 / (double) c->ns;
         x[SPEED] = speed_before(speeds, c, speed);
         x[PAUSE] = pause_before(ends, c);
-        x[CACHED] = cached_of(c) > 0 ? (cached_of(c) - 1) / 8.0 : 0;
-        if (asked && cached_of(c) == 0 && c->kind == WATCH_KIND_READ)
-            t->left_out++;
-        else
-            learn_add(t, x, speed);
+        x[CACHED] = cached_of(c) > 0             ? (cached_of(c) - 1) / 8.0
+                    : c->kind == WATCH_KIND_READ ? UNKNOWN
+                                                 : 0;
+        learn_add(t, x, speed);
     }
+}
+
+/* Where it is known of some reads, in whichever run, the others teach little; where it is known of
+ * none, that is no difference between them. */
+void
+learn_end_records(learn_table *t)
+{
+    if (t->features != FEATURES || !g_str_equal(t->feature[CACHED].name, "cached"))
+        return;
+    bool asked = false;
+    for (gsize i = 0; i < t->rows && !asked; i++) {
+        const double *x = t->x + i * t->features;
+        asked = x[WRITES] < 0.5 && x[CACHED] >= 0;
+    }
+    gsize kept = 0;
+    for (gsize i = 0; i < t->rows; i++) {
+        double *x = t->x + i * t->features;
+        if (asked && x[CACHED] < 0)
+            continue;
+        x[CACHED] = MAX(x[CACHED], 0);
+        memmove(t->x + kept * t->features, x, t->features * sizeof *x);
+        t->y[kept++] = t->y[i];
+    }
+    t->left_out += t->rows - kept;
+    t->rows = kept;
 }
 
 static tool_exit
@@ -236,6 +252,12 @@ load_folder(learn_table *t, const char *path)
     return result;
 }
 #else
+void
+learn_end_records(learn_table *t)
+{
+    (void) t; /* there are none of calls */
+}
+
 static tool_exit
 load_folder(learn_table *t, const char *path)
 {
