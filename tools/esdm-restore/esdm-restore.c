@@ -3,6 +3,7 @@
 /** @file esdm-restore: brings back what was replaced or removed. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/common.h"
@@ -355,6 +356,38 @@ note_name(const esdm_container_info *info, void *user)
     return true;
 }
 
+static bool
+note_any(const esdm_container_info *info, void *user)
+{
+    (void) info;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Who has removed a folder names its path, by which no file is found any more: containers of a
+ * route without NAME are called so. @return false: none is. */
+static bool
+tell_path(esdm_session *session, const char *argument)
+{
+    g_autofree char *path = g_canonicalize_filename(argument, NULL);
+    g_autofree char *above = g_path_get_dirname(path);
+    g_autofree char *base = g_path_get_basename(path);
+    char *real = realpath(above, NULL);
+    g_autofree char *name = g_build_filename(real != NULL ? real : above, base, NULL);
+    free(real);
+    esdm_error ignored;
+    bool one = stands(session, name + 1), below = false;
+    if (g_str_has_prefix(argument, "esdm:") || name[1] == '\0')
+        return false;
+    if (!one &&
+        (esdm_container_list(session, name + 1, note_any, &below, &ignored) != ESDM_OK || !below))
+        return false;
+    g_autofree char *printable = tool_printable(name + 1);
+    tool_error("there is no container '%s', but 'esdm://%s'%s: esdm-restore%s --files 'esdm://%s'",
+               argument, printable, one ? "" : " with some below it", one ? "" : " -r", printable);
+    return true;
+}
+
 /* --files: the container, with --recursive all below it. */
 static tool_exit
 put_files(esdm_session *session, const char *argument)
@@ -367,7 +400,7 @@ put_files(esdm_session *session, const char *argument)
     if (status == ESDM_OK && recursive)
         status = esdm_container_list(session, whole ? NULL : name, note_name, names, &err);
     if (status != ESDM_OK)
-        return tool_fail(status, &err);
+        return tell_path(session, argument) ? TOOL_NOT_FOUND : tool_fail(status, &err);
     if (!whole && stands(session, name))
         g_ptr_array_add(names, g_strdup(name));
     tool_exit result = TOOL_OK;
@@ -377,6 +410,8 @@ put_files(esdm_session *session, const char *argument)
         put += one == TOOL_OK;
         result = one == TOOL_FAILED ? one : result;
     }
+    if (names->len == 0 && tell_path(session, argument))
+        return TOOL_NOT_FOUND;
     if (names->len == 0)
         return tool_absent(session, name);
     if (put == 0 && result == TOOL_OK) {

@@ -294,6 +294,22 @@ def test_files_alone_come_back():
             expect(run([tool("esdm-restore"), "--files", *wrong, "a"], check=False).returncode == 2, f"{wrong}")
 
 
+def test_paths_of_folders_that_were_removed():
+    """Who types what was removed is told how the containers are called."""
+    with Named() as site:
+        site.routes = str(site.run)
+        site.write("a.nc", "sub/b.nc")
+        shutil.rmtree(site.run)
+        name = f"esdm:/{site.run}"
+        for said, words in ((site.run, f"-r --files '{name}'"), ("run", f"-r --files '{name}'"), ("./run/a.nc", f"--files '{name}/a.nc'")):
+            done = run([tool("esdm-restore"), "--files", said], check=False, cwd=site.folder)
+            expect(done.returncode == 3 and words in done.stderr, f"{said}: {done.stderr}")
+        done = run([tool("esdm-restore"), "--files", "none"], check=False, cwd=site.folder)
+        expect(done.returncode == 3 and "--files" not in done.stderr, done.stderr)
+        run([tool("esdm-restore"), "-r", "--files", name])
+        expect("v = 1, 1" in dumped(site, site.run / "sub" / "b.nc"), "read through its file")
+
+
 def test_files_that_were_moved_are_not_put_back():
     """`mv run run-1` keeps them: a second file would let the next run replace what they stand for."""
     with Named() as site:
