@@ -13,6 +13,7 @@ import threading
 import numpy
 import xarray.backends
 import xarray.backends.api
+import xarray.backends.netCDF4_
 from xarray.backends import BackendArray, NetCDF4BackendEntrypoint, NetCDF4DataStore
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
@@ -27,6 +28,56 @@ except ImportError:  # pragma: no cover
 
 activate()
 _accessor.register()
+
+class _Lock:
+    """xarray's lock of netCDF4, which who holds it may take again. xarray holds its own for opening and closing, but not
+    while it asks for names and attributes: libnetcdf crashes when another thread opens or closes a file meanwhile."""
+
+    def __init__(self):
+        self._own, self._depth = threading.RLock(), 0
+
+    def acquire(self, blocking=True):
+        if not self._own.acquire(blocking):
+            return False
+        if self._depth == 0 and not _shared.acquire(blocking=blocking):
+            self._own.release()
+            return False
+        self._depth += 1
+        return True
+
+    def release(self):
+        self._depth -= 1
+        if self._depth == 0:
+            _shared.release()
+        self._own.release()
+
+    def locked(self):
+        return self._depth > 0
+
+    def __enter__(self):
+        self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
+    def __reduce__(self):  # other processes have their own
+        return _netcdf4_lock, ()
+
+
+_shared = getattr(xarray.backends.netCDF4_, "NETCDF4_PYTHON_LOCK", None) or threading.Lock()
+_lock = _Lock()
+
+
+def _netcdf4_lock():
+    return _lock
+
+
+def _renew_lock():
+    global _lock  # pylint: disable=global-statement
+    _lock = _Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 # A container that is replaced so often while it is opened is opened as it comes.
 TRIES = 10
@@ -193,29 +244,33 @@ class EsdmBackend(NetCDF4BackendEntrypoint):
                      concat_characters=True, decode_coords=True, drop_variables=None, use_cftime=None,
                      decode_timedelta=None, group=None, auto_complex=None, lock=None, autoclose=False):
         """@param filename_or_obj `esdm://NAME`, with `@SNAPSHOT` or `@TIME` for an old one."""
-        options = {"lock": lock, "autoclose": autoclose}
+        options = {"lock": lock or _lock, "autoclose": autoclose}
         if auto_complex is not None:  # older ones of xarray do not know it
             options["auto_complex"] = auto_complex
-        store = _open_store(str(filename_or_obj), group, options)
-        try:
-            return StoreBackendEntrypoint().open_dataset(
-                store, mask_and_scale=mask_and_scale, decode_times=decode_times,
-                concat_characters=concat_characters, decode_coords=decode_coords,
-                drop_variables=drop_variables, use_cftime=use_cftime, decode_timedelta=decode_timedelta)
-        except BaseException:
-            store.close()
-            raise
+        opened = _data.handle(str(filename_or_obj))  # what takes time far away is done side by side
+        with _lock:
+            store = _open_store(str(filename_or_obj), group, options)
+            del opened
+            try:
+                return StoreBackendEntrypoint().open_dataset(
+                    store, mask_and_scale=mask_and_scale, decode_times=decode_times,
+                    concat_characters=concat_characters, decode_coords=decode_coords,
+                    drop_variables=drop_variables, use_cftime=use_cftime, decode_timedelta=decode_timedelta)
+            except BaseException:
+                store.close()
+                raise
 
     def open_groups_as_dict(self, filename_or_obj, *, group=None, **options):
         """All groups by their paths; each of the same snapshot."""
         url = str(filename_or_obj)
         snapshot = _data.handle(url)
         pinned = snapshot.url
-        store = _open_store(pinned, group, {})
-        try:
-            paths = list(_paths(store.ds, "/"))
-        finally:
-            store.close()
+        with _lock:
+            store = _open_store(pinned, group, {"lock": _lock})
+            try:
+                paths = list(_paths(store.ds, "/"))
+            finally:
+                store.close()
         above = (group or "").rstrip("/")
         return {path: self.open_dataset(pinned, group=(above + path).rstrip("/") or None, **options)
                 for path in paths}

@@ -156,6 +156,40 @@ def test_two_threads_read_nearly_twice_as_fast():
         expect(ours >= 1.5, f"{ours} times, and through netCDF4 {stock}")
 
 
+OPENED_BY_THREADS = """
+import concurrent.futures, pickle, time, numpy as np, xarray as xr, esdm
+from xarray.backends import NetCDF4DataStore
+own, inside, most = NetCDF4DataStore.open_store_variable, [], []
+def asked(self, name, var):  # by netCDF4: libnetcdf bears one thread at a time
+    inside.append(name)
+    most.append(len(inside))
+    time.sleep(0.002)
+    try:
+        return own(self, name, var)
+    finally:
+        inside.pop()
+NetCDF4DataStore.open_store_variable = asked
+made = xr.Dataset({"tas": (("time", "x"), np.random.rand(400, 500)), "a": ("x", np.arange(500.0)), "b": ("x", np.arange(500.0))})
+made.to_netcdf("esdm://t.nc")
+sums = made.tas.values.sum(1)
+def read(i):
+    found = xr.open_dataset("esdm://t.nc")  # and closed when it goes
+    return float(found.tas[i].sum()) == sums[i]
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    assert all(pool.map(read, range(8)))
+assert max(most) == 1, max(most)
+kept = xr.open_dataset("esdm://t.nc")
+assert pickle.loads(pickle.dumps(kept)).identical(kept)
+print("ok")
+"""
+
+
+def test_threads_open_side_by_side():
+    with Site() as site:
+        told = python(site, "pypi", OPENED_BY_THREADS, check=False)
+        expect(told.returncode == 0 and told.stdout.endswith("ok\n"), f"{told.returncode} {told.stdout}{told.stderr}")
+
+
 def test_debian_s_xarray():
     check("debian", SAME, SNAPSHOTS)
 
@@ -164,4 +198,5 @@ def test_pypi_s_xarray():
     check("pypi", SAME, GROUPS, DASK, SNAPSHOTS)
 
 
-main(test_queries_and_former_containers, test_two_threads_read_nearly_twice_as_fast, test_debian_s_xarray, test_pypi_s_xarray)
+main(test_queries_and_former_containers, test_two_threads_read_nearly_twice_as_fast,
+     test_threads_open_side_by_side, test_debian_s_xarray, test_pypi_s_xarray)
