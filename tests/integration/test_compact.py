@@ -6,6 +6,7 @@ meanwhile is never hidden; a second call finds nothing to do."""
 import json
 import os
 import subprocess
+import time
 
 from esdmtest import Site, client, client_environment, environment, expect, expect_error, main, run, tool
 import postgres
@@ -99,6 +100,21 @@ def test_fewer_fragments_and_the_same_values():
         run([tool("esdm-fsck"), "--data"])
         for wrong in (["--chunk", "v=6,4"], ["--chunk", "none=1"], ["--speed", "fast"]):
             expect_error(compact(*wrong, check=False))
+
+
+def test_it_is_as_slow_as_is_asked_and_needs_no_more_room_afterwards():
+    """A commit stores anew what it merges; what it replaces goes with the next look for garbage."""
+    with Site(history=1, engine={"fragment": "200 KiB"}) as site:
+        write()
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        before, values = packs(site), read(site)
+        began = time.monotonic()
+        done = compact("--step", "100K", "--speed", "500K")
+        took = time.monotonic() - began
+        expect(done["bytes"] > 900_000 and took > 0.9 * done["bytes"] / 500_000, f"{done['bytes']} bytes in {took} s")
+        expect(packs(site) < 2.1 * before, f"{before} MiB before, {packs(site)} with what is garbage")
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        expect(packs(site) <= before and (read(site) == values).all(), f"{before} MiB before, {packs(site)} afterwards")
 
 
 def test_writers_go_on():
@@ -219,5 +235,6 @@ def test_packs_go_where_a_living_writer_may_seem_dead():
 
 if __name__ == "__main__":
     main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay,
+         test_it_is_as_slow_as_is_asked_and_needs_no_more_room_afterwards,
          test_what_all_nodes_see_stays_so, test_packs_go_where_a_living_writer_may_seem_dead,
          test_packs_of_which_little_is_needed_go, test_what_was_written_over_goes_at_the_close)
