@@ -203,11 +203,12 @@ static esdm_status
 read_blob(dedup *d, const blob *one, uint8_t **ret, esdm_error *err)
 {
     esdm__sources sources;
-    const esdm__fragment fragment = {.pack = one->pack,
-                                     .position = one->position,
-                                     .stored_bytes = one->stored_bytes,
-                                     .raw_bytes = one->raw_bytes,
-                                     .head_bytes = one->head_bytes};
+    esdm__fragment fragment = {.pack = one->pack,
+                               .position = one->position,
+                               .stored_bytes = one->stored_bytes,
+                               .raw_bytes = one->raw_bytes,
+                               .head_bytes = one->head_bytes};
+    memcpy(fragment.codec_ids, one->codec_ids, sizeof one->codec_ids);
     esdm_status status = esdm__sources_of(d->session, one->pack, &sources, err);
     return status == ESDM_OK
                ? esdm__fetch_verified(d->session, &fragment, sources.targets[0], ret, err)

@@ -92,6 +92,8 @@ note_fragment(dedup *d, const esdm__record *record, const esdm__dedup_wish *wish
                                    .raw_bytes = record->raw_bytes,
                                    .wish = *wish,
                                    .head_bytes = record->head_bytes,
+                                   .codec_ids = {record->codec_ids[0], record->codec_ids[1],
+                                                 record->codec_ids[2], record->codec_ids[3]},
                                    .places = (uint32_t) esdm__places_count(pack->target),
                                    .holder = holder_number,
                                    .same = NONE};

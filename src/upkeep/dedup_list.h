@@ -29,6 +29,7 @@ typedef struct esdm__dedup_blob {
     uint64_t hash[2];
     esdm__dedup_wish wish; /* of all that refer to it */
     uint32_t head_bytes;
+    uint8_t codec_ids[4];
     uint32_t places; /* how many */
     uint32_t holder; /* the first that refers to it */
     uint32_t same;   /* blob that is named in its place; ESDM__DEDUP_NONE: it stays */

@@ -144,7 +144,30 @@ def test_branches_clones_and_names():
         expect(dedup("--dry-run", "restart", "restart/000.nc") == dedup("--dry-run", "restart"), "a second name that tells nothing new")
 
 
+SMOOTH = """
+import netCDF4, numpy
+for name in ("a.nc", "b.nc"):
+    with netCDF4.Dataset(f"esdm://{name}", "w") as d:
+        d.createDimension("x", 100000)
+        d.createVariable("v", "f8", ("x",), zlib=True)[:] = numpy.arange(100000) // 7
+"""
+
+
+def test_what_is_compressed_is_named_too():
+    for codec in "lz4", "shuffle+zstd":
+        with Site(engine={"codec": codec, "codec_on_request": codec}) as site:
+            python(SMOOTH)
+            before, would = stored(site), dedup("--dry-run", "a.nc", "b.nc")
+            done = dedup("a.nc", "b.nc")
+            expect(done["duplicates"] == would["duplicates"] > 0, f"{done} {would}")
+            expect(done["freed_bytes"] == would["freed_bytes"] > 0, f"{done} {would}")
+            run([GC, "--yes", "--age=0"])
+            expect(before < 2 * 800000 and before - stored(site) == done["freed_bytes"], f"{before}, now {stored(site)}: {done}")
+            run([FSCK, "--data"])
+
+
 if __name__ == "__main__":
-    main(test_a_series_saves_what_was_foretold, test_what_is_named_has_the_copies_and_the_targets_that_are_wanted,
+    main(test_what_is_compressed_is_named_too, test_a_series_saves_what_was_foretold,
+         test_what_is_named_has_the_copies_and_the_targets_that_are_wanted,
          test_what_is_removed_or_written_does_no_harm,
          test_branches_clones_and_names)
