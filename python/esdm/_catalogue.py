@@ -13,6 +13,9 @@ import warnings
 
 from ._library import PLUGIN, Error, EsdmError, check, load
 
+# A snapshot as a text: a number, -1, a day or time, tag:NAME; branch:NAME is the newest one of a branch.
+SNAPSHOT = re.compile(r"-?[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?Z?$|(tag|branch):.", re.DOTALL)
+MODES = re.compile(r"[rwax][+s]?s?$|r\+s?$")  # of netCDF4.Dataset()
 ASKED = re.compile(r"\?(?:accuracy=.*|digest)$", re.DOTALL)  # as src/api/coarse.c and digest.c have it
 
 
@@ -431,21 +434,37 @@ def asked_of(name):
     return next((f"?{part}" for part in name[1:].split("&") if part.startswith("accuracy=")), "")
 
 
+def _snapshot_text(snapshot):
+    """What stands behind the '@'. Whatever names no snapshot is refused: "there is no container 'x.nc@w'" would be
+    told else."""
+    if isinstance(snapshot, datetime.datetime):
+        if snapshot.tzinfo is not None:
+            snapshot = snapshot.astimezone(datetime.timezone.utc)
+        return snapshot.replace(tzinfo=None).isoformat()  # with the parts of a second that it has
+    text = str(snapshot)
+    a_number = hasattr(snapshot, "__index__") and not isinstance(snapshot, bool)
+    is_text = isinstance(snapshot, (str, datetime.date)) or type(snapshot).__name__ == "datetime64"
+    if (a_number or is_text) and SNAPSHOT.match(text):
+        return text
+    why = f"{snapshot!r} names no snapshot: that is a number, -1 (the one before the newest), a time (\"2026-11-20T12:00\", UTC) or \"tag:NAME\""
+    if isinstance(snapshot, str) and MODES.match(snapshot):
+        why += (". If it is a mode: esdm.write() and Dataset.esdm.to() write datasets of xarray, netCDF4.Dataset(\"esdm://NAME\", "
+                f"{snapshot!r}) and esdm.open(NAME, mode={snapshot!r}) open for netCDF4")
+    raise (ValueError if is_text else TypeError)(why)
+
+
 def _url(name, snapshot):
     plain = name.removeprefix("esdm://")
     if snapshot is None:
         return f"esdm://{plain}"
     plain, asked = split_asked(plain)
-    if isinstance(snapshot, datetime.datetime):
-        if snapshot.tzinfo is not None:
-            snapshot = snapshot.astimezone(datetime.timezone.utc)
-        snapshot = snapshot.replace(tzinfo=None).isoformat()  # with the parts of a second that it has
-    return f"esdm://{plain}@{snapshot}{asked}"
+    return f"esdm://{plain}@{_snapshot_text(snapshot)}{asked}"
 
 
 def open_dataset(name: str, snapshot=None, mode: str = "r", **options):
     """A container as a netCDF4.Dataset. @param snapshot a number, -1 (the one before the newest), or
-    a time (datetime, or a text such as "2026-11-20T12:00", UTC)."""
+    a time (datetime, or a text such as "2026-11-20T12:00", UTC), "tag:NAME". @param mode of netCDF4, by its name alone:
+    mode="a"."""
     import netCDF4  # pylint: disable=import-outside-toplevel
     url = _url(name, snapshot)
     told, failed = ctypes.create_string_buffer(8192), None

@@ -198,6 +198,35 @@ def test_esdm_open_tells_errors_once():
         expect(told == [1, 3], f"those of netCDF4, and of another thread: {after}")
 
 
+SNAPSHOTS = """
+import datetime, esdm, numpy as np
+step = esdm.snapshots("exp/a.nc")[-1]
+writes = "esdm.write() and Dataset.esdm.to() write datasets"
+for snapshot, kind, words in (("w", ValueError, writes), ("r+", ValueError, writes), ("a", ValueError, writes),
+                              (True, TypeError, "True names no snapshot"), (False, TypeError, "False names"),
+                              (1.0, TypeError, "1.0 names no snapshot"), (step, TypeError, "names no snapshot"),
+                              ("yesterday", ValueError, "'yesterday' names no snapshot"), ("", ValueError, "'' names"),
+                              ("2026-11", ValueError, "'2026-11' names"), ("tag:", ValueError, "'tag:' names")):
+    for call in (esdm.open, esdm.digest, esdm.stat("exp/a.nc").open, esdm.stat("exp/a.nc").to_xarray):
+        try:
+            call(*(["exp/a.nc"] if call in (esdm.open, esdm.digest) else []), snapshot)
+            raise SystemExit(f"no error: {snapshot!r}")
+        except kind as error:
+            assert words in str(error) and "a number, -1 (the one before the newest), a time" in str(error), error
+            assert ("If it is a mode" in str(error)) == (words == writes), error
+tomorrow = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+for snapshot in (step.snapshot, np.int64(step.snapshot), str(step.snapshot), -1, "-1", step.time, step.time.isoformat()[:26], tomorrow.date(),
+                 f"{tomorrow:%Y-%m-%d}", f"{tomorrow:%Y-%m-%d %H:%M}Z", np.datetime64(tomorrow.replace(tzinfo=None)), None):
+    assert "v" in esdm.open("exp/a.nc", snapshot).variables, snapshot
+"""
+
+
+def test_what_is_no_snapshot_is_told():
+    with Site(history=10) as site:
+        python(site, "pypi", "import esdm, netCDF4" + WRITE)
+        python(site, "pypi", SNAPSHOTS)
+
+
 def test_the_import_reads_little():
     with Site() as site:
         python(site, "pypi", """
@@ -464,6 +493,7 @@ main(
     test_xarray_alone,
     test_the_catalogue,
     test_esdm_open_tells_errors_once,
+    test_what_is_no_snapshot_is_told,
     test_the_import_reads_little,
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
