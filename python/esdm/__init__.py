@@ -137,7 +137,8 @@ def gather(name: str, message=None):
 
 
 def write_region(dataset, name: str, region: dict, message=None) -> int:
-    """Overwrites a part of a container with an xarray.Dataset: region={"time": slice(4, 6)}. dask's blocks are
+    """Overwrites a part of a container with an xarray.Dataset: region={"time": slice(4, 6)}, as long
+    as the data are; slice(4, None) ends where the container does. dask's blocks are
     written by many threads, or by the processes of dask's scheduler (distributed, "processes"; see gather()), and published
     in one commit. @return the number of the snapshot."""
     from . import _writing  # pylint: disable=import-outside-toplevel

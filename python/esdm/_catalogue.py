@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 
-from ._library import PLUGIN, Error, EsdmError, check, load
+from ._library import PLUGIN, Error, EsdmError, check, load, plain_name
 
 # A snapshot as a text: a number, -1, a day or time, tag:NAME; branch:NAME is the newest one of a branch.
 SNAPSHOT = re.compile(r"-?[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?Z?$|(tag|branch):.", re.DOTALL)
@@ -352,9 +352,9 @@ def ls(prefix: "str | None" = None) -> Table:
 
 def stat(name: str) -> Container:
     """One container. NotFound when there is none."""
-    info = _Info()
-    _call("esdm_container_stat", name.encode(), ctypes.byref(info))
-    return _container(info, name.removeprefix("esdm://"))
+    info, plain = _Info(), plain_name(name)
+    _call("esdm_container_stat", plain.encode(), ctypes.byref(info))
+    return _container(info, plain)
 
 
 def find(question: str) -> Table:
@@ -390,7 +390,7 @@ def _why_nothing(question):
 def snapshots(name: str) -> Table:
     """The snapshots of a container that are kept, oldest first."""
     found = Table()
-    plain = name.removeprefix("esdm://")
+    plain = plain_name(name)
     _visit("esdm_container_snapshots", _Snapshot,
            lambda s: found.append(Snapshot(plain, s.snapshot, _time(s.time_ns),
                                            s.writer.decode("utf-8", "replace"),
@@ -401,19 +401,19 @@ def snapshots(name: str) -> Table:
 
 def remove(name: str) -> None:
     """Removes a container. The site keeps it for a while (esdm-restore)."""
-    _call("esdm_container_remove", name.encode())
+    _call("esdm_container_remove", plain_name(name).encode())
 
 
 def move(name: str, new_name: str, replace: bool = False) -> None:
     """Gives a container another name. No data are copied."""
-    _call("esdm_container_move", name.encode(), new_name.encode(), replace)
+    _call("esdm_container_move", plain_name(name).encode(), plain_name(new_name).encode(), replace)
 
 
 def clone(name: str, new_name: str, replace: bool = False) -> None:
     """Makes a container of a snapshot of another one ("run.nc", "run.nc@7", "run.nc@-1"), without
     copying data: both share what is stored, and each goes on without the other."""
-    _call("esdm_container_clone", name.removeprefix("esdm://").encode(),
-          new_name.removeprefix("esdm://").encode(), replace)
+    _call("esdm_container_clone", plain_name(name).encode(),
+          plain_name(new_name).encode(), replace)
 
 
 def virtual_save(question: str, name: str, pin: bool, replace: bool) -> None:
@@ -454,7 +454,7 @@ def _snapshot_text(snapshot):
 
 
 def _url(name, snapshot):
-    plain = name.removeprefix("esdm://")
+    plain = plain_name(name)
     if snapshot is None:
         return f"esdm://{plain}"
     plain, asked = split_asked(plain)

@@ -12,7 +12,7 @@ import weakref
 import numpy
 
 from . import _catalogue
-from ._library import Error, EsdmError, NotFound, check
+from ._library import Error, EsdmError, NotFound, check, plain_name
 
 MAX_RANK = 32
 REPLACED = 4  # ESDM_ECONFLICT
@@ -158,7 +158,7 @@ def handle(name, snapshot=0, identity=None):
     """A handle of that snapshot; 0 is the newest one, or the one that the name tells (`run.nc@3`).
     @param identity of the container whose snapshot it must be, where that is known: another one may have
     its name and its numbers by now."""
-    name = name.removeprefix("esdm://")
+    name = plain_name(name)
     with _lock:
         key = (os.getpid(), os.environ.get("ESDM_CONFIG"), name, snapshot, identity)
         found = _open.get(key) if snapshot and identity else None

@@ -6,6 +6,7 @@ import os
 import time
 
 from . import _catalogue, _history
+from ._library import plain_name
 
 
 class _Line(str):
@@ -24,7 +25,7 @@ def _named(name):
 @contextlib.contextmanager
 def gather(name, message=None):
     """See esdm.gather()."""
-    plain = name.removeprefix("esdm://")
+    plain = plain_name(name)
     container, _, base = plain.partition("@branch:")
     line = _Line(_history.branch(plain, _named(plain)))
     try:

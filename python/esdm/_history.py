@@ -4,7 +4,7 @@
 import ctypes
 
 from . import _catalogue, _data
-from ._library import Error, EsdmError, check
+from ._library import Error, EsdmError, check, plain_name
 
 
 def digest(name: str, snapshot=None) -> str:
@@ -29,7 +29,7 @@ def branch(name: str, branch_name: str, snapshot=None) -> str:
     @param snapshot with which it begins, as in open(): a number, -1 (the one before the newest), or a time."""
     function = _catalogue._api().esdm_branch_create  # pylint: disable=protected-access
     function.restype, function.argtypes = ctypes.c_int, [ctypes.c_void_p, *_BRANCH_TYPES]
-    plain = name.removeprefix("esdm://")
+    plain = plain_name(name)
     source = _catalogue._url(plain, snapshot)  # pylint: disable=protected-access
     _catalogue._call("esdm_branch_create", source.encode(),  # pylint: disable=protected-access
                      branch_name.encode(), None)
@@ -94,7 +94,7 @@ def merge(name: str, branch_name=None, prefer=None, dry_run: bool = False, pick=
                          ctypes.c_void_p]
     told, error = _Result(), Error()
     session = _catalogue._open_session()  # pylint: disable=protected-access
-    status = function(session, name.removeprefix("esdm://").encode(),
+    status = function(session, plain_name(name).encode(),
                       branch_name.encode() if branch_name is not None else None, ctypes.byref(options), ctypes.byref(told), ctypes.byref(error))
     result = {field: getattr(told, field) for field, _ in _Result._fields_}
     result["conflicts"] = conflicts

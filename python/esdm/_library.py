@@ -33,6 +33,16 @@ class Error(ctypes.Structure):
                 ("message", ctypes.c_char * MESSAGE_BYTES)]
 
 
+def plain_name(name):
+    """A name of a container without esdm://. @param name a text or a path; pathlib makes esdm:/ of esdm://."""
+    if isinstance(name, str):
+        return name.removeprefix("esdm://")
+    try:
+        return os.fsdecode(name).removeprefix("esdm://").removeprefix("esdm:/")
+    except TypeError:
+        raise TypeError(f"the name of a container is a text or a path, not a {type(name).__name__}") from None
+
+
 def on_path(name):
     """The program of that name that the shell would start; None: there is none."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

@@ -8,13 +8,21 @@ import numpy
 import xarray
 
 from . import _accuracy, _catalogue, _data, _encoding, _gathering
-from ._library import Error, EsdmError, check
+from ._library import Error, EsdmError, check, plain_name
 
 CONFLICT = 4  # ESDM_ECONFLICT
 TRIES = 5
 
 
+def _need_dataset(dataset):
+    if isinstance(dataset, xarray.DataArray):
+        raise TypeError("an xarray.Dataset is needed, not a DataArray: array.to_dataset(name=\"VARIABLE\") makes one of it")
+    if not isinstance(dataset, xarray.Dataset):
+        raise TypeError(f"an xarray.Dataset is needed, not a {type(dataset).__name__}")
+
+
 def write(dataset, name, accuracy, chunks, options):
+    _need_dataset(dataset)
     copy = _accuracy.accuracy(accuracy).apply(dataset)
     encoding = {k: dict(v) for k, v in options.pop("encoding", {}).items()}
     for unknown in set(chunks or {}) - set(copy.sizes):
@@ -23,7 +31,7 @@ def write(dataset, name, accuracy, chunks, options):
         if set(variable.dims) & set(chunks):
             sizes = tuple(max(1, min(chunks.get(d, n), n)) for d, n in variable.sizes.items())
             encoding.setdefault(key, {}).setdefault("chunksizes", sizes)
-    return copy.to_netcdf("esdm://" + name.removeprefix("esdm://"), engine="netcdf4", encoding=encoding,
+    return copy.to_netcdf("esdm://" + plain_name(name), engine="netcdf4", encoding=encoding,
                           **options)
 
 
@@ -187,8 +195,9 @@ def _checked(dataset, there, places, every):
 
 def store_into(dataset, name, places, every, message):
     """Writes a dataset into a container and commits once; after an error nothing is published.
-    @param places where it begins: {dimension: index}; None as index: behind the end."""
-    name = name.removeprefix("esdm://")
+    @param places {dimension: slice}; None as slice: behind the end."""
+    name = plain_name(name)
+    _need_dataset(dataset)
     if _computed_elsewhere([v for v in dataset.variables.values() if set(v.dims) & set(places)]):
         with _gathering.gather(name, message) as line:
             _store_into(dataset, line, places, every, None, True)
@@ -208,7 +217,10 @@ def _store_into(dataset, name, places, every, message, elsewhere):
             unknown = set(places) - set(there.sizes)
             if unknown:
                 raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")
-            begin = {d: there.sizes[d] if at is None else at for d, at in places.items()}
+            begin = {d: there.sizes[d] if part is None else part.start or 0 for d, part in places.items()}
+            for dim, part in places.items():
+                if part is not None and part.stop is None:
+                    _same_length(dim, part, there.sizes[dim] - begin[dim], dataset)
             for key in _checked(dataset, there, places, every):
                 variable = _encoding.encoded(dataset.variables[key], there.variables[key], key)
                 start = [begin.get(d, 0) for d in variable.dims]
@@ -226,15 +238,36 @@ def _store_into(dataset, name, places, every, message, elsewhere):
         library.esdm_container_discard(container)
 
 
-def _begins(dataset, region):
-    begins = {}
+def _checked_region(dataset, region):
+    """{dimension: slice}, of which those that have both ends are as long as the data."""
+    wanted = "{\"time\": slice(4, 6)}"
+    if not hasattr(region, "items"):
+        raise TypeError(f"region: a dictionary such as {wanted} is needed, not {region!r}")
+    if not region:
+        raise ValueError(f"region: it names no dimension; {wanted} is one")
     for dim, part in region.items():
-        start, stop, step = part.start or 0, part.stop, part.step or 1
-        if step != 1 or start < 0 or stop is not None and stop - start != dataset.sizes.get(dim):
-            raise ValueError(f"region: '{dim}' must be slice(A, B) with the length of the data")
-        begins[dim] = start
-    return begins
+        if not isinstance(part, slice):
+            one = f": slice({part}, {part + 1}) is that one" if hasattr(part, "__index__") and part >= 0 else ""
+            raise TypeError(f"region: '{dim}' must be a slice(A, B), not {part!r}{one}")
+        numbers = [n for n in (part.start, part.stop, part.step) if n is not None]
+        if not all(hasattr(n, "__index__") for n in numbers):
+            raise TypeError(f"region: '{dim}' must be a slice(A, B) of whole numbers, not {part!r}")
+        if any(n < 0 for n in numbers) or part.step not in (None, 1):
+            raise ValueError(f"region: '{dim}' must be a slice(A, B) that counts from 0 and has no steps, not {part!r}")
+        if dim not in dataset.sizes:
+            raise ValueError(f"region: the data have no dimension '{dim}'")
+        if part.stop is not None:
+            _same_length(dim, part, part.stop - (part.start or 0), dataset)
+    return dict(region)
+
+
+def _same_length(dim, part, length, dataset):
+    if length != dataset.sizes[dim]:
+        to = "the end" if part.stop is None else part.stop
+        raise ValueError(f"region: '{dim}' from {part.start or 0} to {to} has the length {max(0, length)}, and the data "
+                         f"{dataset.sizes[dim]}")
 
 
 def write_region(dataset, name, region, message=None):
-    return store_into(dataset, name, _begins(dataset, region), False, message)
+    _need_dataset(dataset)
+    return store_into(dataset, name, _checked_region(dataset, region), False, message)

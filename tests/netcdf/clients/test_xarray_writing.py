@@ -152,6 +152,63 @@ def test_what_does_not_fit_is_refused():
         expect(told.endswith("ok\n"), told)
 
 
+CALLS = """
+import pathlib, numpy as np, xarray as xr, esdm
+Path = pathlib.Path
+def part(n, add=0):
+    return xr.Dataset({"tas": (("time", "x"), add + np.arange(n * 3.0).reshape(n, 3))})
+esdm.write(part(4), Path("sub/run.nc"), unlimited_dims=["time"])
+steps = len(esdm.snapshots(Path("sub/run.nc")))
+one, two = part(1, 50), part(2, 70)
+for wrong, kind, words in (
+        (lambda: esdm.write_region(one, "sub/run.nc", {"time": 3}), TypeError, "'time' must be a slice(A, B), not 3: slice(3, 4) is that one"),
+        (lambda: esdm.write_region(one, "sub/run.nc", "auto"), TypeError, '{"time": slice(4, 6)} is needed, not '),
+        (lambda: one.esdm.to("sub/run.nc", region="auto"), TypeError, "not 'auto'"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {"time": "auto"}), TypeError, "must be a slice(A, B), not 'auto'"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {}), ValueError, "names no dimension"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {"time": slice("2000", "2001")}), TypeError, "of whole numbers"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {"time": slice(-1, None)}), ValueError, "counts from 0"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {"time": slice(0, 2, 2)}), ValueError, "has no steps"),
+        (lambda: esdm.write_region(one, "sub/run.nc", {"y": slice(0, 2)}), ValueError, "the data have no dimension 'y'"),
+        (lambda: esdm.write_region(two, "sub/run.nc", {"time": slice(0, 3)}), ValueError, "from 0 to 3 has the length 3, and the data 2"),
+        (lambda: esdm.write_region(two, "sub/run.nc", {"time": slice(1, None)}), ValueError, "from 1 to the end has the length 3, and the data 2"),
+        (lambda: esdm.write_region(two.chunk({"time": 1}), "sub/run.nc", {"time": slice(None)}), ValueError, "from 0 to the end has the length 4, and the data 2"),
+        (lambda: esdm.write_region(two, "sub/run.nc", {"time": slice(5, None)}), ValueError, "has the length 0, and the data 2"),
+        (lambda: esdm.append(one.tas, "sub/run.nc"), TypeError, "not a DataArray: array.to_dataset"),
+        (lambda: esdm.write(one.tas, "new.nc"), TypeError, "not a DataArray"),
+        (lambda: esdm.write_region(one.tas, "sub/run.nc", {"time": slice(0, 1)}), TypeError, "not a DataArray"),
+        (lambda: esdm.append({"tas": one.tas}, "sub/run.nc"), TypeError, "an xarray.Dataset is needed, not a dict"),
+        (lambda: esdm.append(one, 3), TypeError, "a text or a path, not a int"),
+        (lambda: esdm.open(3), TypeError, "a text or a path, not a int")):
+    try:
+        wrong()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise SystemExit(f"no error: {words}")
+assert len(esdm.snapshots("sub/run.nc")) == steps and "new.nc" not in [c.name for c in esdm.ls()]
+assert xr.open_dataset("esdm://sub/run.nc").tas.values.tolist() == part(4).tas.values.tolist()
+# What is meant so is written: up to the end, and by a path, also with esdm:// before it.
+esdm.write_region(two, Path("sub") / "run.nc", {"time": slice(np.int64(2), None)})
+esdm.append(one, Path("esdm://sub/run.nc"))
+with esdm.gather(Path("sub/run.nc")) as line:
+    esdm.write_region(one, line, {"time": slice(0, 1)})
+with esdm.open(Path("esdm://sub/run.nc")) as found:
+    assert found["tas"][:, 0].tolist() == [50, 3, 70, 73, 50], found["tas"][:, 0]
+assert esdm.open(Path("sub/run.nc"), -1)["tas"][0, 0] == 0 and esdm.stat(Path("esdm://sub/run.nc")).name == "sub/run.nc"
+assert esdm.digest(Path("sub/run.nc")) == esdm.digest("sub/run.nc")
+assert sum(v.sum() for _, v in esdm.stream(Path("sub/run.nc"), "tas")) == xr.open_dataset("esdm://sub/run.nc").tas.sum()
+esdm.clone(Path("sub/run.nc"), Path("copy.nc")); esdm.move(Path("copy.nc"), Path("moved.nc")); esdm.remove(Path("moved.nc"))
+print("ok")
+"""
+
+
+def test_calls_that_are_meant_otherwise():
+    with Site(history=20) as site:
+        told = python(site, "pypi", CALLS).stdout
+        expect(told.endswith("ok\n") and names() == ["sub/run.nc"], f"{told}{names()}")
+
+
 ACCESSOR = """
 import sys
 import {0}
@@ -171,4 +228,5 @@ def test_the_accessor_is_there_in_both_orders():
         expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
 
 
-main(test_storing_and_adding, test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
+main(test_storing_and_adding, test_calls_that_are_meant_otherwise,
+     test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
