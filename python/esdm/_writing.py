@@ -168,6 +168,50 @@ def _same_points(dim, given, stored):
                          "data are written as they lie)")
 
 
+def _readable(variable, index):
+    """One of its values, as a time where it is one."""
+    one = variable[index:index + 1]
+    try:
+        return xarray.conventions.decode_cf_variable("", one, decode_timedelta=False).values[0]
+    except (ValueError, OverflowError):
+        return one.values[0]
+
+
+def _same_places(dim, given, stored, begin):
+    """Data of another month: the container's own coordinate, where the region lies, is what is given, or missing.
+    @param given as it is to be stored. @param begin where the region begins."""
+    if given.dims != (dim,) or stored.dims != (dim,):
+        return
+    stored = stored[begin:begin + given.size]
+    given = given[:stored.size]
+    if not stored.size:
+        return
+    import netCDF4  # pylint: disable=import-outside-toplevel
+    dtype = stored.encoding.get("dtype", stored.dtype)
+    a, b = (v.values for v in (xarray.conventions.decode_cf_variable(dim, given, decode_times=False, decode_timedelta=False), stored))
+    if a.dtype.kind in "iuf" and b.dtype.kind in "iuf":
+        missing = b == netCDF4.default_fillvals.get(numpy.dtype(dtype).str[1:])
+        a, b = a.astype("f8"), b.astype("f8")
+        missing |= numpy.isnan(b)
+        near = 0.0  # whole numbers
+        if numpy.dtype(dtype).kind == "f" or "scale_factor" in stored.encoding:
+            # Far less than the distance of two points: single precision, and texts of numbers, are rounded.
+            steps = numpy.abs(numpy.diff(a))
+            near = (1e-6 if numpy.dtype("f4") in (dtype, given.dtype) else 1e-12) * numpy.abs(b)
+            near += 1e-3 * min(steps[steps > 0], default=0.0)
+        with numpy.errstate(invalid="ignore"):
+            other = ~(numpy.abs(a - b) <= near) & ~missing
+    elif a.dtype.kind in "OSUT" and b.dtype.kind in "OSUT":
+        a, b = a.astype(str), b.astype(str)
+        other = (a != b) & (b != "")
+    else:
+        return
+    if other.any():
+        at = int(other.argmax())
+        raise ValueError(f"region: '{dim}' has other values in the container: at {begin + at} it is {_readable(stored, at)}, not "
+                         f"{_readable(given, at)} (without the variable '{dim}' data are written as they lie, and netCDF4 changes it)")
+
+
 def _checked(dataset, there, places, every):
     """Names of the variables that are written. Whatever does not fit is told before anything is."""
     wanted = [k for k, v in dataset.variables.items() if set(v.dims) & set(places)]
@@ -221,7 +265,11 @@ def _store_into(dataset, name, places, every, message, elsewhere):
             for dim, part in places.items():
                 if part is not None and part.stop is None:
                     _same_length(dim, part, there.sizes[dim] - begin[dim], dataset)
-            for key in _checked(dataset, there, places, every):
+            wanted = _checked(dataset, there, places, every)
+            for dim in set(places) & set(wanted):
+                _same_places(dim, _encoding.encoded(dataset.variables[dim], there.variables[dim], dim),
+                             there.variables[dim], begin[dim])
+            for key in wanted:
                 variable = _encoding.encoded(dataset.variables[key], there.variables[key], key)
                 start = [begin.get(d, 0) for d in variable.dims]
                 if elsewhere and hasattr(variable.data, "__dask_graph__"):

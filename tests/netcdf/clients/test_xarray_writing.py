@@ -107,7 +107,8 @@ for name, wrong, why in (("packed.nc", unpacked, "620.0 cannot be stored as int1
                          ("packed.nc", turned, "'lat' has other values")):
     before = state(name)
     for how, write in (("append", lambda: esdm.append(wrong, name)),
-                       ("region", lambda: esdm.write_region(wrong, name, {"time": slice(0, wrong.sizes["time"])}))):
+                       ("region", lambda: esdm.write_region(wrong.assign_coords(time=wrong.time - np.timedelta64(2, "D")), name,
+                                                            {"time": slice(0, wrong.sizes["time"])}))):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # xarray's, of times
@@ -209,6 +210,69 @@ def test_calls_that_are_meant_otherwise():
         expect(told.endswith("ok\n") and names() == ["sub/run.nc"], f"{told}{names()}")
 
 
+PLACES = """
+import warnings, numpy as np, pandas as pd, xarray as xr, esdm
+def part(begin, n, freq="D", **coords):
+    return xr.Dataset({"tas": (("time", "lat"), np.full((n, 3), 7.0))}, coords={
+        "time": pd.date_range(begin, periods=n, freq=freq), "lat": np.array([-45.0, 0.0, 45.1]), **coords})
+whole = part("2000-01-01", 6)
+whole["tas"] = whole.tas * 0
+for name, encoding in (("days.nc", {"dtype": "i8", "units": "days since 1850-01-01"}), ("hours.nc", {"dtype": "f8", "units": "hours since 1850-01-01"}),
+                       ("single.nc", {"dtype": "f4", "units": "days since 1999-01-01"}), ("seconds.nc", {"dtype": "i4", "units": "seconds since 1970-01-01"}),
+                       ("fill.nc", {"dtype": "f8", "units": "days since 1850-01-01", "_FillValue": 1e20})):
+    whole.to_netcdf("esdm://" + name, unlimited_dims=["time"], encoding={"time": encoding})
+    steps = len(esdm.snapshots(name))
+    with xr.open_dataset("esdm://" + name, decode_times=False) as found:
+        numbers = found[["time", "tas"]].isel(time=slice(1, 3)).load()
+    numbers["tas"] = numbers.tas + 7
+    other = numbers.copy()
+    other["time"] = other.time + 1
+    for wrong, start, words in ((part("2000-02-02", 2), 1, "at 1 it is 2000-01-02T00:00:00.000000000, not 2000-02-02T00:00:00.000000000"),
+                                (part("2000-01-02", 2).chunk({"time": 1}), 0, "at 0 it is 2000-01-01T00:00:00.000000000, not 2000-01-02"),
+                                (part("2000-01-02", 2, "2D"), 1, "at 2 it is 2000-01-03T00:00:00.000000000, not 2000-01-04"),
+                                (part("2000-01-07", 2), 5, "at 5 it is 2000-01-06T00:00:00.000000000, not 2000-01-07"), (other, 1, "at 1 it is 2000-01-02T")):
+        try:
+            esdm.write_region(wrong, name, {"time": slice(start, start + 2)})
+        except ValueError as error:
+            assert "region: 'time' has other values in the container" in str(error) and words in str(error), error
+        else:
+            raise SystemExit(f"{name}: no error: {words}")
+    assert len(esdm.snapshots(name)) == steps and not xr.open_dataset("esdm://" + name).tas.any()
+    # The same, as a time, as numbers, in single precision; steps behind the end; and data without times.
+    esdm.write_region(part("2000-01-02", 2), name, {"time": slice(1, 3)})
+    esdm.write_region(numbers, name, {"time": slice(1, 3)})
+    esdm.write_region(part("2000-02-02", 2).drop_vars("time"), name, {"time": slice(3, 5)})
+    esdm.write_region(part("2000-01-06", 2), name, {"time": slice(5, 7)})
+    # A step that only the data were written of has no time yet.
+    esdm.write_region(part("2000-01-08", 2).drop_vars("time"), name, {"time": slice(7, 9)})
+    esdm.write_region(part("2000-01-08", 2), name, {"time": slice(7, 9)})
+    with xr.open_dataset("esdm://" + name) as found:
+        assert (found.time.values == pd.date_range("2000-01-01", periods=9)).all(), found.time.values
+        assert found.tas[:, 0].values.tolist() == [0, 7, 7, 7, 7, 7, 7, 7, 7], found.tas.values
+# Coordinates that are no times: numbers, texts.
+west = xr.Dataset({"z": (("lat", "name"), np.zeros((3, 2)))}, coords={"lat": np.array([-45.0, 0.0, 45.1]), "name": np.array(["a", "b"], dtype=object)})
+west.to_netcdf("esdm://grid.nc")
+for region, coords, words in (({"lat": slice(1, 3)}, {"lat": [45.1, 0.0]}, "'lat' has other values in the container: at 1 it is 0.0, not 45.1"),
+                              ({"name": slice(0, 2)}, {"name": np.array(["a", "c"], dtype=object)}, "'name' has other values in the container: at 1 it is b, not c")):
+    try:
+        esdm.write_region(west.isel(region).assign_coords(coords), "grid.nc", region)
+    except ValueError as error:
+        assert words in str(error), error
+    else:
+        raise SystemExit(f"no error: {words}")
+single = west.isel(lat=slice(1, 3)) + 1
+esdm.write_region(single.assign_coords(lat=single.lat.astype("f4")), "grid.nc", {"lat": slice(1, 3), "name": slice(0, 2)})
+assert xr.open_dataset("esdm://grid.nc").z.sum() == 4
+print("ok")
+"""
+
+
+def test_regions_keep_the_container_s_coordinates():
+    with Site(history=20) as site:
+        told = python(site, "pypi", PLACES).stdout
+        expect(told.endswith("ok\n"), told)
+
+
 ACCESSOR = """
 import sys
 import {0}
@@ -228,5 +292,5 @@ def test_the_accessor_is_there_in_both_orders():
         expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
 
 
-main(test_storing_and_adding, test_calls_that_are_meant_otherwise,
+main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_calls_that_are_meant_otherwise,
      test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
