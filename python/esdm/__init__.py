@@ -115,6 +115,7 @@ def write(dataset, name: str, accuracy=None, chunks=None, region=None, **options
 def append(dataset, name: str, dim: str = "time", message=None) -> int:
     """Adds an xarray.Dataset to a container, behind the end of an unlimited dimension, packed and in units of
     time as the container has them. It is published at once or, after an error, not at all.
+    dask arrays that other processes compute are gathered: a MergeConflict names a branch that stays, see gather().
     @return the number of the snapshot."""
     from . import _writing  # pylint: disable=import-outside-toplevel
     return _writing.store_into(dataset, name, {dim: None}, True, message)
@@ -130,7 +131,8 @@ def gather(name: str, message=None):
     name (of a branch, which begins with the container as it is now), and nothing is seen in the container until the
     end of the `with`. Then all of it is merged in one commit, by reference: no values are copied. After an error the
     branch is removed and the container is as it was. MergeConflict: others have written the same elements meanwhile; the
-    branch stays, and the message tells its name. Where this process is killed, `esdm-branch` shows the branch.
+    branch `gather-…` stays, also that of append() and write_region() of dask arrays, and the message tells its name and
+    the command that removes it. Where this process is killed, `esdm-branch` shows the branch.
     @param name of a container, or of a branch. @param message of the commit."""
     from . import _gathering  # pylint: disable=import-outside-toplevel
     return _gathering.gather(name, message)

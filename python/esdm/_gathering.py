@@ -34,8 +34,10 @@ def gather(name, message=None):
                               message=message or f"gathered from {line}")
         line.snapshot = told["snapshot"] or _catalogue.stat(plain).snapshot
     except _history.MergeConflict as conflict:
-        conflict.message += (f" (others wrote the same to '{plain}' meanwhile: what was gathered is in '{line}', for "
-                             "esdm.merge() with prefer=; esdm.remove() takes it away)")
+        conflict.message += (f" (others wrote the same to '{plain}' meanwhile: what was gathered is in the branch '{line}'. "
+                             f"esdm-rm '{line}', or esdm.remove(), removes it, before the data are written anew; "
+                             f"esdm.merge('{plain}', '{line.partition('@branch:')[2]}', prefer=\"theirs\") takes it in place "
+                             "of what others wrote)")
         raise
     except BaseException:
         with contextlib.suppress(_catalogue.EsdmError):  # what went wrong first is told

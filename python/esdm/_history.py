@@ -63,6 +63,9 @@ class MergeConflict(EsdmError):
         super().__init__(status, message)
         self.result = result
 
+    def __reduce__(self):
+        return type(self), (self.status, self.message, self.result)
+
 
 def merge(name: str, branch_name=None, prefer=None, dry_run: bool = False, pick=0, message=None) -> dict:
     """Makes the changes of a branch to its container, or to another branch of it, "NAME@branch:OTHER", in one

@@ -128,6 +128,31 @@ except FileNotFoundError:
     print("ok")
 """
 
+# Another program appends while dask's blocks are written.
+CONFLICT = PARTS + """
+import pickle, shlex, subprocess
+def meanwhile(graph, keys, **options):
+    esdm.append(part("2001-01-01", 8), "run.nc")
+    return dask.get(graph, keys)
+make()
+for removes in (lambda command: subprocess.run(command, check=True), lambda command: esdm.remove(command[1])):
+    try:
+        with dask.config.set(scheduler=meanwhile):
+            esdm.append(more.chunk({"time": 1}), "run.nc")
+        raise SystemExit("no conflict")
+    except esdm.MergeConflict as error:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == str(error) and again.result == error.result
+        told = str(error)
+    command = shlex.split(told[told.index("esdm-rm "):].partition(",")[0])
+    assert len(command) == 2 and command[1].startswith("run.nc@branch:gather-"), command
+    assert f"is in the branch '{command[1]}'" in told and 'prefer="theirs"' in told, told
+    assert xr.open_dataset("esdm://" + command[1]).tas.values[-8:].tobytes() == more.tas.values.tobytes()
+    removes(command)
+    assert xr.open_dataset("esdm://run.nc").time.values[-1] == np.datetime64("2001-01-08")
+print("ok")
+"""
+
 
 def left():
     """Branches of the container, also those that are kept for a while."""
@@ -158,4 +183,8 @@ def test_a_pool_of_processes():
     check("pypi", POOL)
 
 
-main(test_dask_s_processes, test_dask_distributed, test_a_pool_of_processes)
+def test_a_conflict_names_the_branch_that_stays():
+    check("pypi", CONFLICT.replace("subprocess.run(command,", f"subprocess.run([{str(tool('esdm-rm'))!r}, command[1]],"))
+
+
+main(test_a_conflict_names_the_branch_that_stays, test_dask_s_processes, test_dask_distributed, test_a_pool_of_processes)
