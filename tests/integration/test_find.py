@@ -235,7 +235,9 @@ def test_find__columns_order_limits_and_counts():
         most = max(models.count(m) for m in models)
         expect(lines[0] == "source_id" and lines[1].split()[0] == str(most) and len(lines) == 2, f"{lines}")
         expect(run([FIND, "--facets", "a", "--sort", "b", "c = d"], check=False).returncode == 2, "")
-        expect(run([FIND, "--limit", "-1", "c = d"], check=False).returncode == 2, "")
+        for wrong in ("-1", "0"):
+            done = run([FIND, "--limit", wrong, "exists :source_id"], check=False)
+            expect(done.returncode == 2 and not done.stdout and f"not {wrong}" in done.stderr, f"{done.stderr}")
 
 
 def test_find__saved_queries():
@@ -313,6 +315,14 @@ def test_find__says_why_nothing_was_found():
                 done = run([FIND, *options, expression], check=False)
                 expect(done.returncode == 3 and said in done.stderr, f"{expression}: {done.stderr}")
         expect(not run([FIND, "model = EC-Earth3"]).stderr, "a word too many")
+        plain = run([FIND, "exists model"]).stdout
+        for option in ("--sort=modle", "--sort=-modle", "--columns=variable,modle", "--facets=modle"):
+            done = run([FIND, option, "exists model"])
+            said = f"{option.split('=')[0]}: nothing has an attribute 'modle'; did you mean 'model'?"
+            expect(said in done.stderr and done.stderr.count("\n") == 1, f"{option}: {done.stderr}")
+            expect("facets" in option or [line.split("\t")[0] for line in done.stdout.splitlines()] == plain.splitlines(), done.stdout)
+        for option in ("--sort=-model,variable", "--columns=variable,:model", "--facets=model"):
+            expect(not run([FIND, option, "exists model"]).stderr, f"{option}: a word too many")
 
 
 # Containers, and attributes as CDL has them.

@@ -58,7 +58,7 @@ static const tool_help help = {
         "another value, \"not NAME = VALUE\" also where there is none. A quoted value is\n"
         "compared as text, even if it looks like a number. Upper and lower case differ.\n"
         "Nothing found is exit status 3; a message tells then which attributes or values\n"
-        "nothing has.",
+        "nothing has. Attributes of --columns, --sort and --facets that nothing has are told, too.",
     .examples =
         "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
         "  esdm-find 'standard_name = air_temperature and units = K'\n"
@@ -74,7 +74,9 @@ static const tool_help help = {
     .see_also = "esdm-ls, esdm-stat",
 };
 
-static find_options options;
+#define NO_LIMIT G_MININT64 /* nobody asked for one */
+
+static find_options options = {.limit = NO_LIMIT};
 static char *save, *forget;
 static gboolean list;
 
@@ -86,7 +88,7 @@ static const GOptionEntry entries[] = {
     {"sort", 's', 0, G_OPTION_ARG_STRING, &options.sort,
      "Sort by attributes; --sort=-NAME: the largest first", "NAME,…"},
     {"limit", 'n', 0, G_OPTION_ARG_INT64, &options.limit,
-     "Print at most so many; in JSON \"more\" says whether there are others", "N"},
+     "Print at most so many, from 1; in JSON \"more\" says whether there are others", "N"},
     {"facets", 'f', 0, G_OPTION_ARG_STRING, &options.facets,
      "Print how many of the containers that -c prints have each value of these attributes",
      "NAME,…"},
@@ -198,8 +200,10 @@ main(int argc, char **argv)
         tool_output_exact();
     if (options.zero && tool.json)
         return tool_usage("-0 and --json exclude each other");
-    if (options.limit < 0)
-        return tool_usage("--limit: a number of results, not %" G_GINT64_FORMAT, options.limit);
+    if (options.limit != NO_LIMIT && options.limit < 1)
+        return tool_usage("--limit: a number of results from 1, not %" G_GINT64_FORMAT,
+                          options.limit);
+    options.limit = MAX(options.limit, 0);
     if (options.facets != NULL && (options.columns != NULL || options.sort != NULL || options.zero))
         return tool_usage("--facets goes with --limit and --json alone");
     if (check_left_out() != TOOL_OK)
@@ -225,6 +229,8 @@ main(int argc, char **argv)
         result = find(session, expression, argc > 2);
     if (result == TOOL_OK || result == TOOL_NOT_FOUND)
         find_tell_ranges(session, expression, result == TOOL_NOT_FOUND);
+    if (result == TOOL_OK || result == TOOL_NOT_FOUND)
+        find_tell_names(session, &options);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -47,5 +47,8 @@ void find_tell_why(esdm_session *session, const char *expression);
 /** Where an expression has max() or min(): tells how many containers have no range of that
  * variable, and so cannot be found, whatever else was. @param nothing nothing was found. */
 void find_tell_ranges(esdm_session *session, const char *expression, bool nothing);
+/** Tells which attributes of --columns, --sort and --facets nothing in the site has, and names like
+ * them, each once; what can be found out in a moment. Questions of the session end early then. */
+void find_tell_names(esdm_session *session, const find_options *options);
 
 #endif

@@ -265,6 +265,42 @@ find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
     }
 }
 
+/* ---- columns, keys and facets --------------------------------------------------------------- */
+
+/* Of the question that stands for one name: neither its column nor a comparison is anybody's. */
+static bool
+tell_attribute(const char *text, void *user)
+{
+    const char *behind = g_str_has_prefix(text, "query, column ") ? strstr(text, ": ") : NULL;
+    g_autofree char *printable = tool_printable(behind != NULL ? behind + 2 : text);
+    char *meant = strstr(printable, "; did you mean '");
+    if (meant != NULL && strstr(meant, " overlaps ") != NULL)
+        *meant = '\0';
+    tool_error("--%s: %s", (const char *) user, printable);
+    return true;
+}
+
+void
+find_tell_names(esdm_session *session, const find_options *options)
+{
+    char *const lists[] = {options->columns, options->sort, options->facets};
+    char option[][8] = {"columns", "sort", "facets"};
+    g_autoptr(GHashTable) asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    esdm_error err = {0};
+    if (esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++) {
+        g_auto(GStrv) names = g_strsplit(lists[i] != NULL ? lists[i] : "", ",", -1);
+        for (guint k = 0; names[k] != NULL && !is_late(); k++) {
+            const char *name = names[k] + (lists[i] == options->sort && names[k][0] == '-');
+            g_autofree char *expression = g_strdup_printf("exists %s", name);
+            if (g_hash_table_add(asked, g_strdup(name)) &&
+                esdm_find_explain(session, expression, tell_attribute, option[i], &err) != ESDM_OK)
+                return; /* a hint is not worth an error */
+        }
+    }
+}
+
 /* ---- all ---------------------------------------------------------------------------------- */
 
 static bool
