@@ -354,6 +354,19 @@ def test_a_fortran_model():
         expect(json.loads(here("--json", "check", "heat.nc").stdout)["same"], "the input is kept for it, under another one of its name")
 
 
+def test_small_values_stay():
+    need_program("ncra", "ncdump")
+    with site():
+        pattern("in.nc", 1, "time=3,lat=8,lon=16")
+        recipe("record", "--", *MEAN)
+        before, tags = values("mean.nc"), run([tool("esdm-tag"), "in.nc"]).stdout
+        dropped = recipe("drop", "mean.nc")
+        expect("nothing was dropped" in dropped.stdout and "restore" not in dropped.stdout, dropped.stdout)
+        expect(values("mean.nc") == before, "its values are there")
+        expect(run([tool("esdm-tag"), "in.nc"]).stdout == tags, "no input is kept for what was not dropped")
+        expect_error(recipe("restore", "mean.nc", check=False), "are there")
+
+
 def test_wrong_use():
     with site():
         pattern("in.nc", 1, "time=2,lat=8,lon=8")
@@ -478,5 +491,5 @@ def test_values_that_differ_in_each_run_are_not_dropped():
 
 main(test_tolerances, test_values_that_differ_in_each_run_are_not_dropped, test_record_check_drop_restore, test_recorded_by_esdm_run,
      test_a_run_that_was_ended_leaves_nothing_for_long, test_inputs_that_change,
-     test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
+     test_small_values_stay, test_inputs_of_dropped_values_are_kept, test_scripts_are_inputs,
      test_programs_that_append_and_rename, test_a_fortran_model, test_wrong_use)

@@ -18,13 +18,19 @@ bytes_of(const esdm_dataset *dataset)
     return bytes;
 }
 
+static bool
+is_droppable(const esdm_dataset *dataset)
+{
+    return bytes_of(dataset) > STAYS_BYTES && esdm_dataset_type(dataset) < ESDM_TYPE_STRING;
+}
+
 static esdm_status
 drop_dataset(esdm_dataset *dataset, guint64 *bytes, esdm_error *err)
 {
     guint64 own = bytes_of(dataset);
     esdm_file_part part = {.bytes = own};
     const esdm_file_layout layout = {.location = ESDM_RECIPE_LOCATION, .bytes = own};
-    if (own <= STAYS_BYTES || esdm_dataset_type(dataset) >= ESDM_TYPE_STRING)
+    if (!is_droppable(dataset))
         return ESDM_OK;
     for (uint32_t i = 0; i < esdm_dataset_rank(dataset); i++)
         part.size[i] = esdm_dimension_length(esdm_dataset_dimension(dataset, i));
@@ -41,6 +47,32 @@ drop_group(esdm_group *group, guint64 *bytes, esdm_error *err)
     for (size_t i = 0; st == ESDM_OK && i < esdm_group_count(group); i++)
         st = drop_group(esdm_group_at(group, i), bytes, err);
     return st;
+}
+
+static bool
+has_droppable(esdm_group *group)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < esdm_group_dataset_count(group); i++)
+        found = is_droppable(esdm_group_dataset_at(group, i));
+    for (size_t i = 0; !found && i < esdm_group_count(group); i++)
+        found = has_droppable(esdm_group_at(group, i));
+    return found;
+}
+
+tool_exit
+recipe_find_droppable(esdm_session *session, const char *name, bool *ret_some)
+{
+    esdm_error err = {0};
+    esdm_container *container = NULL;
+    *ret_some = false;
+    esdm_status st =
+        esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, &err);
+    if (st != ESDM_OK)
+        return tool_fail(st, &err);
+    *ret_some = has_droppable(esdm_container_root(container));
+    esdm_container_discard(container);
+    return TOOL_OK;
 }
 
 tool_exit

@@ -295,6 +295,7 @@ drop(esdm_session *session, const char *name, json_t *recipe)
 {
     recipe_replay r = {.same = false};
     guint64 bytes = 0;
+    bool some = false;
     char digest[ESDM_DIGEST_BYTES];
     if (recipe_is_dropped(session, name)) {
         tool_error("%s: its values were dropped already", name);
@@ -306,7 +307,16 @@ drop(esdm_session *session, const char *name, json_t *recipe)
         return TOOL_REFUSED;
     }
     if (result == TOOL_OK)
-        result = recipe_run_again(session, name, recipe, force, &r);
+        result = recipe_find_droppable(session, name, &some);
+    if (result != TOOL_OK || !some) {
+        if (result == TOOL_OK && !tool.json)
+            (void) printf(
+                "%s: nothing was dropped: variables of up to 64 KiB, and texts, stay, and "
+                "it has no others\n",
+                name);
+        return result;
+    }
+    result = recipe_run_again(session, name, recipe, force, &r);
     if (result == TOOL_OK && !recipe_is_right(&r))
         result = not_the_same(name, recipe);
     if (result == TOOL_OK && r.within)

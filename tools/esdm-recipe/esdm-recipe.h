@@ -234,6 +234,8 @@ tool_exit recipe_propose(esdm_session *session, GPtrArray *names, const recipe_p
 
 /** Lets the values of large variables go; they must have been computed again before. */
 tool_exit recipe_drop_values(esdm_session *session, const char *name, guint64 *ret_bytes);
+/** Whether it has values that recipe_drop_values() lets go; small variables, and texts, stay. */
+tool_exit recipe_find_droppable(esdm_session *session, const char *name, bool *ret_some);
 /** Whether values of the container were let go. */
 bool recipe_is_dropped(esdm_session *session, const char *name);
 
