@@ -6,6 +6,7 @@ digests, bounded as others are, and refused when the image is not what it was.""
 import json
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 
@@ -155,6 +156,39 @@ def test_without_a_runner_and_wrong_use():
         expect_error(run([tool("esdm-run"), "--image", image, "sh"], check=False, env=client_environment()), "--image goes with --record")
 
 
+def at_terminal(command, env):
+    """What a command says there."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, env)
+    output = b""
+    try:
+        while chunk := os.read(fd, 4096):
+            output += chunk
+    except OSError:  # it has ended
+        pass
+    os.close(fd)
+    os.waitpid(pid, 0)
+    return output.decode(errors="replace")
+
+
+def test_large_images_and_the_machine_itself():
+    with Site(history=1) as site:
+        for root in ("/", "//", "/usr/.."):
+            done = recipe("record", "--image", root, "--", "sh", check=False, timeout=20)
+            expect(done.returncode == 2 and "root of this machine" in done.stderr, f"{root}: {done.stderr}")
+        image = site.file("image")
+        (image / "usr").mkdir(parents=True)
+        with open(image / "usr/large", "wb") as f:
+            f.truncate(1 << 29)  # takes no room, but more than half a second
+        env = {**client_environment(), "PATH": str(site.file("nothing")), "TERM": "xterm"}
+        command = [str(tool("esdm-recipe")), "record", "--image", str(image), "--", "sh"]
+        told = at_terminal(command, env)
+        expect(f"{image}: " in told and "were read for its SHA-256" in told and "install bubblewrap" in told, told)
+        told = recipe(*command[1:], env=env, check=False)
+        expect("were read" not in told.stderr, f"no terminal: {told.stderr}")
+
+
 # In the place of Apptainer: what it is called with, and then the program on this machine.
 STAND_IN = """#!/usr/bin/python3
 import os, sys
@@ -192,5 +226,5 @@ def test_packed_images_go_to_apptainer():
         expect_error(recipe("check", "mean.nc", env=env, check=False), "is not what it was")
 
 
-main(test_record_check_drop_restore, test_what_is_visible_and_bounded, test_without_a_runner_and_wrong_use,
+main(test_large_images_and_the_machine_itself, test_record_check_drop_restore, test_what_is_visible_and_bounded, test_without_a_runner_and_wrong_use,
      test_packed_images_go_to_apptainer)

@@ -319,7 +319,8 @@ typedef struct tool_progress {
 
 /** @param wanted false: never draws. */
 void tool_progress_start(tool_progress *progress, bool wanted);
-/** Draws at most ten times a second. @param share 0 … 1. @param text behind the bar. */
+/** Draws at most ten times a second. @param share 0 … 1; negative: nobody knows, and
+ * there is no bar. @param text behind the bar. */
 void tool_progress_show(tool_progress *progress, double share, const char *text);
 /** Takes the bar away. */
 void tool_progress_end(tool_progress *progress);

@@ -37,13 +37,16 @@ tool_progress_show(tool_progress *progress, double share, const char *text)
     if (!progress->shown || now_us - progress->drawn_us < DRAW_EVERY_US)
         return;
     progress->drawn_us = now_us;
+    bool has_bar = share >= 0;
     share = CLAMP(share, 0, 1);
     int full = (int) (share * BAR_COLUMNS);
     char bar[BAR_COLUMNS + 1];
     memset(bar, '.', BAR_COLUMNS);
     memset(bar, '#', (size_t) full);
     bar[BAR_COLUMNS] = '\0';
-    g_autofree char *line = g_strdup_printf("[%s] %3d%%  %s", bar, (int) (share * 100), text);
+    g_autofree char *line = has_bar
+                                ? g_strdup_printf("[%s] %3d%%  %s", bar, (int) (share * 100), text)
+                                : g_strdup(text);
     g_autofree char *printable = tool_printable(line);
     (void) fprintf(stderr, "\r\033[K%.*s", terminal_columns() - 1, printable);
     (void) fflush(stderr);

@@ -97,6 +97,8 @@ json_t *recipe_image(const char *path, tool_exit *ret_exit);
 const char *recipe_image_path(const json_t *image);
 /** Whether a folder at the top of an image is not the image's when it runs. */
 bool recipe_image_is_own(const char *name);
+/** Whether it is the root of this machine, which changes all the time. */
+bool recipe_image_is_machine(const char *path);
 /** Whether it is what it was; tells when not. */
 tool_exit recipe_image_check(const json_t *image);
 
@@ -131,8 +133,17 @@ tool_exit recipe_add_files(const recipe_run *run, json_t *inputs, json_t *writte
 
 /* ---- inputs.c ------------------------------------------------------------------------------- */
 
-/** {"file": …, "bytes": …, "sha256": …}; NULL: it cannot be read, which is told. */
-json_t *recipe_file(const char *path);
+/** What a terminal shows while much is read for a digest. */
+typedef struct recipe_hashing {
+    const char *what; /* borrowed */
+    guint64 bytes;    /* so far, of all files */
+    tool_progress progress;
+} recipe_hashing;
+/** tool_progress_end() ends it. */
+void recipe_hashing_begin(recipe_hashing *hashing, const char *what);
+/** {"file": …, "bytes": …, "sha256": …}; NULL: it cannot be read, which is told.
+ *  @param hashing NULL: nothing is shown. */
+json_t *recipe_file(const char *path, recipe_hashing *hashing);
 /** Digest of a container, "run.nc" or "run.nc@7". */
 tool_exit recipe_digest(esdm_session *session, const char *name, char ret[ESDM_DIGEST_BYTES]);
 /** Whether all inputs are what they were; tells those that are not.

@@ -94,7 +94,7 @@ final_name(const char *path)
 tool_exit
 recipe_add_file(json_t *inputs, const char *path)
 {
-    json_t *entry = recipe_file(path);
+    json_t *entry = recipe_file(path, NULL);
     if (entry == NULL)
         return TOOL_FAILED;
     tool_json_append(inputs, entry);

@@ -13,6 +13,7 @@ typedef struct tree {
     GChecksum *sum;
     guint64 bytes; /* of files */
     bool failed;   /* which was told */
+    recipe_hashing *hashing;
 } tree;
 
 static int
@@ -68,7 +69,7 @@ add_entry(tree *t, const char *root, const char *name)
         g_autofree char *target = g_file_read_link(path, NULL);
         put(t, "l", 0, name, target != NULL ? target : "");
     } else if (S_ISREG(st.st_mode)) {
-        json_t *file = recipe_file(path);
+        json_t *file = recipe_file(path, t->hashing);
         t->failed = t->failed || file == NULL;
         if (file != NULL)
             put(t, "f", st.st_mode, name, json_string_value(json_object_get(file, "sha256")));
@@ -93,9 +94,9 @@ add_folder(tree *t, const char *root, const char *below)
 
 /* NULL: it cannot be read, which is told. */
 static json_t *
-folder_json(const char *path)
+folder_json(const char *path, recipe_hashing *hashing)
 {
-    tree t = {.sum = g_checksum_new(G_CHECKSUM_SHA256)};
+    tree t = {.sum = g_checksum_new(G_CHECKSUM_SHA256), .hashing = hashing};
     json_t *object = NULL;
     add_folder(&t, path, "");
     if (!t.failed) {
@@ -138,22 +139,33 @@ not_a_root(const char *path)
     return NULL;
 }
 
+bool
+recipe_image_is_machine(const char *path)
+{
+    struct stat root, st;
+    return stat("/", &root) == 0 && stat(path, &st) == 0 && st.st_dev == root.st_dev &&
+           st.st_ino == root.st_ino;
+}
+
 json_t *
 recipe_image(const char *path, tool_exit *ret_exit)
 {
-    char *real = realpath(path, NULL);
     json_t *object = NULL;
+    recipe_hashing hashing;
+    recipe_hashing_begin(&hashing, path);
+    char *real = realpath(path, NULL); /* errno stays until it is told */
     *ret_exit = TOOL_FAILED;
     if (real == NULL) {
         tool_error("image '%s': %s", path, g_strerror(errno));
         *ret_exit = TOOL_NOT_FOUND;
     } else if (!g_file_test(real, G_FILE_TEST_IS_DIR)) {
-        object = recipe_file(real);
+        object = recipe_file(real, &hashing);
     } else if (not_a_root(real) != NULL) {
         tool_error("image '%s': %s", path, not_a_root(real));
     } else {
-        object = folder_json(real);
+        object = folder_json(real, &hashing);
     }
+    tool_progress_end(&hashing.progress);
     if (object != NULL)
         *ret_exit = TOOL_OK;
     free(real);

@@ -10,12 +10,35 @@
 #include "esdm/history.h"
 
 #define PART_BYTES 65536
+/* Who waits for a moment needs no message. */
+#define TELL_AFTER_S 0.5
 /* Inputs that a message names. */
 #define NAMED_MOST 3u
 
+void
+recipe_hashing_begin(recipe_hashing *hashing, const char *what)
+{
+    *hashing = (recipe_hashing){.what = what};
+    tool_progress_start(&hashing->progress, !tool.json);
+}
+
+static void
+tell_hashing(recipe_hashing *hashing, size_t bytes)
+{
+    if (hashing == NULL)
+        return;
+    hashing->bytes += bytes;
+    if (tool_progress_seconds(&hashing->progress) < TELL_AFTER_S)
+        return;
+    g_autofree char *size = tool_bytes(hashing->bytes);
+    g_autofree char *text =
+        g_strdup_printf("%s: %s were read for its SHA-256", hashing->what, size);
+    tool_progress_show(&hashing->progress, -1, text);
+}
+
 /* SHA-256 of a file in hexadecimal digits; owned; NULL: errno tells. */
 static char *
-hash_of(const char *path, guint64 *ret_bytes)
+hash_of(const char *path, guint64 *ret_bytes, recipe_hashing *hashing)
 {
     FILE *file = fopen(path, "re");
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
@@ -27,6 +50,7 @@ hash_of(const char *path, guint64 *ret_bytes)
     while ((n = fread(part, 1, PART_BYTES, file)) > 0) {
         g_checksum_update(sum, part, (gssize) n);
         *ret_bytes += n;
+        tell_hashing(hashing, n);
     }
     bool bad = ferror(file) != 0;
     (void) fclose(file);
@@ -34,10 +58,10 @@ hash_of(const char *path, guint64 *ret_bytes)
 }
 
 json_t *
-recipe_file(const char *path)
+recipe_file(const char *path, recipe_hashing *hashing)
 {
     guint64 bytes = 0;
-    g_autofree char *hash = hash_of(path, &bytes);
+    g_autofree char *hash = hash_of(path, &bytes, hashing);
     if (hash == NULL) {
         tool_error("%s: %s", path, g_strerror(errno));
         return NULL;
@@ -152,7 +176,7 @@ check_file(const json_t *input)
     guint64 bytes = 0;
     const char *path = json_string_value(json_object_get(input, "file"));
     const char *wanted = json_string_value(json_object_get(input, "sha256"));
-    g_autofree char *hash = hash_of(path, &bytes);
+    g_autofree char *hash = hash_of(path, &bytes, NULL);
     if (hash != NULL && wanted != NULL && g_str_equal(hash, wanted))
         return TOOL_OK;
     tool_error("the input '%s' is not what it was: %s", path,

@@ -372,6 +372,10 @@ recipe_record(char **program, const recipe_wishes *wishes)
     if (wishes->visible != NULL && visible == NULL)
         return TOOL_NOT_FOUND;
     w.visible = visible;
+    if (wishes->image != NULL && recipe_image_is_machine(wishes->image))
+        return tool_usage("image '%s': it is the root of this machine, which changes all the time: "
+                          "name a root file system in a folder of its own, or a .sif file",
+                          wishes->image);
     json_t *image = wishes->image != NULL ? recipe_image(wishes->image, &result) : NULL;
     if (result == TOOL_OK)
         result = recipe_folder(&run);
