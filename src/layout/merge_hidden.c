@@ -46,13 +46,36 @@ pending_hull(const esdm__index *index, uint64_t *hull)
     return raw_bytes;
 }
 
+/* Whether a page may hold what is hidden, or what hides it. What stores all anew commits in steps,
+ * and a page of an earlier time may lie across several of them: then it goes with the last one, for
+ * which all that hides it is to be looked at. @param hull of what is pending. @param reach hull of
+ * that and of the pages that it meets. */
+static bool
+is_candidate(const esdm__index *index, const uint64_t *hull, const uint64_t *reach,
+             const uint64_t *bounds)
+{
+    return index->frees_little ? esdm__bounds_meet(index->rank, reach, bounds)
+                               : esdm__bounds_contain(index->rank, hull, bounds);
+}
+
+static void
+grow_to_met(const esdm__index *index, const uint64_t *hull, uint64_t *reach)
+{
+    const esdm__directory *directory = esdm__index_pages(index);
+    for (uint32_t i = 0; i < directory->count; i++) {
+        const uint64_t *bounds = directory->bounds + (size_t) i * 2 * index->rank;
+        if (esdm__bounds_meet(index->rank, hull, bounds))
+            esdm__bounds_grow(index->rank, reach, bounds);
+    }
+}
+
 esdm_status
 esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, size_t *ret_count,
                               esdm_error *err)
 {
     const esdm__directory *directory = esdm__index_pages(index);
     size_t pending = esdm__index_pending_count(index);
-    uint64_t hull[2 * ESDM_MAX_RANK];
+    uint64_t hull[2 * ESDM_MAX_RANK], reach[2 * ESDM_MAX_RANK];
     uint64_t stored_bytes = 0;
     uint64_t raw_bytes = 0;
     size_t n = 0;
@@ -61,19 +84,22 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
     if (pending == 0 || pending > PENDING_MAX || directory->count == 0)
         return ESDM_OK;
     uint64_t pending_bytes = pending_hull(index, hull);
+    esdm__bounds_copy(index->rank, reach, hull);
+    grow_to_met(index, hull, reach);
     uint64_t *pages = malloc(HIDDEN_PAGES_MAX * sizeof *pages);
     if (pages == NULL)
         return esdm__error_nomem(err, HIDDEN_PAGES_MAX * sizeof *pages, "index pages to merge");
     for (uint32_t i = 0; i < directory->count && n < HIDDEN_PAGES_MAX; i++) {
         const esdm_meta_page *entry = &directory->slots[i].entry;
         const uint64_t *bounds = directory->bounds + (size_t) i * 2 * index->rank;
-        if (!esdm__bounds_contain(index->rank, hull, bounds))
+        if (!is_candidate(index, hull, reach, bounds))
             continue;
         pages[n++] = entry->page;
         stored_bytes += entry->stored_bytes;
         raw_bytes += entry->raw_bytes;
     }
-    if (stored_bytes < least_bytes(index) || raw_bytes / TIMES_MAX > pending_bytes) {
+    if (stored_bytes < least_bytes(index) ||
+        (!index->frees_little && raw_bytes / TIMES_MAX > pending_bytes)) {
         free(pages);
         return ESDM_OK;
     }
@@ -82,10 +108,18 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
     return ESDM_OK;
 }
 
+/* Whether it is worth storing the records of the pages anew. */
+static bool
+frees_enough(const esdm__index *index, uint64_t before, uint64_t after)
+{
+    uint64_t share = index->frees_little ? before / 4 : before - before / 2;
+    return before > after && before - after >= least_bytes(index) && before - after >= share;
+}
+
 /* What is left of the first `committed` records. Nothing is merged when that is most of them. */
 static esdm_status
-encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
-            const uint64_t *merge, size_t nmerge, uint64_t least, esdm_error *err)
+encode_left(esdm__page_set *set, const esdm__index *index, const esdm__records *all,
+            uint32_t committed, const uint64_t *merge, size_t nmerge, esdm_error *err)
 {
     uint32_t *order = NULL;
     uint32_t count = 0;
@@ -103,7 +137,7 @@ encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
         after += esdm__record_held_bytes(&all->items[order[i]]);
         order[left++] = order[i];
     }
-    if (before - after >= least && after <= before / 2) {
+    if (frees_enough(index, before, after)) {
         set->merged = malloc(nmerge * sizeof *set->merged);
         st = set->merged != NULL
                  ? ESDM_OK
@@ -136,7 +170,7 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
     if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
         st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");
     if (st == ESDM_OK && committed > 0)
-        st = encode_left(&set, &all, committed, merge, nmerge, least_bytes(index), err);
+        st = encode_left(&set, index, &all, committed, merge, nmerge, err);
     esdm__records_clear(&all);
     if (st != ESDM_OK) {
         esdm__page_set_clear(&set);

@@ -72,6 +72,34 @@ def compact(*options, check=True):
     return json.loads(done.stdout)["containers"][0] if check else done
 
 
+STEPS = """
+import netCDF4, numpy
+with netCDF4.Dataset("esdm://a.nc", "w") as d:
+    d.createDimension("t", None)
+    d.createDimension("x", 5000)
+    v = d.createVariable("v", "f4", ("t", "x"), chunksizes=(1, 5000))
+    for t in range(3000):
+        v[t] = numpy.arange(5000) * 0.37 + t
+        if t % 10 == 0:
+            d.sync()
+"""
+
+
+def test_what_is_stored_anew_in_steps_takes_no_more_room_afterwards():
+    """Pages of the index that lie across several steps named what was hidden for ever, and kept the room of it."""
+    with Site(history=1, engine={"fragment": "20 KiB"}) as site:
+        client(["/usr/bin/python3", "-c", STEPS])
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        before, digest = packs(site), run([tool("esdm-stat"), "--digest", "a.nc"]).stdout
+        done = compact("--chunk", "v=100,1000", "--step", "12M")
+        expect(done["fragments"] == 3000 and newest() > 3, f"{done}, snapshot {newest()}")
+        run([tool("esdm-gc"), "--yes", "--age=0"])
+        expect(fragments() < 400 and packs(site) < 1.3 * before,
+               f"{fragments()} fragments, {before} MiB before, {packs(site)} afterwards")
+        expect(run([tool("esdm-stat"), "--digest", "a.nc"]).stdout == digest, "other values")
+        run([tool("esdm-fsck"), "-q", "--data"])
+
+
 def newest():
     told = json.loads(run([tool("esdm-log"), "--brief", "--json", "a.nc"]).stdout)["snapshots"]
     return told[0]["snapshot"]
@@ -234,7 +262,7 @@ def test_packs_go_where_a_living_writer_may_seem_dead():
 
 
 if __name__ == "__main__":
-    main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay,
+    main(test_fewer_fragments_and_the_same_values, test_what_is_stored_anew_in_steps_takes_no_more_room_afterwards, test_writers_go_on, test_rounded_numbers_stay,
          test_it_is_as_slow_as_is_asked_and_needs_no_more_room_afterwards,
          test_what_all_nodes_see_stays_so, test_packs_go_where_a_living_writer_may_seem_dead,
          test_packs_of_which_little_is_needed_go, test_what_was_written_over_goes_at_the_close)
