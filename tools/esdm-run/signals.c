@@ -76,6 +76,8 @@ be_called_as_program(char *const *arguments)
     for (size_t i = 0; arguments[i] != NULL; i++)
         end = arguments[i] + strlen(arguments[i]) + 1;
     (void) prctl(PR_SET_NAME, "signal-witness");
+    /* pidof also compares what processes run; of this one only root may know it then. */
+    (void) prctl(PR_SET_DUMPABLE, 0);
     if (first <= own || end < first)
         return;
     (void) memmove(own, first, (size_t) (end - first));
