@@ -118,7 +118,8 @@ give_up(opening *o, esdm_status status, const esdm_error *why)
     while (o->target->early_readers > 0)
         (void) pthread_cond_wait(&o->session->target_tried, &o->session->target_lock);
     (void) pthread_mutex_unlock(&o->session->target_lock);
-    o->target->plugin->close(o->handle);
+    if (o->handle != NULL) /* else it failed before it began */
+        o->target->plugin->close(o->handle);
     (void) pthread_mutex_lock(&o->session->target_lock);
 }
 

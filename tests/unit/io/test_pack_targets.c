@@ -3,6 +3,7 @@
 /** @file When targets that failed are asked again. */
 
 #include "fake_targets.h"
+#include "io/session/pool.h"
 
 static unsigned refused;
 
@@ -146,6 +147,48 @@ test_pack_targets__each_target_that_failed_has_a_write_of_its_own(void **state)
     session.ntargets = 1;
 }
 
+static unsigned closed;
+
+static void
+count_close(void *target)
+{
+    (void) target;
+    closed++;
+}
+
+static esdm_status
+fail_before_begun(const esdm_plugin_config *config, const char *name, const esdm_range *ranges,
+                  size_t nranges, const esdm_target_opening *opening, esdm_status *ret_read,
+                  esdm_error *err)
+{
+    (void) config, (void) name, (void) ranges, (void) nranges, (void) opening, (void) ret_read;
+    return esdm__error_set(err, ESDM_EINVAL, "an option is wrong");
+}
+
+/* There is nothing that could be closed. */
+static void
+test_pack_targets__a_target_that_never_began_is_not_closed(void **state)
+{
+    (void) state;
+    static const esdm_data_plugin far = {.close = count_close, .open_and_read = fail_before_begun};
+    esdm__site_target place = {.name = (char *) "far"};
+    esdm__site of = {.targets = &place, .ntargets = 1};
+    esdm__target target = {.plugin = &far, .name = "far", .place = (char *) "far"};
+    esdm_session reads = {.site = &of, .targets = &target, .ntargets = 1};
+    esdm__first_read read = {.pack = "pack"};
+    esdm_error err = {0};
+    reads.pool = esdm__pool_new(1, 0);
+    assert_non_null(reads.pool);
+    assert_int_equal(pthread_mutex_init(&reads.target_lock, NULL), 0);
+    assert_int_equal(pthread_cond_init(&reads.target_tried, NULL), 0);
+    assert_int_equal(esdm__target_need_to_read(&reads, &target, &read, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "an option is wrong"));
+    assert_int_equal(closed, 0);
+    esdm__pool_free(reads.pool);
+    (void) pthread_cond_destroy(&reads.target_tried);
+    (void) pthread_mutex_destroy(&reads.target_lock);
+}
+
 int
 main(void)
 {
@@ -154,6 +197,7 @@ main(void)
         cmocka_unit_test(
             test_pack_targets__a_target_that_keeps_bytes_in_memory_works_when_they_are_stored),
         cmocka_unit_test(test_pack_targets__so_do_those_of_copies),
+        cmocka_unit_test(test_pack_targets__a_target_that_never_began_is_not_closed),
         cmocka_unit_test(test_pack_targets__each_target_that_failed_has_a_write_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
