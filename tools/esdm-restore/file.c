@@ -32,7 +32,10 @@ path_of(esdm_session *session, const esdm_container *container)
     char place[ESDM_STUB_PLACE_BYTES];
     const char *folder = esdm_container_stub_folder(container);
     g_autofree char *base = g_path_get_basename(esdm_container_name(container));
-    if (folder == NULL || is_another(base))
+    /* Brought back under another name, which never had a file; a program's mv renames both. */
+    bool never =
+        esdm_container_restored_ns(container) != 0 && esdm_container_stub_is_renamed(container);
+    if (folder == NULL || is_another(base) || never)
         return NULL;
     esdm_stub_place(session, folder, place);
     return esdm_container_stub_is_at(container, place) ? g_build_filename(folder, base, NULL)

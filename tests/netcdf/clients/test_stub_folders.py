@@ -294,6 +294,26 @@ def test_files_alone_come_back():
             expect(run([tool("esdm-restore"), "--files", *wrong, "a"], check=False).returncode == 2, f"{wrong}")
 
 
+def test_what_never_had_a_file_gets_none():
+    """What came back under another name is read by that name; nobody made a file of it."""
+    with Named() as site:
+        site.write("a.nc")
+        site.write("a.nc", value=2)
+        run([tool("esdm-restore"), "--as", "exp/a-old.nc", "exp/a.nc"])
+        shutil.rmtree(site.run)
+        told = json.loads(run([tool("esdm-restore"), "--json", "-r", "--files", "esdm://exp"]).stdout)
+        expect([one["file"] for one in told["restored"]] == [str(site.run / "a.nc")], f"{told}")
+        expect([p.name for p in site.run.iterdir()] == ["a.nc"], "no file that was never there")
+        site.client("mv", site.run / "a.nc", site.run / "c.nc")
+        (site.run / "c.nc").unlink()
+        run([tool("esdm-restore"), "--files", "esdm://exp/c.nc"])
+        site.client("mv", site.run / "c.nc", site.run / "a.nc")
+        run([tool("esdm-rm"), "-r", "--yes", "esdm://exp"])
+        run([tool("esdm-restore"), "-r", "esdm://exp"])
+        expect(sorted(site.names()) == ["exp/a-old.nc", "exp/a.nc"], f"{site.names()}")
+        expect([p.name for p in site.run.iterdir()] == ["a.nc"], f"{list(site.run.iterdir())}")
+
+
 def test_paths_of_folders_that_were_removed():
     """Who types what was removed is told how the containers are called."""
     with Named() as site:
