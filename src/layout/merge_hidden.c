@@ -108,12 +108,13 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
     return ESDM_OK;
 }
 
-/* Whether it is worth storing the records of the pages anew. */
+/* Whether it is worth storing the records of the pages anew. References to files hold nothing.
+ * @param dropped records. */
 static bool
-frees_enough(const esdm__index *index, uint64_t before, uint64_t after)
+frees_enough(const esdm__index *index, uint32_t dropped, uint64_t before, uint64_t after)
 {
     uint64_t share = index->frees_little ? before / 4 : before - before / 2;
-    return before > after && before - after >= least_bytes(index) && before - after >= share;
+    return dropped > 0 && before - after >= least_bytes(index) && before - after >= share;
 }
 
 /* What is left of the first `committed` records. Nothing is merged when that is most of them. */
@@ -137,7 +138,7 @@ encode_left(esdm__page_set *set, const esdm__index *index, const esdm__records *
         after += esdm__record_held_bytes(&all->items[order[i]]);
         order[left++] = order[i];
     }
-    if (frees_enough(index, before, after)) {
+    if (frees_enough(index, committed - left, before, after)) {
         set->merged = malloc(nmerge * sizeof *set->merged);
         st = set->merged != NULL
                  ? ESDM_OK

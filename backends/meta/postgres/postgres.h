@@ -12,6 +12,7 @@
  */
 
 #include <pthread.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/page_copies.h"
@@ -74,6 +75,7 @@ typedef struct postgres__store {
                                              disk; "": none */
     uint64_t unflushed_ns;
     bool lost;                    /* the connection was, since postgres__hold() */
+    _Atomic uintptr_t holder;     /* thread that holds it; 0: none */
     struct postgres__store *next; /* list of open stores (fork.c) */
 } postgres__store;
 

@@ -223,8 +223,12 @@ attempt(postgres__store *store, postgres__statement id, const char *sql, postgre
     return status;
 }
 
-/* The store that this thread holds. */
-static _Thread_local const postgres__store *held_here;
+/* Whether this thread holds the store (postgres__hold()). */
+static bool
+held_here(postgres__store *store)
+{
+    return atomic_load(&store->holder) == (uintptr_t) pthread_self();
+}
 
 /* Within the transaction that is held: there is one attempt. */
 static esdm_status
@@ -247,7 +251,7 @@ run(postgres__store *store, postgres__statement id, const char *sql, postgres__p
     PGresult **ret_result, esdm_error *err)
 {
     postgres__patience patience = {0};
-    if (held_here == store)
+    if (held_here(store))
         return run_held(store, id, sql, params, ret_result, err);
     for (;;) {
         esdm_error why = {0};
@@ -323,7 +327,7 @@ postgres__enter_known(postgres__store *store, esdm_error *err)
                                "metadata store '%.200s' was opened before fork(); open it again in "
                                "the child",
                                store->config->label);
-    if (held_here != store)
+    if (!held_here(store))
         (void) pthread_mutex_lock(&store->mutex);
     return ESDM_OK;
 }
@@ -381,7 +385,7 @@ postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BY
 void
 postgres__leave(postgres__store *store)
 {
-    if (held_here != store)
+    if (!held_here(store))
         (void) pthread_mutex_unlock(&store->mutex);
 }
 
@@ -398,7 +402,7 @@ postgres__hold(void *self, esdm_error *err)
                              &result, err);
     PQclear(result);
     if (status == ESDM_OK)
-        held_here = store;
+        atomic_store(&store->holder, (uintptr_t) pthread_self());
     else
         postgres__leave(store);
     return status;
@@ -412,7 +416,7 @@ postgres__release(void *self)
     bool lost = store->lost || store->link.conn == NULL;
     if (store->link.conn != NULL)
         (void) !postgres__link_run(&store->link, POSTGRES__ROLLBACK, NULL, NULL, &ignored, NULL);
-    held_here = NULL;
+    atomic_store(&store->holder, 0);
     postgres__leave(store);
     return !lost;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,15 +259,19 @@ after_fork(const sqlite__store *store, esdm_error *err)
                            store->file);
 }
 
-/* The store that this thread holds. */
-static _Thread_local const sqlite__store *held_here;
+/* Whether this thread holds the store (sqlite__hold()). */
+static bool
+held_here(sqlite__store *store)
+{
+    return atomic_load(&store->holder) == (uintptr_t) pthread_self();
+}
 
 esdm_status
 sqlite__begin_read(sqlite__store *store, esdm_error *err)
 {
     if (store->pid != getpid())
         return after_fork(store, err);
-    if (held_here == store)
+    if (held_here(store))
         return ESDM_OK;
     (void) pthread_mutex_lock(&store->read_mutex);
     store->reader.waited_ns = 0;
@@ -284,7 +289,7 @@ sqlite__begin_read(sqlite__store *store, esdm_error *err)
 void
 sqlite__end_read(sqlite__store *store)
 {
-    if (held_here != store)
+    if (!held_here(store))
         (void) pthread_mutex_unlock(&store->read_mutex);
 }
 
@@ -293,14 +298,14 @@ sqlite__end_read(sqlite__store *store)
 esdm_status
 sqlite__begin_question(sqlite__store *store, esdm_error *err)
 {
-    return held_here == store ? ESDM_OK : sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
+    return held_here(store) ? ESDM_OK : sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
 }
 
 void
 sqlite__end_question(sqlite__store *store, esdm_status status)
 {
     sqlite__link *link = &store->reader;
-    if (held_here == store) {
+    if (held_here(store)) {
         link->kept.is_there &= status == ESDM_OK;
         return;
     }
@@ -321,7 +326,7 @@ sqlite__hold(void *self, esdm_error *err)
         return status;
     status = sqlite__begin_question(store, err);
     if (status == ESDM_OK)
-        held_here = store;
+        atomic_store(&store->holder, (uintptr_t) pthread_self());
     else
         sqlite__end_read(store);
     return status;
@@ -331,7 +336,7 @@ bool
 sqlite__release(void *self)
 {
     sqlite__store *store = self;
-    held_here = NULL;
+    atomic_store(&store->holder, 0);
     sqlite__end_question(store, ESDM_OK);
     sqlite__end_read(store);
     return true;

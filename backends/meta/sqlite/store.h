@@ -54,6 +54,7 @@ typedef struct sqlite__store {
                            may write */
     bool rollback_journal;      /* no WAL: network file system */
     pthread_mutex_t read_mutex; /* guards reader, access, stamp */
+    _Atomic uintptr_t holder;   /* thread that holds it (sqlite__hold()); 0: none */
     sqlite__link reader;
     sqlite__access access;
     sqlite__stamp stamp;
