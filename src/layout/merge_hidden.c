@@ -46,26 +46,19 @@ pending_hull(const esdm__index *index, uint64_t *hull)
     return raw_bytes;
 }
 
-/* Whether a page may hold what is hidden, or what hides it. What stores all anew commits in steps,
- * and a page of an earlier time may lie across several of them: then it goes with the last one, for
- * which all that hides it is to be looked at. @param hull of what is pending. @param reach hull of
- * that and of the pages that it meets. */
-static bool
-is_candidate(const esdm__index *index, const uint64_t *hull, const uint64_t *reach,
-             const uint64_t *bounds)
-{
-    return index->frees_little ? esdm__bounds_meet(index->rank, reach, bounds)
-                               : esdm__bounds_contain(index->rank, hull, bounds);
-}
-
+/* What stores all anew commits in steps, and a page of an earlier time may lie across several of
+ * them: it goes with the last one, for which all that hides it is looked at. @param hull of what is
+ * pending; grows to that of the pages, too, which it meets. */
 static void
-grow_to_met(const esdm__index *index, const uint64_t *hull, uint64_t *reach)
+grow_to_met(const esdm__index *index, uint64_t *hull)
 {
     const esdm__directory *directory = esdm__index_pages(index);
+    uint64_t pending[2 * ESDM_MAX_RANK];
+    esdm__bounds_copy(index->rank, pending, hull);
     for (uint32_t i = 0; i < directory->count; i++) {
         const uint64_t *bounds = directory->bounds + (size_t) i * 2 * index->rank;
-        if (esdm__bounds_meet(index->rank, hull, bounds))
-            esdm__bounds_grow(index->rank, reach, bounds);
+        if (esdm__bounds_meet(index->rank, pending, bounds))
+            esdm__bounds_grow(index->rank, hull, bounds);
     }
 }
 
@@ -75,7 +68,7 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
 {
     const esdm__directory *directory = esdm__index_pages(index);
     size_t pending = esdm__index_pending_count(index);
-    uint64_t hull[2 * ESDM_MAX_RANK], reach[2 * ESDM_MAX_RANK];
+    uint64_t hull[2 * ESDM_MAX_RANK];
     uint64_t stored_bytes = 0;
     uint64_t raw_bytes = 0;
     size_t n = 0;
@@ -84,15 +77,16 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
     if (pending == 0 || pending > PENDING_MAX || directory->count == 0)
         return ESDM_OK;
     uint64_t pending_bytes = pending_hull(index, hull);
-    esdm__bounds_copy(index->rank, reach, hull);
-    grow_to_met(index, hull, reach);
+    if (index->frees_little)
+        grow_to_met(index, hull);
     uint64_t *pages = malloc(HIDDEN_PAGES_MAX * sizeof *pages);
     if (pages == NULL)
         return esdm__error_nomem(err, HIDDEN_PAGES_MAX * sizeof *pages, "index pages to merge");
     for (uint32_t i = 0; i < directory->count && n < HIDDEN_PAGES_MAX; i++) {
         const esdm_meta_page *entry = &directory->slots[i].entry;
         const uint64_t *bounds = directory->bounds + (size_t) i * 2 * index->rank;
-        if (!is_candidate(index, hull, reach, bounds))
+        if (!(index->frees_little ? esdm__bounds_meet(index->rank, hull, bounds)
+                                  : esdm__bounds_contain(index->rank, hull, bounds)))
             continue;
         pages[n++] = entry->page;
         stored_bytes += entry->stored_bytes;

@@ -10,9 +10,6 @@
 #include "layout/shadow.h"
 #include "merge/merge.h"
 
-/* How often pages are listed that are stored elsewhere meanwhile. */
-#define PASSES 20
-
 static esdm_status
 take_page(const esdm__page *page, uint64_t after, esdm__merge_changes *ret, esdm_error *err)
 {
@@ -168,7 +165,7 @@ esdm__merge_changes_load(const esdm__merging *m, esdm_dataset *theirs, esdm__mer
                          esdm_error *err)
 {
     esdm_status status = ESDM_ENOENT; /* a page was stored elsewhere after it was listed */
-    for (int pass = 0; pass < PASSES && status == ESDM_ENOENT; pass++) {
+    for (int pass = 0; pass < ESDM__PAGE_LISTINGS && status == ESDM_ENOENT; pass++) {
         esdm__merge_changes_clear(ret);
         esdm__records_init(&ret->records, theirs->rank);
         ret->packs = esdm__packs_new();

@@ -17,8 +17,6 @@
 /* Pages that are replaced with one call, and bytes that are stored for them. */
 #define BATCH_PAGES 64u
 #define BATCH_BYTES (UINT64_C(256) << 20)
-/* How often pages are looked for that others have changed meanwhile. */
-#define PASSES 20
 
 /* A fragment that was stored anew: pages of several snapshots may name it. */
 typedef struct moved_blob {
@@ -501,7 +499,7 @@ esdm__mover_run(esdm__mover *m, const esdm__move_job *job, esdm__moved *ret_move
     m->result = (esdm__moved){0};
     m->first = (esdm_error){0};
     /* Others commit meanwhile and may merge pages: until there is nothing left to do. */
-    for (int pass = 0; pass < PASSES && progress && status == ESDM_OK; pass++) {
+    for (int pass = 0; pass < ESDM__PAGE_LISTINGS && progress && status == ESDM_OK; pass++) {
         bool again = false;
         progress = false;
         status = run_pass(m, &progress, &again, err);

@@ -20,9 +20,6 @@
 #include "upkeep/needs.h"
 #include "upkeep/upkeep.h"
 
-/* How often pages are listed that are stored anew meanwhile. */
-#define PASSES 20
-
 /* One pack, wherever it has copies. */
 typedef struct load {
     const esdm__pack_name *pack; /* interned */
@@ -164,7 +161,7 @@ add_pages(emptying *e, esdm_error *err)
 {
     esdm_error why = {0};
     esdm_status status = ESDM_ENOENT;
-    for (int pass = 0; pass < PASSES && status == ESDM_ENOENT; pass++) {
+    for (int pass = 0; pass < ESDM__PAGE_LISTINGS && status == ESDM_ENOENT; pass++) {
         esdm__page_list pages = {0};
         e->nloads = 0;
         esdm__needs_clear(&e->seen);

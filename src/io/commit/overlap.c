@@ -12,8 +12,6 @@
 
 /* Datasets whose pages are asked for one by one; of more, the whole directory is. */
 #define SINGLE_DATASETS 4u
-/* How often pages are listed that are stored elsewhere meanwhile. */
-#define PASSES 20
 
 /* Whether another one has published the snapshot since the handle was opened. */
 static bool
@@ -239,7 +237,7 @@ check_dataset(const esdm_container *container, uint32_t dataset, const esdm_meta
 {
     const esdm__container_io *io = esdm__io_of(container);
     esdm_status status = ESDM_ENOENT; /* a page was stored elsewhere after it was listed */
-    for (int pass = 0; pass < PASSES && status == ESDM_ENOENT; pass++) {
+    for (int pass = 0; pass < ESDM__PAGE_LISTINGS && status == ESDM_ENOENT; pass++) {
         esdm__page_list list = {0};
         status = esdm__page_list_load(io->session, io->record, ESDM_META_EVERY_SNAPSHOT, dataset,
                                       &list, err);

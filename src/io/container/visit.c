@@ -7,14 +7,11 @@
 #include "base/error.h"
 #include "io/container/visit.h"
 
-/* How often pages are listed that are stored anew meanwhile. */
-#define PASSES 20
-
 /* Lists of one dataset, and how many of each were visited: of a later one those that no earlier one
  * has. */
 typedef struct walk {
-    esdm__page_list lists[PASSES];
-    size_t done[PASSES];
+    esdm__page_list lists[ESDM__PAGE_LISTINGS];
+    size_t done[ESDM__PAGE_LISTINGS];
     size_t count;
     uint64_t snapshot; /* of the first one: lists of others say nothing of it */
 } walk;
@@ -130,7 +127,7 @@ esdm__io_visit_fragments(esdm_dataset *dataset, esdm__fragment_fn visit, void *u
     esdm_error why = {0};
     bool go_on = true;
     esdm_status status = ESDM_ENOENT;
-    while (status == ESDM_ENOENT && w->count < PASSES)
+    while (status == ESDM_ENOENT && w->count < ESDM__PAGE_LISTINGS)
         status = visit_pages(dataset, w, visit, user, &go_on, &why);
     for (size_t k = 0; k < w->count; k++)
         esdm__page_list_clear(&w->lists[k]);

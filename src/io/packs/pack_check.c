@@ -8,9 +8,6 @@
 #include "io/packs/pack_set_inner.h"
 #include "io/packs/page_list.h"
 
-/* How often pages are listed that others change meanwhile. */
-#define PASSES 20
-
 /* ---- looking ------------------------------------------------------------------------------ */
 
 esdm__writer_doubt
@@ -187,7 +184,8 @@ find_lost(esdm__pack_set *packs, uint64_t container, const esdm__pack **ret_lost
 {
     bool again = true;
     esdm_status status = ESDM_OK;
-    for (int pass = 0; pass < PASSES && again && *ret_lost == NULL && status == ESDM_OK; pass++) {
+    for (int pass = 0;
+         pass < ESDM__PAGE_LISTINGS && again && *ret_lost == NULL && status == ESDM_OK; pass++) {
         esdm__page_list pages = {0};
         status = esdm__page_list_load_all(packs->owner.session, container, &pages, err);
         if (status == ESDM_OK)

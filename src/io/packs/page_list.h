@@ -18,6 +18,10 @@ typedef struct esdm__page_list {
     bool failed;
 } esdm__page_list;
 
+/** How often pages are listed by who finds that others store them anew, merge or move them
+ *  meanwhile. */
+#define ESDM__PAGE_LISTINGS 20
+
 /** @param snapshot,dataset as esdm_meta_plugin.page_list() takes them.
  *  @param ret_list zeroed; esdm__page_list_clear() in any case. */
 esdm_status esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t snapshot,
