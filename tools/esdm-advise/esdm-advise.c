@@ -479,6 +479,7 @@ main(int argc, char **argv)
     g_array_set_clear_func(study.candidates, clear_candidate);
     study.blocks_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     result = read_options(&study, &price);
+    cp_tell_crashes(TOOL_FAILED);
     for (int i = 1; i < argc && result == TOOL_OK; i++)
         result = advise_add_source(&study, &session, argv[i]);
     if (result == TOOL_OK && argc > 1)

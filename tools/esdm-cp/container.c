@@ -414,8 +414,10 @@ cp_complete(cp_end *end, const char *message, esdm_error *err)
 void
 cp_close(cp_end *end)
 {
+    cp_crash_at(end->name);
     if (end->ncid >= 0 && nc_close(end->ncid) != NC_NOERR)
         (void) nc_abort(end->ncid);
+    cp_crash_at(NULL);
     end->ncid = -1;
     if (end->ops != NULL)
         end->ops->close(end->state);

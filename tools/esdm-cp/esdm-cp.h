@@ -271,6 +271,13 @@ esdm_status cp_remote_open(cp_end *end, cp_model **ret_model, esdm_error *err);
 /** Fills the error for a failed libnetcdf call on a file. */
 esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const char *what);
 
+/** From now on a crash of libnetcdf (SIGSEGV, SIGABRT, SIGBUS, SIGFPE) names the file that it reads
+ * and ends the process with that exit status (esdm-cp/crash.c). For programs that read files in one
+ * thread and write nothing that others see. */
+void cp_tell_crashes(int status);
+/** libnetcdf reads that file now. @param name lives until the next call; NULL: it reads nothing. */
+void cp_crash_at(const char *name);
+
 /* ---- comparing (esdm-cp/compare.c) -------------------------------------------------------- */
 
 /** ESDM_ECORRUPT naming the first difference. */

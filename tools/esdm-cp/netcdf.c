@@ -306,8 +306,8 @@ format_name(int format)
     }
 }
 
-esdm_status
-cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err)
+static esdm_status
+open_and_load(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     int format = 0, extended = 0, mode = 0;
     int rc = nc_open(end->path != NULL ? end->path : end->name, NC_NOWRITE, &end->ncid);
@@ -338,6 +338,15 @@ cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 }
 
 esdm_status
+cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err)
+{
+    cp_crash_at(end->name);
+    esdm_status status = open_and_load(end, ret_model, err);
+    cp_crash_at(NULL);
+    return status;
+}
+
+esdm_status
 cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
                esdm_error *err)
 {
@@ -346,7 +355,9 @@ cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab
         start[i] = slab->offset[i];
         count[i] = slab->size[i];
     }
+    cp_crash_at(end->name);
     int rc = nc_get_vara(dataset->from.ncid, dataset->from.varid, start, count, buffer);
+    cp_crash_at(NULL);
     if (rc == NC_NOERR)
         return ESDM_OK;
     return cp_netcdf_error(err, rc, end->name, dataset->path);

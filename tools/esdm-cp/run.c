@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /* Runs the copies, several at once in processes of their own: libnetcdf does not bear threads, and
- * a session does not survive fork(). Processes take the next job from a counter they share. */
+ * a session does not survive fork(). Processes take the next job from a counter they share. A
+ * single file is read by a process of its own, too, as damage can crash the library that reads it.
+ */
 
 #include "esdm-cp/esdm-cp.h"
 
@@ -155,10 +157,12 @@ note_crash(const worker *w, pid_t child, int status)
         cp_result *result = &w->all->results[i];
         if (result->state != 1 || result->process != (int) child)
             continue;
+        bool made = result->status == ESDM_OK && result->datasets > 0;
         result->status = ESDM_EIO;
-        (void) g_snprintf(result->message, sizeof result->message,
-                          "%s: the process that copied it died (%s)%s", job->source, how,
-                          crashed ? "; is the file damaged? \"ncdump -h\" may tell" : "");
+        (void) g_snprintf(result->message, sizeof result->message, "%s: %s (%s)%s", job->source,
+                          made ? "all of it was stored, but the process that did so died at its end"
+                               : "the process that copied it died",
+                          how, crashed ? "; is the file damaged? \"ncdump -h\" may tell" : "");
         result->state = 2;
         atomic_fetch_add(&w->all->finished, 1);
         found = true;
@@ -241,6 +245,19 @@ settle_results(cp_result *results, const GPtrArray *jobs)
     }
 }
 
+/* Whether a library reads what somebody else has made: damage there must not end this process, too,
+ * which is to tell whose it was. */
+static bool
+reads_files(const GPtrArray *jobs)
+{
+    for (guint i = 0; i < jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        if (!job->from_container && !job->pin_only)
+            return true;
+    }
+    return false;
+}
+
 void
 cp_run(const GPtrArray *jobs, cp_result **ret_results)
 {
@@ -255,7 +272,7 @@ cp_run(const GPtrArray *jobs, cp_result **ret_results)
     tool_progress_start(&progress, !cp_wants.quiet && !tool.json);
     cp_catch_interrupts();
     worker w = {.jobs = jobs, .all = all};
-    if (MIN(count, jobs->len) > 1) {
+    if (MIN(count, jobs->len) > 1 || reads_files(jobs)) {
         run_processes(&w, MIN(count, jobs->len), &progress);
     } else {
         w.progress = &progress;

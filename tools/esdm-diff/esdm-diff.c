@@ -433,6 +433,7 @@ main(int argc, char **argv)
     erratum_body = erratum != NULL ? g_string_new(NULL) : NULL;
     lines = json_array();
     values_told = json_array();
+    cp_tell_crashes(TOOL_USAGE); /* as other errors: 1 says that they differ */
     result = run(session, argv);
     if (tool.json && result == TOOL_OK) {
         json_t *root = json_object();
