@@ -84,6 +84,13 @@ FAULTS = [
         ("netcdf-plugin/router/moves.c", "    return move->at_home &&\n",
          "    return move->replaces &&\n")],
      ALL, "netcdf.clients.routes", ("test_a_second_run_by_programs_that_rename__replaces_the_first_one",), 1),
+    ("moved-runs-are-removed", "9dc17912", [
+        ("netcdf-plugin/router/path.c", "    (void) esdmnc__core_get()->stub_file(container, NULL);",
+         "    if (told < 0)\n        (void) esdmnc__core_get()->stub_file(container, NULL);")],
+     ALL, "netcdf.clients.routes", ("test_a_run_that_was_moved_far_away_stays",), 1),
+    ("files-that-stand-are-not-looked-at", "9dc17912", [
+        ("src/io/session/stub_files.c", "    if (n.inode != 0 && (is_there(", "    if (n.inode == 1 && (is_there(")],
+     LIBRARY, "netcdf.clients.routes", ("test_a_run_that_was_moved_far_away_stays",), 1),
     ("low-descriptors", "99101d2", [
         ("src/base/descriptor.c", "int high = fcntl(fd, F_DUPFD_CLOEXEC, ESDM_DESCRIPTORS_MIN);",
          "int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);")],
@@ -309,6 +316,9 @@ PROMISES = [
      ["netcdf.clients.routes: test_a_second_run_replaces_the_first_one "
       "test_a_second_run_by_programs_that_rename__replaces_the_first_one"],
      ["a-run-beside-the-run", "a-run-beside-the-run-renamed"]),
+    ("what a moved file stands for stays as long as the file",
+     ["netcdf.clients.routes: test_a_run_that_was_moved_far_away_stays"],
+     ["moved-runs-are-removed", "files-that-stand-are-not-looked-at"]),
     ("a program that scribbles over its descriptors harms itself alone",
      ["netcdf.clients.descriptors"], ["low-descriptors", "descriptors-that-programs-close"]),
     ("what lies on the targets is enough, and so are a backup and what came after it",

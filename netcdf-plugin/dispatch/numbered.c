@@ -41,3 +41,16 @@ esdmnc_numbered(const char *container, uint64_t number, uint64_t version, char *
     int n = snprintf(ret_name, size, "%s", strcmp(found, normal) == 0 ? container : found);
     return n >= 0 && (size_t) n < size ? NC_NOERR : ENOENT;
 }
+
+int
+esdmnc_stub_file(const char *container, const char *path)
+{
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_session *session;
+    const char *name = esdmnc_recipe_name(container, ESDMNC_TO_READ, buffer);
+    if (esdmnc_session(false, &session) != NC_NOERR)
+        return ENOENT;
+    esdm_status st = path == NULL ? esdm_container_stub_lost(session, name, NULL)
+                                  : esdm_container_stub_found(session, name, path, NULL);
+    return st == ESDM_OK ? NC_NOERR : ENOENT;
+}

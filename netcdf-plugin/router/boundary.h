@@ -147,6 +147,11 @@ ESDMNC_EXPORT void esdmnc_site(char *ret_id);
 ESDMNC_EXPORT int esdmnc_numbered(const char *container, uint64_t number, uint64_t version,
                                   char *ret_name, size_t size);
 
+/** Notes that the stub of a container which is to be replaced is gone (`path` NULL), or that a file
+ *  of that whole path stands for the former container `container` (esdmnc_numbered()), which is
+ * kept as long as that is there. NC_NOERR, or it cannot be noted. */
+ESDMNC_EXPORT int esdmnc_stub_file(const char *container, const char *path);
+
 /** A run that is recorded, or run again (dispatch/recipe.c), copies a container: notes it, and says
  *  which containers are meant. @param from, to  names; NULL: a plain file. @param ret_from, ret_to
  *  as large as names can be. */

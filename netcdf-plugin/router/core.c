@@ -64,6 +64,7 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_stub_number", &ret->stub_number},
                   {"esdmnc_site", &ret->site},
                   {"esdmnc_numbered", &ret->numbered},
+                  {"esdmnc_stub_file", &ret->stub_file},
                   {"esdmnc_route", &ret->route},
                   {"esdmnc_values_size", &ret->values_size},
                   {"esdmnc_values_reclaim", &ret->values_reclaim},

@@ -140,6 +140,7 @@ typedef struct esdmnc__core {
     void (*site)(char *ret_id);
     int (*numbered)(const char *container, uint64_t number, uint64_t version, char *ret_name,
                     size_t size);
+    int (*stub_file)(const char *container, const char *path);
     const char *(*route)(size_t index);
     int (*values_size)(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed);
     int (*values_reclaim)(int instance, int ncid, nc_type type, void *memory, size_t count);

@@ -6,6 +6,8 @@
 #include "router/router.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 __thread esdmnc__pending esdmnc__pending_call;
@@ -269,11 +271,16 @@ open_former(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int
                      mode & NC_WRITE ? ": it cannot be written to"
                                      : ": esdm-ls --replaced shows whether it is kept, "
                                        "esdm-restore --as brings it back beside");
-    } else if (leads(ranks) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
-        esdmnc__tell("'%s' stands for a container that was replaced since then: this reads "
-                     "the former one, which is kept for a while only; to keep it: esdm-cp "
-                     "'esdm://%s' plain.nc",
-                     path, found.name);
+    } else if (leads(ranks)) {
+        char whole[PATH_MAX];
+        bool held = realpath(path, whole) && core->stub_file(found.name, whole) == NC_NOERR;
+        if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+            esdmnc__tell("'%s' stands for a container that was replaced since then: this reads "
+                         "the former one, which is kept %s; to keep it: esdm-cp 'esdm://%s' "
+                         "plain.nc",
+                         path, held ? "as long as this file lies there" : "for a while only",
+                         found.name);
+        }
     }
     return status == NC_NOERR ? NC_NOERR : ENOENT;
 }

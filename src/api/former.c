@@ -11,38 +11,60 @@
 #include "api/moment.h"
 #include "api/tags.h"
 #include "base/arguments.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "esdm/history.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "io/session/nesting.h"
+#include "io/session/stub_files.h"
 #include "model/container.h"
 #include "upkeep/shapes.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
-typedef struct former_visitor {
-    const esdm_session *session;
-    esdm_former_visitor visit;
-    void *user;
-} former_visitor;
+typedef struct listed {
+    char *stored; /* owned */
+    esdm_meta_container record;
+} listed;
+
+typedef struct list {
+    listed *items; /* owned */
+    size_t count;
+    bool failed;
+} list;
 
 static bool
-visit_former(const char *stored, const esdm_meta_container *record, void *user)
+note_listed(const char *stored, const esdm_meta_container *record, void *user)
 {
-    const former_visitor *v = user;
+    list *all = user;
+    char *copy = strdup(stored);
+    if (copy == NULL || !esdm__array_grow(&all->items, all->count, sizeof *all->items)) {
+        free(copy);
+        all->failed = true;
+        return false;
+    }
+    all->items[all->count++] = (listed){copy, *record};
+    return true;
+}
+
+static bool
+tell_listed(const esdm_session *session, const listed *one, esdm_former_visitor visit, void *user)
+{
     esdm__former former;
-    if (!esdm__former_parse(stored, &former))
+    if (!esdm__former_parse(one->stored, &former))
         return true;
+    uint64_t until_ns = former.time_ns + session->site->replaced.keep_s * SECOND_NS;
+    uint64_t file_ns = esdm__stub_file_until(session, one->record.uuid, false);
     const esdm_former_info info = {
-        .container = esdm__info_of(former.name, record),
+        .container = esdm__info_of(former.name, &one->record),
         .id = former.id,
         .time_ns = former.time_ns,
-        .until_ns = former.time_ns + v->session->site->replaced.keep_s * SECOND_NS,
+        .until_ns = file_ns > until_ns ? file_ns : until_ns,
         .removed = former.removed,
     };
-    return v->visit(&info, v->user);
+    return visit(&info, user);
 }
 
 esdm_status
@@ -59,8 +81,18 @@ esdm_former_list(esdm_session *session, const char *prefix, esdm_former_visitor 
             return status;
         (void) snprintf(stored, sizeof stored, ESDM__FORMER_PREFIX "/%s", normal);
     }
-    former_visitor v = {session, visit, user};
-    return session->meta->container_list(session->store, stored, visit_former, &v, err);
+    list all = {.items = NULL};
+    esdm_status status =
+        session->meta->container_list(session->store, stored, note_listed, &all, err);
+    if (status == ESDM_OK && all.failed)
+        status = esdm__error_nomem(err, all.count * sizeof *all.items, "former containers");
+    bool more = status == ESDM_OK;
+    for (size_t i = 0; i < all.count; i++) {
+        more = more && tell_listed(session, &all.items[i], visit, user);
+        free(all.items[i].stored);
+    }
+    free(all.items);
+    return status;
 }
 
 bool

@@ -3,20 +3,18 @@
 /** @file Which container a stub file means: by the number and the version that both have. And where
  * it was made. */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <time.h>
 
 #include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
-#include "base/shared_file_systems.h"
 #include "esdm/esdm.h"
 #include "io/io.h"
+#include "io/session/stub_files.h"
 #include "model/names.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -144,41 +142,14 @@ esdm_container_stub_is_renamed(const esdm_container *container)
     return strcmp(name, then) != 0 && strcmp(name, to_be) != 0;
 }
 
-#define AFS 0x5346414fu /* by statfs() */
-
-/* Whether all nodes see it which have mounted it. Of FUSE that is not known. */
-static bool
-is_shared(uint32_t type)
-{
-    return esdm__file_system_is_shared(type) || type == AFS;
-}
-
 void
 esdm_stub_place(const esdm_session *session, const char *folder, char *ret_place)
 {
-    struct statfs found;
-    unsigned id[2];
     if (ret_place == NULL)
         return;
     ret_place[0] = '\0';
-    char *path = session != NULL && folder != NULL && folder[0] == '/' ? strdup(folder) : NULL;
-    int failed = path == NULL ? -1 : statfs(path, &found);
-    while (path != NULL && failed != 0 && (errno == ENOENT || errno == ENOTDIR) &&
-           path[1] != '\0') {
-        char *slash = strrchr(path, '/');
-        slash[slash == path] = '\0';
-        failed = statfs(path, &found);
-    }
-    free(path);
-    if (failed != 0)
-        return;
-    _Static_assert(sizeof id == sizeof found.f_fsid, "two numbers");
-    memcpy(id, &found.f_fsid, sizeof id);
-    bool shared = is_shared((uint32_t) found.f_type);
-    (void) snprintf(ret_place, ESDM_STUB_PLACE_BYTES, "%s@%x:%08x%08x", shared ? "" : session->node,
-                    (unsigned) found.f_type, id[0], id[1]);
-    for (char *c = ret_place; *c != '\0'; c++) /* a node may be called anything */
-        *c = (char) ((unsigned char) *c <= ' ' ? '_' : *c);
+    if (session != NULL && folder != NULL)
+        esdm__stub_file_place(session, folder, ret_place);
 }
 
 static bool
@@ -264,4 +235,50 @@ esdm_container_of_stub(esdm_session *session, const char *name, uint64_t number,
                                normal);
     (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s", found);
     return ESDM_OK;
+}
+
+/* ---- former containers whose files may live ------------------------------------------------- */
+
+static bool
+can_note(const esdm_session *session)
+{
+    return !session->read_only && session->meta->fact_put != NULL &&
+           session->meta->is_writable(session->store);
+}
+
+esdm_status
+esdm_container_stub_lost(esdm_session *session, const char *name, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_meta_container record;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK && can_note(session))
+        status = session->meta->container_find(session->store, normal, &record, err);
+    return status == ESDM_OK && can_note(session)
+               ? esdm__stub_file_missing(session, record.uuid, err)
+               : status;
+}
+
+esdm_status
+esdm_container_stub_found(esdm_session *session, const char *name, const char *path,
+                          esdm_error *err)
+{
+    esdm_container *container;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, path);
+    if (path[0] != '/')
+        return esdm__error_set(err, ESDM_EINVAL, "the path of a stub is a whole one, not '%.300s'",
+                               path);
+    if (!can_note(session))
+        return esdm__error_set(err, ESDM_EACCES, "the site's catalogue cannot be written to");
+    esdm_status status =
+        esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__stub_file_seen(session, esdm_container_uuid(container), path, err);
+    esdm_container_discard(container);
+    return status;
 }

@@ -8,6 +8,7 @@
 #include "site/parts.h"
 
 #define KEEP_S       UINT64_C(86400)
+#define KEEP_MOVED_S (30 * KEEP_S)
 #define KEEP_MAX_S   (UINT64_C(36600) * 86400)
 #define SHARE        0.1
 #define CONTAINERS   UINT64_C(10000)
@@ -51,16 +52,19 @@ esdm__site_parse_duration(const esdm__json_node *node, uint64_t *ret_seconds, es
 esdm_status
 esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site, esdm_error *err)
 {
-    static const char *const keys[] = {"keep", "share", "containers", NULL};
+    static const char *const keys[] = {"keep", "keep_moved", "share", "containers", NULL};
     esdm__json_node node;
     esdm__json_node member;
     esdm__site_replaced *replaced = &site->replaced;
-    *replaced = (esdm__site_replaced){.keep_s = KEEP_S, .share = SHARE, .containers = CONTAINERS};
+    *replaced = (esdm__site_replaced){
+        .keep_s = KEEP_S, .keep_moved_s = KEEP_MOVED_S, .share = SHARE, .containers = CONTAINERS};
     if (!esdm__json_member(root, "replaced", &node))
         return ESDM_OK;
     esdm_status status = esdm__json_known_keys(&node, keys, err);
     if (status == ESDM_OK && esdm__json_member(&node, "keep", &member))
         status = esdm__site_parse_duration(&member, &replaced->keep_s, err);
+    if (status == ESDM_OK && esdm__json_member(&node, "keep_moved", &member))
+        status = esdm__site_parse_duration(&member, &replaced->keep_moved_s, err);
     if (status == ESDM_OK && esdm__json_member(&node, "share", &member)) {
         replaced->share = json_number_value(member.value);
         if (!json_is_number(member.value) || !(replaced->share >= 0) || replaced->share > 1)

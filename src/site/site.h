@@ -72,9 +72,10 @@ typedef struct esdm__site_ranks {
 
 /** How long and how much is kept of what was replaced or removed. */
 typedef struct esdm__site_replaced {
-    uint64_t keep_s;     /* 0: nothing is kept; default one day */
-    double share;        /* of the free space of the targets; default 0.1 */
-    uint64_t containers; /* at most; default 10,000 */
+    uint64_t keep_s;       /* 0: nothing is kept; default one day */
+    uint64_t keep_moved_s; /* of those whose file was missing then; default 30 days */
+    double share;          /* of the free space of the targets; default 0.1 */
+    uint64_t containers;   /* at most; default 10,000 */
 } esdm__site_replaced;
 
 /** Most copies of a fragment. */

@@ -194,7 +194,8 @@ print_former(const ls_entry *entry, const char *name)
 {
     g_autofree char *stored = size_text(entry->info.stored_bytes);
     g_autofree char *time = tool_time(entry->time_ns);
-    g_autofree char *until = tool_time(entry->until_ns);
+    g_autofree char *until = entry->until_ns == G_MAXUINT64 ? g_strdup("its file is removed")
+                                                            : tool_time(entry->until_ns);
     (void) printf("%s  %-8s %s  %s %10s  %s\n", entry->id, entry->removed ? "removed" : "replaced",
                   time, until, stored, name);
 }
@@ -287,11 +288,12 @@ entry_json(const ls_entry *entry)
         tool_json_set(object, "owner", tool_json_text(entry->owner));
     if (entry->id != NULL) {
         g_autofree char *time = tool_time_iso(entry->time_ns);
-        g_autofree char *until = tool_time_iso(entry->until_ns);
+        g_autofree char *until =
+            entry->until_ns == G_MAXUINT64 ? NULL : tool_time_iso(entry->until_ns);
         tool_json_set(object, "id", tool_json_text(entry->id));
         tool_json_set(object, "was", json_string(entry->removed ? "removed" : "replaced"));
         tool_json_set(object, "time", json_string(time));
-        tool_json_set(object, "kept_until", json_string(until));
+        tool_json_set(object, "kept_until", until != NULL ? json_string(until) : json_null());
     }
     return object;
 }

@@ -218,7 +218,10 @@ former_json(const GPtrArray *formers)
         tool_json_set(object, "id", tool_json_text(former->id));
         tool_json_set(object, "was", json_string(former->removed ? "removed" : "replaced"));
         set_time(object, "time", former->time_ns);
-        set_time(object, "kept_until", former->until_ns);
+        if (former->until_ns == G_MAXUINT64) /* as long as its file is there */
+            tool_json_set(object, "kept_until", json_null());
+        else
+            set_time(object, "kept_until", former->until_ns);
         tool_json_set(object, "stored_bytes", tool_json_u64(former->stored_bytes));
         tool_json_append(list, object);
     }

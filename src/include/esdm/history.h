@@ -130,6 +130,24 @@ ESDM_API uint64_t esdm_container_restored_ns(const esdm_container *container);
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_of_stub(esdm_session *session, const char *name,
                                                             uint64_t number, uint64_t version,
                                                             char *ret_name, esdm_error *err);
+/**
+ * Notes that the stub file of a container is not where it was, and that the container is about to
+ * be replaced: whether the file was removed or moved, nobody knows. As a former container it is
+ * kept longer than others then ("keep_moved" of the site's "replaced"). Does nothing where the
+ * catalogue cannot be written to. Any thread.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_stub_lost(esdm_session *session,
+                                                              const char *name, esdm_error *err);
+/**
+ * Notes that a stub file stands for a former container: it is kept as long as the file is there,
+ * whatever the site says of others.
+ * @param name what esdm_container_of_stub() found. @param path a whole one, of the file.
+ * @return ESDM_EACCES: the catalogue cannot be written to, ESDM_ENOENT: there is no such container
+ *         or file. Any thread.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_stub_found(esdm_session *session,
+                                                               const char *name, const char *path,
+                                                               esdm_error *err);
 
 #ifdef __cplusplus
 }

@@ -185,7 +185,8 @@ typedef struct esdm_former_info {
     esdm_container_info container; /**< as it was; with its name */
     const char *id;                /**< 8 hexadecimal digits, which tell those of one name apart */
     uint64_t time_ns;              /**< when it was replaced or removed, since 1970-01-01 UTC */
-    uint64_t until_ns;             /**< about: kept so long unless space is short */
+    uint64_t until_ns;             /**< about: kept so long unless space is short; UINT64_MAX: as
+                                        long as a file in a folder stands for it */
     bool removed;                  /**< else another container took its name */
 } esdm_former_info;
 typedef bool (*esdm_former_visitor)(const esdm_former_info *info, void *user);

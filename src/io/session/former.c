@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session/former.h"
 #include "io/session/journaling.h"
+#include "io/session/stub_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,9 @@
 #define SECOND_NS UINT64_C(1000000000)
 /* Replacements and removals in one session between two looks at what is kept. */
 #define SWEEP_EVERY 64
+/* Former containers of files that may have been moved are kept for long, and each look at one asks
+ * the store: so many at a time do for those that a session looks at by the way. */
+#define LOOKS 128
 /* What is freed at once, at least, when nothing more can be stored. */
 #define RELIEF_BYTES (UINT64_C(256) << 20)
 
@@ -111,6 +115,7 @@ esdm__former_name(const esdm_session *session, const char *name, bool removed, c
 
 typedef struct item {
     char *stored; /* owned */
+    char uuid[ESDM_META_UUID_BYTES];
     uint64_t record;
     uint64_t time_ns;
     uint64_t bytes;
@@ -146,8 +151,12 @@ note_item(const char *stored, const esdm_meta_container *record, void *user)
     all->failed = copy == NULL;
     if (copy == NULL)
         return false;
-    all->items[all->count++] =
-        (item){copy, record->container, former.time_ns, record->stored_bytes};
+    item *one = &all->items[all->count++];
+    *one = (item){.stored = copy,
+                  .record = record->container,
+                  .time_ns = former.time_ns,
+                  .bytes = record->stored_bytes};
+    memcpy(one->uuid, record->uuid, sizeof one->uuid);
     all->bytes += record->stored_bytes;
     return true;
 }
@@ -220,6 +229,12 @@ esdm__former_fits(esdm_session *session, const char *name)
            record.stored_bytes <= allowed_bytes(session);
 }
 
+static bool
+can_note(const esdm_session *session)
+{
+    return !session->read_only && session->meta->is_writable(session->store);
+}
+
 /* It becomes garbage, which is collected when nobody reads it any more. */
 static bool
 free_item(esdm_session *session, const item *one, esdm__former_sum *freed)
@@ -232,9 +247,21 @@ free_item(esdm_session *session, const item *one, esdm__former_sum *freed)
     return true;
 }
 
-esdm_status
-esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former_sum *ret_freed,
-                   esdm_error *err)
+/* How many of the items have been kept for the usual time. */
+static size_t
+count_old(const list *all, uint64_t keep_s, uint64_t now_ns)
+{
+    size_t count = 0;
+    while (count < all->count && all->items[count].time_ns < now_ns &&
+           (now_ns - all->items[count].time_ns) / SECOND_NS >= keep_s)
+        count++;
+    return count;
+}
+
+/* @param looks at how many, of those that may stay in spite of their age. */
+static esdm_status
+sweep(esdm_session *session, bool every, size_t looks, bool dry_run, esdm__former_sum *ret_freed,
+      esdm_error *err)
 {
     list all;
     esdm__former_sum freed = {0};
@@ -244,14 +271,23 @@ esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former
     if (status != ESDM_OK)
         return status;
     uint64_t most = all.count > 0 && !every ? allowed_bytes(session) : 0;
-    uint64_t left = all.bytes;
+    uint64_t left = all.bytes, count = all.count;
+    size_t old = count_old(&all, limits->keep_s, now_ns);
+    size_t first = old > looks ? (size_t) (now_ns / 1000 % old) : 0; /* in turn, by chance */
     for (size_t i = 0; i < all.count; i++) {
         const item *one = &all.items[i];
-        bool old = one->time_ns < now_ns && (now_ns - one->time_ns) / SECOND_NS >= limits->keep_s;
-        if (!every && !old && left <= most && all.count - i <= limits->containers)
+        bool fits = left <= most && count <= limits->containers;
+        if (!every && i >= old && fits)
             break;
+        if (!every && fits && (i + old - first) % old >= looks)
+            continue;
+        uint64_t until_ns =
+            every ? 0 : esdm__stub_file_until(session, one->uuid, !dry_run && can_note(session));
+        if (fits && until_ns > now_ns)
+            continue;
         left -= one->bytes;
-        if (has_tags(session, one->record, note_tag))
+        count--;
+        if (until_ns == UINT64_MAX || has_tags(session, one->record, note_tag))
             continue;
         if (!dry_run)
             (void) !free_item(session, one, &freed);
@@ -266,13 +302,20 @@ esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former
     return ESDM_OK;
 }
 
+esdm_status
+esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former_sum *ret_freed,
+                   esdm_error *err)
+{
+    return sweep(session, every, SIZE_MAX, dry_run, ret_freed, err);
+}
+
 void
 esdm__session_replaced(esdm_session *session)
 {
     if (session->site->replaced.keep_s == 0)
         esdm__session_collect(session);
     else if (atomic_fetch_add(&session->replaced, 1u) % SWEEP_EVERY == 0)
-        (void) !esdm__former_sweep(session, false, false, NULL, NULL);
+        (void) !sweep(session, false, LOOKS, false, NULL, NULL);
 }
 
 bool
@@ -285,7 +328,8 @@ esdm__former_relieve(esdm_session *session)
         return false;
     bool any = false; /* other threads may have been faster */
     for (size_t i = 0; i < all.count && freed.bytes < RELIEF_BYTES; i++) {
-        if (has_tags(session, all.items[i].record, note_tag))
+        if (has_tags(session, all.items[i].record, note_tag) ||
+            esdm__stub_file_until(session, all.items[i].uuid, false) == UINT64_MAX)
             continue;
         any = true;
         (void) !free_item(session, &all.items[i], &freed);

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import time
 
 import clients
 from esdmtest import (skip, BUILD, SANITIZE, SOURCE, Site, client, client_environment, environment, expect,
@@ -375,6 +376,75 @@ def test_a_second_run_replaces_the_first_one():
             expect_error(client(["ncdump", "-h", far], check=False), "earlier container", name)
 
 
+def formers():
+    return json.loads(run([tool("esdm-ls"), "--replaced", "--json"]).stdout)["replaced"]
+
+
+def test_a_run_that_was_moved_far_away_stays():
+    """Nobody knows whether the files of the last run were moved or removed, until one of them is read."""
+    need_program("ncgen", "nccopy", "ncdump")
+    with RoutedSite(replaced={"keep": 1}) as site, tempfile.TemporaryDirectory() as elsewhere:
+        names, archive = ("a.nc", "b.nc", "c.nc"), pathlib.Path(elsewhere) / "archive" / "run"
+
+        def model(number):
+            source = site.file(f"{number}.cdl")
+            source.write_text(CLASSIC.read_text().replace("data:", f":run = {number} ;\ndata:", 1))
+            run(["ncgen", "-k", "nc4", "-o", site.file("run.nc"), source])
+            site.out.mkdir(exist_ok=True)
+            return "".join(client(["nccopy", site.file("run.nc"), site.out / name]).stderr for name in names)
+
+        def collected(settings=None):
+            if settings:
+                config = json.loads(site.config.read_text())
+                config["replaced"] = settings
+                site.config.write_text(json.dumps(config))
+            time.sleep(1.2)
+            run([tool("esdm-gc"), "--yes"])
+            return sorted(os.path.basename(former["name"]) for former in formers())
+
+        def run_of(path):
+            done = client(["ncdump", "-h", path], check=False)
+            return done.stdout.split(":run = ")[-1].split(" ")[0] if done.returncode == 0 else None, done.stderr
+
+        model(1)
+        archive.parent.mkdir()
+        shutil.move(site.out, archive)  # to another file system they come as copies
+        told = model(2)
+        expect("replaces the container" in told and "reading it there once" in told, told)
+        expect(collected() == list(names), "longer than others, as the files may have been moved")
+        expect(all(former["kept_until"] is not None for former in formers()), f"{formers()}")
+        number, told = run_of(archive / "a.nc")
+        expect(number == "1" and "as long as this file lies there" in told, f"{number} {told}")
+        copied = archive.parent / "copied.nc"
+        shutil.copy(archive / "b.nc", copied)
+        client(["ncdump", "-h", copied])
+        until = {os.path.basename(former["name"]): former["kept_until"] for former in formers()}
+        expect(until["a.nc"] is None and until["b.nc"] is None and until["c.nc"] is not None, f"{until}")
+        expect("its file is removed" in run([tool("esdm-ls"), "--replaced", "-l"]).stdout, "is not told")
+        # Of c.nc nobody knows. What is there stays, though much less may be kept; and a full disk frees others.
+        tight = {"keep": 1, "keep_moved": 1, "share": 0, "containers": 0}
+        expect(collected(tight) == ["a.nc", "b.nc"], f"{formers()}")
+        expect(run_of(archive / "a.nc")[0] == "1" and run_of(site.out / "a.nc")[0] == "2", "its data are gone")
+        # Moved once more it is found by the next read; what was removed goes, a while after it was missed first.
+        kept = {"keep": 1, "keep_moved": 1}
+        (archive / "a.nc").rename(archive.parent / "moved.nc")
+        copied.unlink()
+        expect(collected(kept) == ["a.nc", "b.nc"], "they go as soon as they are missed")
+        expect(run_of(archive.parent / "moved.nc")[0] == "1", "its data are gone")
+        expect(collected() == ["a.nc"], f"{formers()}")
+        run([tool("esdm-gc"), "--replaced-now", "--yes"])
+        expect(formers() == [], f"{formers()}")
+        expect_error(client(["ncdump", "-h", archive.parent / "moved.nc"], check=False), "earlier container")
+        # A run that was removed is kept as long as one that was moved; a container that was removed is not.
+        collected({"keep": 1, "keep_moved": "2d"})
+        shutil.rmtree(site.out)
+        model(3)
+        run([tool("esdm-rm"), "-f", site.container("c.nc")])
+        kept = collected()
+        expect(kept == list(names), f"{kept}: those of run 2")
+        expect(collected({"keep": 1, "keep_moved": 0}) == [], f"{formers()}")
+
+
 COPY = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
 TELL = "import sys, netCDF4; print(netCDF4.Dataset(sys.argv[1]).esdm_notice)"
 
@@ -551,6 +621,7 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
      test_a_copy_of_a_stub_stays_what_it_was_copied_of, test_a_second_run_replaces_the_first_one,
+     test_a_run_that_was_moved_far_away_stays,
      test_a_second_run_by_programs_that_rename__replaces_the_first_one, test_copied_bytes_tell_what_they_are,
      test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,

@@ -329,6 +329,13 @@ esdmnc_numbered(const char *container, uint64_t number, uint64_t version, char *
     return ENOENT;
 }
 
+int
+esdmnc_stub_file(const char *container, const char *path)
+{
+    (void) container, (void) path;
+    return ENOENT;
+}
+
 const char *
 esdmnc_route(size_t index)
 {
