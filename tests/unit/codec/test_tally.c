@@ -149,21 +149,30 @@ test_tally__agrees_with_one_number_after_the_other(void **unused)
     free(memory);
 }
 
-/* The loops of all instruction sets that this processor has find the same. */
+/* The loops of all instruction sets that this processor has. */
+static size_t
+tables_here(const esdm__tallies **ret_tables)
+{
+    size_t n = 0;
+    ret_tables[n++] = &esdm__tallies_base;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        ret_tables[n++] = &esdm__tallies_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        ret_tables[n++] = &esdm__tallies_avx512;
+#endif
+    return n;
+}
+
+/* They find the same. */
 static void
 test_tally__all_instruction_sets_agree(void **unused)
 {
-    const esdm__tallies *tables[3] = {&esdm__tallies_base};
-    size_t n = 1;
+    const esdm__tallies *tables[3];
+    size_t n = tables_here(tables);
     uint8_t *data = malloc(8 * 8000);
     (void) unused;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
-        tables[n++] = &esdm__tallies_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        tables[n++] = &esdm__tallies_avx512;
-#endif
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         esdm__missing missing;
         esdm__run expected;
@@ -180,8 +189,70 @@ test_tally__all_instruction_sets_agree(void **unused)
             assert_int_equal(run.max.u, expected.max.u);
             assert_true(fabs(run.sum - expected.sum) <= fabs(expected.sum) * 1e-9);
         }
+        fill(data, types[t], 8000, 0, &missing); /* nothing is missing, both loops may be taken */
+        for (size_t i = 0; i < n; i++) {
+            esdm__run run;
+            tables[i]->all[types[t]](data, 7999, &run);
+            if (i == 0)
+                expected = run;
+            assert_int_equal(run.valid, expected.valid);
+            assert_int_equal(run.min.u, expected.min.u);
+            assert_int_equal(run.max.u, expected.max.u);
+            assert_true(fabs(run.sum - expected.sum) <= fabs(expected.sum) * 1e-9);
+        }
     }
     free(data);
+}
+
+/* Minimum and maximum of numbers of one sign and of both, with each at each place. */
+static void
+check_extremes(const esdm__tallies *table, float from, float step, uint32_t n, size_t turn)
+{
+    float data[100];
+    esdm__run run;
+    for (uint32_t i = 0; i < n; i++)
+        data[(i + turn) % n] = from + step * (float) i;
+    table->all[ESDM_TYPE_FLOAT32](data, n, &run);
+    float last = from + step * (float) (n - 1);
+    assert_true(run.min.f == (double) (step < 0 ? last : from));
+    assert_true(run.max.f == (double) (step < 0 ? from : last));
+    double sum = n * ((double) from + (double) last) / 2;
+    assert_true(run.sum == sum);
+    assert_int_equal(run.valid, n);
+}
+
+static void
+test_tally__extremes_of_singles_of_both_signs(void **unused)
+{
+    static const struct {
+        float from;
+        float step;
+    } series[] = {{1, 1},
+                  {-1, -1},
+                  {-40, 1},
+                  {40, -1},
+                  {-200, 1},
+                  {0, 1},
+                  {0, -1},
+                  {-99, 1},
+                  {99, -1},
+                  {5, 0},
+                  {-5, 0},
+                  {0, 0},
+                  {0x1p-149F, 0x1p-149F},
+                  {-0x1p-149F, -0x1p-149F},
+                  {-0x1p-144F, 0x1p-149F}};
+    const esdm__tallies *tables[3];
+    (void) unused;
+    size_t ntables = tables_here(tables);
+    for (size_t t = 0; t < ntables; t++) {
+        for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
+            for (uint32_t n = 1; n <= 100; n++) {
+                for (size_t turn = 0; turn < n; turn += 1 + n / 9)
+                    check_extremes(tables[t], series[i].from, series[i].step, n, turn);
+            }
+        }
+    }
 }
 
 static void
@@ -211,6 +282,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tally__agrees_with_one_number_after_the_other),
         cmocka_unit_test(test_tally__all_instruction_sets_agree),
+        cmocka_unit_test(test_tally__extremes_of_singles_of_both_signs),
         cmocka_unit_test(test_tally__rules_tell_values_apart),
     };
     return cmocka_run_group_tests_name("codec.tally", tests, NULL, NULL);
