@@ -275,6 +275,13 @@ tool_exit earlier_site(void);
 /** NULL: nothing was asked for. */
 json_t *history_json(const watch_entry *e);
 void print_report(const run *r);
+/** Files, MPI files or variables (WATCH_FILE, …) that moved bytes, the ones that took most time
+ * first. The list is the caller's to free, what it lists stays the run's. */
+GPtrArray *run_objects(const run *r, guint32 kind);
+/** Seconds from the first process's beginning to the last one's end; more than 0. */
+double run_seconds(const run *r);
+/** Seconds that asking ahead for data has saved, as far as reads with and without it tell. */
+double run_ahead_gain(const run *r);
 /** Whether an action is detailed monitoring that began by itself. */
 bool action_is_detail(const action *a);
 /** An action, as statistics and traces tell it (load.c); owned. @param kind NULL: its own. */

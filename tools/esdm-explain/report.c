@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* The report for people, and as JSON. */
+/* The report for people; report_json.c has it as JSON. */
 #include "esdm-explain/esdm-explain.h"
 
 #include <math.h>
@@ -28,9 +28,8 @@ by_time(gconstpointer a, gconstpointer b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Those of a kind that moved bytes, the ones that took most time first. */
-static GPtrArray *
-objects_of(const run *r, guint32 kind)
+GPtrArray *
+run_objects(const run *r, guint32 kind)
 {
     GPtrArray *list = g_ptr_array_new();
     for (guint i = 0; i < r->objects->len; i++) {
@@ -43,8 +42,8 @@ objects_of(const run *r, guint32 kind)
     return list;
 }
 
-static double
-wall(const run *r)
+double
+run_seconds(const run *r)
 {
     return MAX(seconds_of(r->end_ns - r->start_ns), 1e-9);
 }
@@ -75,7 +74,7 @@ print_direction(const char *verb, const char *from, guint64 bytes, guint64 calls
 static void
 print_head(const run *r)
 {
-    char *time = time_text(wall(r));
+    char *time = time_text(run_seconds(r));
     (void) printf("%s\n", r->command);
     if (r->ranks > 1)
         (void) printf("  %u ranks (%u processes), %s\n", r->ranks, r->processes->len, time);
@@ -142,7 +141,7 @@ print_row(const object *o)
 static void
 print_objects(const run *r, guint32 kind, const char *title)
 {
-    GPtrArray *list = objects_of(r, kind);
+    GPtrArray *list = run_objects(r, kind);
     if (list->len > 0)
         (void) printf("\n  %-45s %9s %9s %9s  how\n", title, "read", "written", "time");
     guint64 all = 0;
@@ -209,16 +208,16 @@ print_spans(const run *r)
 static bool
 print_share(const run *r, const char *what, double seconds)
 {
-    if (seconds < 1e-3 && seconds < 0.005 * wall(r))
+    if (seconds < 1e-3 && seconds < 0.005 * run_seconds(r))
         return false;
     char *time = time_text(seconds);
-    (void) printf("  %-52s %9s %4.0f %%\n", what, time, 100 * seconds / wall(r));
+    (void) printf("  %-52s %9s %4.0f %%\n", what, time, 100 * seconds / run_seconds(r));
     g_free(time);
     return true;
 }
 
-static double
-ahead_seconds(const run *r)
+double
+run_ahead_gain(const run *r)
 {
     double gain = 0;
     for (guint i = 0; i < r->objects->len; i++) {
@@ -257,7 +256,7 @@ print_ahead(const run *r)
         g_free(name);
     }
     print_history(r);
-    double gain = ahead_seconds(r);
+    double gain = run_ahead_gain(r);
     char *time = time_text(fabs(gain));
     if (fabs(gain) > 1e-3)
         (void) printf("  Read-ahead %s about %s.\n", gain > 0 ? "saved" : "cost", time);
@@ -305,7 +304,7 @@ print_time(const run *r)
     told |= print_share(r, library_words(r), library);
     if (r->processes->len == 1)
         told |= print_share(r, "the program itself",
-                            MAX(wall(r) - files - library - seconds_of(r->mpi_ns), 0));
+                            MAX(run_seconds(r) - files - library - seconds_of(r->mpi_ns), 0));
     if (!told)
         (void) printf("  Input and output took next to nothing of it.\n");
     print_ahead(r);
@@ -367,13 +366,13 @@ print_classes(const char *title, const GPtrArray *classes, double run_s)
 static void
 print_why(const run *r)
 {
-    if (!are_told(r->read_classes, wall(r)) && !are_told(r->write_classes, wall(r)))
+    if (!are_told(r->read_classes, run_seconds(r)) && !are_told(r->write_classes, run_seconds(r)))
         return;
     char *best = time_text(r->best_s);
     char *now = time_text(seconds_of(r->read_ns));
     (void) printf("\nWhy calls took as long as they did\n");
-    print_classes("Reads", r->read_classes, wall(r));
-    print_classes("Writes", r->write_classes, wall(r));
+    print_classes("Reads", r->read_classes, run_seconds(r));
+    print_classes("Writes", r->write_classes, run_seconds(r));
     if (r->read_ns > 1000000 && has_waited(r->read_classes))
         (void) printf("  If memory had had everything, reading would have taken %s "
                       "instead of %s.\n",
@@ -427,7 +426,7 @@ print_wait(const run *r)
     const time_class *in = longest_wait(r->read_classes), *out = longest_wait(r->write_classes);
     bool writes = out != NULL && (in == NULL || out->seconds > in->seconds);
     const time_class *c = writes ? out : in;
-    if (c == NULL || c->seconds < WAIT_SHARE * wall(r))
+    if (c == NULL || c->seconds < WAIT_SHARE * run_seconds(r))
         return;
     g_autofree char *time = time_text(c->seconds);
     g_autofree char *text = g_strdup_printf(
@@ -435,7 +434,7 @@ print_wait(const run *r)
         "together, %.0f %% of the run (%s). Fewer bytes (compression, fewer digits, only what is "
         "needed) or faster storage shorten that; other calls do not.",
         c->calls, c->calls == 1 ? "" : "s", writes ? "write" : "read", time,
-        100 * c->seconds / wall(r), c->cause);
+        100 * c->seconds / run_seconds(r), c->cause);
     print_sentences(" ", text);
 }
 
@@ -449,10 +448,10 @@ print_advice(const run *r)
         (void) printf("  Nothing that is worth it: input and output took %s, %.0f %% of the run, "
                       "and none of it "
                       "looks wasteful.\n",
-                      time, 100 * io / wall(r));
+                      time, 100 * io / run_seconds(r));
         g_free(time);
         print_wait(r);
-        if (wall(r) < SHORT_S)
+        if (run_seconds(r) < SHORT_S)
             (void) printf("  The run is too short to tell what long ones wait for: take one with "
                           "more steps or data.\n");
     }
@@ -487,124 +486,4 @@ print_report(const run *r)
     print_actions(r);
     print_why(r);
     print_advice(r);
-}
-
-/* ---- JSON --------------------------------------------------------------------------------------
- */
-
-static json_t *
-counts_json(const watch_counts *c)
-{
-    return json_pack("{s:I,s:I,s:f,s:I}", "calls", (json_int_t) c->calls, "bytes",
-                     (json_int_t) c->bytes, "seconds", seconds_of(c->ns), "below_64_KiB",
-                     (json_int_t) c->small);
-}
-
-static json_t *
-pattern_json(const pattern *p)
-{
-    char *text = pattern_text(p);
-    json_t *json = json_pack("{s:s,s:I,s:I,s:I,s:I}", "is", text, "calls", (json_int_t) p->calls,
-                             "following", (json_int_t) p->following, "strided",
-                             (json_int_t) p->strided, "stride_bytes", (json_int_t) p->stride);
-    g_free(text);
-    return json;
-}
-
-static json_t *
-object_json(const object *o)
-{
-    const watch_entry *e = &o->entry;
-    char *name = g_utf8_make_valid(o->name, -1);
-    char *variable = o->variable != NULL ? g_utf8_make_valid(o->variable, -1) : NULL;
-    json_t *json = json_pack("{s:s,s:s?,s:o,s:o,s:o,s:I,s:i}", "file", name, "variable", variable,
-                             "read", counts_json(&e->read), "write", counts_json(&e->write),
-                             "other", counts_json(&e->other), "file_bytes",
-                             (json_int_t) e->file_bytes, "processes", (int) o->processes);
-    if (o->kind == WATCH_MPI_FILE)
-        ranks_json(json, o);
-    if (o->kind == WATCH_FILE) {
-        (void) json_object_set_new(json, "read_pattern", pattern_json(&o->reads));
-        (void) json_object_set_new(json, "write_pattern", pattern_json(&o->writes));
-    }
-    if (e->ahead_calls > 0)
-        (void) json_object_set_new(
-            json, "read_ahead",
-            json_pack("{s:I,s:I,s:f,s:I,s:f,s:I,s:f,s:I}", "calls", (json_int_t) e->ahead_calls,
-                      "bytes", (json_int_t) e->ahead_bytes, "seconds", seconds_of(e->ahead_ns),
-                      "plain_reads", (json_int_t) e->plain_reads, "plain_seconds",
-                      seconds_of(e->plain_ns), "advised_reads", (json_int_t) e->advised_reads,
-                      "advised_seconds", seconds_of(e->advised_ns), "stopped",
-                      (json_int_t) e->ahead_stopped));
-    json_t *history = history_json(e);
-    if (history != NULL)
-        (void) json_object_set_new(json, "earlier_runs", history);
-    g_free(variable);
-    g_free(name);
-    return json;
-}
-
-static json_t *
-objects_json(const run *r, guint32 kind)
-{
-    GPtrArray *list = objects_of(r, kind);
-    json_t *array = json_array();
-    for (guint i = 0; i < list->len; i++)
-        (void) json_array_append_new(array, object_json(list->pdata[i]));
-    g_ptr_array_free(list, TRUE);
-    return array;
-}
-
-static json_t *
-classes_json(const GPtrArray *classes)
-{
-    json_t *array = json_array();
-    for (guint i = 0; i < classes->len; i++) {
-        const time_class *c = classes->pdata[i];
-        (void) json_array_append_new(
-            array,
-            json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:f}", "cause", c->cause, "because", c->because,
-                      "calls", (json_int_t) c->calls, "bytes", (json_int_t) c->bytes, "seconds",
-                      c->seconds, "typical_s", c->typical_s, "from_s", c->low_s));
-    }
-    return array;
-}
-
-json_t *
-report_json(const run *r)
-{
-    json_t *advices = json_array();
-    char *command = g_utf8_make_valid(r->command, -1);
-    for (guint i = 0; i < r->advice->len; i++) {
-        const advice *a = r->advice->pdata[i];
-        char *text = g_utf8_make_valid(a->text, -1);
-        (void) json_array_append_new(advices,
-                                     json_pack("{s:s,s:f}", "text", text, "gain_s", a->gain_s));
-        g_free(text);
-    }
-    json_t *report = json_pack(
-        "{s:s,s:i,s:i,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "command", command, "processes",
-        (int) r->processes->len, "ranks", (int) r->ranks, "seconds", wall(r), "cpu_seconds",
-        (double) r->cpu_us / 1e6, "dropped", (json_int_t) r->dropped, "files",
-        objects_json(r, WATCH_FILE), "mpi_files", objects_json(r, WATCH_MPI_FILE), "variables",
-        objects_json(r, WATCH_VARIABLE), "read_times", classes_json(r->read_classes), "write_times",
-        classes_json(r->write_classes), "advice", advices);
-    (void) json_object_set_new(
-        report, "time",
-        json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "reading", seconds_of(r->read_ns), "writing",
-                  seconds_of(r->write_ns), "sync", seconds_of(r->sync_ns), "metadata",
-                  seconds_of(r->meta_ns), "mpi", seconds_of(r->mpi_ns), "netcdf_library",
-                  seconds_of(r->library_ns), "reading_if_cached", r->best_s, "read_ahead_gain",
-                  ahead_seconds(r)));
-    (void) json_object_set_new(
-        report, "moved",
-        json_pack("{s:I,s:I,s:I,s:I}", "read_bytes", (json_int_t) r->read_bytes, "read_calls",
-                  (json_int_t) r->read_calls, "write_bytes", (json_int_t) r->write_bytes,
-                  "write_calls", (json_int_t) r->write_calls));
-    (void) json_object_set_new(report, "actions", actions_json(r));
-    json_t *earlier = earlier_json(r);
-    if (earlier != NULL)
-        (void) json_object_set_new(report, "earlier_runs", earlier);
-    g_free(command);
-    return report;
 }
