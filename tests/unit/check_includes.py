@@ -78,8 +78,14 @@ def says_its_role(path):
     return path.is_file() and ROLE.search(path.read_text(errors="replace")[:1500])
 
 
+SCRIPT_ROLE = re.compile(r'\A(#![^\n]*\n)?# SPDX[^\n]*\n("""|# )')
+
+
 def without_role(root):
-    for folder in ("src", "backends", "netcdf-plugin", "tools"):
+    for path in sorted(p for p in (root / "tests").rglob("*") if p.suffix in (".py", ".sh") and p.is_file()):
+        if not SCRIPT_ROLE.search(path.read_text(errors="replace")[:500]):
+            yield f"{path.relative_to(root)}: no text at the head says what the script is for"
+    for folder in ("src", "backends", "netcdf-plugin", "tools", "tests"):
         for path in sources(root / folder):
             if not says_its_role(path) and not (path.suffix == ".c" and says_its_role(path.with_suffix(".h"))):
                 yield f"{path.relative_to(root)}: no line at the head says what the file is for (/** @file … */)"

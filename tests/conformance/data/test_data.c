@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Target, packs and bytes that the tests of data targets share, and the list of these tests. */
 #include "data.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Store and containers that the tests of metadata stores share, and the list of these tests. */
 #include "meta.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Attributes: all types, conversions, renaming and order, copies, reserved names. */
 #include "compare.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Reading and writing: slabs, strides, holes, several records, overwriting, and their errors. */
 #include "compare.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Dimensions: lengths and limits, several unlimited ones, renaming, growth. */
 #include "compare.h"
 
 static void

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Fill values: of each type, set late, strings, in records, in other memory types, without
+ * filling. */
 #include "compare.h"
 
 #include <math.h>

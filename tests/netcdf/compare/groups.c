@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Groups: trees, in data mode, formats without them, their types, dimensions of others. */
 #include "compare.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Define and data mode, formats, creating, files mapped into memory, aborting, wrong ids,
+ * readers beside a writer. */
 #include "compare.h"
 
 static void

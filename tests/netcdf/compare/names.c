@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Which names are allowed, their lengths and normal forms. */
 #include "compare.h"
 
 #include <string.h>

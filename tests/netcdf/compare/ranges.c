@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Values that do not fit into the type they are converted to, written and read; NaN. */
 #include "compare.h"
 
 #include <math.h>

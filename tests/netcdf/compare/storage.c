@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Chunks, caches and filters: settings, what is chosen by default, what is refused. */
 #include "compare.h"
 
 #include <netcdf_filter.h>

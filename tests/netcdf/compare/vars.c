@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Variables: types, coordinates, scalars, strings, renaming, limits of sizes, and their errors. */
 #include "compare.h"
 
 #include <string.h>

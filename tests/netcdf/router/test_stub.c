@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Stub files, written, copied, replaced and damaged; which paths and routed folders lead to
+ * containers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

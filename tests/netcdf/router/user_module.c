@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* A library that a program loads and that calls libnetcdf: its calls are the program's. */
 #include <netcdf.h>
 
 #define EXPORT __attribute__((visibility("default")))

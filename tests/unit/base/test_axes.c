@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Axes that lie side by side in memory are joined. */
 #include "base/axes.h"
 
 #include <setjmp.h>

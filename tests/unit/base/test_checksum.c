@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Checksums of all instruction sets are those of libxxhash. */
 #include "base/checksum.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Messages of errors that are put together and cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

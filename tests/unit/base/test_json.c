@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* JSON with paths of what is wrong and the nearest key; texts of sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Memory of blocks that threads keep. */
 #include "base/scratch.h"
 
 #include <dlfcn.h>

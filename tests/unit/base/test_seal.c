@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The bytes of a seal. */
 #include "base/seal.h"
 
 #include <setjmp.h>

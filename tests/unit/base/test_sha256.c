@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* SHA-256 against the standard's examples, in parts, by all instruction sets. */
 #include "base/sha256.h"
 
 #include <setjmp.h>

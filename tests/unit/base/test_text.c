@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What is printed of texts that somebody else made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Calendars of the CF conventions: dates, days, units of time, and what is no time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Blobs of fragments: blocks come back, damage and nonsense are refused, bytes are as
+ * documented. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

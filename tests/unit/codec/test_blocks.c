@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* How a fragment is cut into blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

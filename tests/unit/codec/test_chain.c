@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Chains of codecs by their names and ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Parts of the head of an uncompressed blob agree with the whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Blocks of the codec "field": without loss, within bounds, with sums, damaged. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

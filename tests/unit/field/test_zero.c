@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Zeros keep their sign in the codec "field". */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

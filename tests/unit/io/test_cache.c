@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The cache of decoded blocks. */
 #include "io/session/cache.h"
 
 #include <pthread.h>

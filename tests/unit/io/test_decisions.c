@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What the placement decided for packs, and how long they took, as it is kept. */
 #include "io/packs/decisions.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Small writes that are gathered in memory. */
 #include "io/container/gather.h"
 
 #include <setjmp.h>

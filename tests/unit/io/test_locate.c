@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Where points of a selection lie, against a search through all. */
 #include "io/read/locate.h"
 
 #include <setjmp.h>

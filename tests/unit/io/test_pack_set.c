@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The packs of a container over targets that fail, forget or end: what is durable, and what is
+ * never forgotten. */
 #include "fake_targets.h"
 
 static void

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The pool of threads: tasks, failures, waits within waits. */
 #include "io/session/pool.h"
 
 #include <pthread.h>

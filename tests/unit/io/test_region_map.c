@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The map of regions with an accuracy of their own, and boxes that are cut at them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

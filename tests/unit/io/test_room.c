@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The bound of memory that all writes share. */
 #include "io/session/room.h"
 
 #include <pthread.h>

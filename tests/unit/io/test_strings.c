@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Strings as bytes of a fragment. */
 #include "io/encode/strings.h"
 
 #include <setjmp.h>

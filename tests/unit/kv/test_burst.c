@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Shards of Kyoto Cabinet between many readers, writers and forked children. */
 #include "kv.h"
 
 #include <dirent.h>

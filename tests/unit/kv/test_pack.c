@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Packs in Kyoto Cabinet whose database could not be made, or was never made. */
 #include "kv.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* How a box that is written is cut into fragments. */
 #include "layout_support.h"
 
 #include "layout/fragmenter.h"

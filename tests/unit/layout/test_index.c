@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The index of fragments: few pages, what is loaded and dropped, wrong entries. */
 #include "layout_support.h"
 
 #include <pthread.h>

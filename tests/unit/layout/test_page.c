@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Index pages: records come back, damage is noticed, bytes are as documented. */
 #include "layout_support.h"
 
 #include "base/checksum.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Trees of boxes against a search through all. */
 #include "layout_support.h"
 
 #include "layout/forest.h"

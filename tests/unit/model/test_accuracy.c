@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Statements of accuracy as texts, and which of them is the strictest. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>

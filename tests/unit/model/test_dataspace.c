@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Boxes with strides in files and in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

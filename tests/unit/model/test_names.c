@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Names of containers, branches and objects; UTF-8. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The types, their names and fill values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Observing a session: all threads are counted, what does not fit is told, files are whole
+ * lines. */
 #include "monitor/monitor.h"
 
 #include <fcntl.h>

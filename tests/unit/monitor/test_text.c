@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Numbers as texts. */
 #include "monitor/text.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What the model foretells of writes. */
 #include "placement/forecast.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* In which order targets are asked to take a fragment. */
 #include "placement/placement.h"
 
 #include <setjmp.h>

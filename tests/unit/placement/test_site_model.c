@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The measured model of a site: as text, damaged, and as it follows changes. */
 #include "placement/site_model.h"
 
 #include <math.h>

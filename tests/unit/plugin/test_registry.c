@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Plug-ins by kind and name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Expressions of esdm-find, and where an error is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

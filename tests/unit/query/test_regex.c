@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What of a regular expression a metadata store can search for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Templates of views: components of paths from values and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

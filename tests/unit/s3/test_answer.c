@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What answers of S3 servers mean, and that messages have no secrets. */
 #include "answer.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Options of S3 targets, and where credentials come from. */
 #include "options.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* How many bytes of packs that are not stored yet may lie in memory. */
 #include "pack.h"
 
 #include <setjmp.h>

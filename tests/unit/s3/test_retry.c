@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Pauses before a request is repeated, and which may be. */
 #include "retry.h"
 
 #include "base/retry.h"

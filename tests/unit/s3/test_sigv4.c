@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Signatures of requests against Amazon's examples. */
 #include "encode.h"
 #include "sigv4.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Documents in XML, whole, cut and wrong. */
 #include "xml.h"
 
 #include <setjmp.h>

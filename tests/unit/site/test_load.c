@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Site configurations: where they are found, and which message a wrong one gets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

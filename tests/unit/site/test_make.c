@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Sites are made, checked and removed, and nothing of somebody else's with them. */
 #include "site_support.h"
 
 #include "base/site_packs.h"
