@@ -130,7 +130,6 @@ visit_row(const char *container, const char *dataset, const esdm__query_value *v
     return v->visit(&match, v->values, v->user);
 }
 
-/* @param order NULL: by names. */
 static esdm_status
 ask_rows(const esdm_session *session, const char *expression, const char *const *columns,
          size_t ncolumns, const esdm__query_order *order, esdm_find_row_visitor visit, void *user,
@@ -143,12 +142,9 @@ ask_rows(const esdm_session *session, const char *expression, const char *const 
     row_visitor v = {visit, user, calloc(ncolumns + 1, sizeof *v.values), ncolumns};
     if (v.values == NULL)
         status = esdm__error_nomem(err, ncolumns, "an answer");
-    else if (order != NULL)
+    else
         status = esdm__query_sorted(session->meta, session->store, &query, columns, ncolumns, order,
                                     visit_row, &v, err);
-    else
-        status = esdm__query_rows(session->meta, session->store, &query, columns, ncolumns,
-                                  visit_row, &v, err);
     free(v.values);
     esdm__query_clear(&query);
     return status;
@@ -163,7 +159,8 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
     ESDM__NEED_ALL(err, columns, ncolumns);
-    return ask_rows(session, expression, columns, ncolumns, NULL, visit, user, err);
+    const esdm__query_order by_name = {0};
+    return ask_rows(session, expression, columns, ncolumns, &by_name, visit, user, err);
 }
 
 esdm_status

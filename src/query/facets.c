@@ -155,6 +155,32 @@ tell_name(const counting *c, size_t name, esdm_meta_facet_visitor visit, void *u
     return ESDM_OK;
 }
 
+/* What is found, gone through. */
+typedef struct going {
+    const esdm_meta_plugin *meta;
+    void *store;
+    const esdm__query *query;
+    const char *const *names;
+    counting *c;
+} going;
+
+static esdm_status
+go_through(void *user, esdm_error *err)
+{
+    const going *g = user;
+    return esdm__query_rows(g->meta, g->store, g->query, g->names, g->c->nnames, add_row, g->c,
+                            err);
+}
+
+static void
+forget_counts(void *user)
+{
+    counting *c = ((going *) user)->c;
+    clear_tables(c);
+    free(c->last);
+    c->last = NULL;
+}
+
 static esdm_status
 count_all(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
           const char *const *names, size_t nnames, counting *c, esdm_error *err)
@@ -169,8 +195,9 @@ count_all(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                      : ESDM_ENOTSUP;
     free(nodes);
     if (status == ESDM_ENOTSUP) {
-        clear_tables(c);
-        status = esdm__query_rows(meta, store, query, names, nnames, add_row, c, &why);
+        going g = {meta, store, query, names, c};
+        forget_counts(&g);
+        status = esdm__query_of_one_state(meta, store, go_through, forget_counts, &g, &why);
     }
     if (status != ESDM_OK && err != NULL)
         *err = why;

@@ -249,24 +249,53 @@ ask_at_once(const search *s, esdm_meta_match_visitor visit, void *user, esdm_err
     return status;
 }
 
+typedef struct asking {
+    search s;
+    found_list all;
+} asking;
+
 /* One question for each term. */
 static esdm_status
-ask_all(const search *s, esdm_meta_match_visitor visit, void *user)
+ask_all(void *user, esdm_error *err)
 {
+    asking *a = user;
     esdm__query_terms terms = {0};
-    found_list all = {0};
-    esdm_status status = esdm__query_terms_make(s->query, &terms, s->err);
+    a->s.err = err;
+    esdm_status status = esdm__query_terms_make(a->s.query, &terms, err);
     for (size_t i = 0; i < terms.count && status == ESDM_OK; i++)
-        status = ask_term(s, &terms.items[i], &all);
-    if (status == ESDM_OK) {
-        sort_list(&all);
-        for (size_t i = 0; i < all.count; i++) {
-            if (!visit(all.items[i].container, all.items[i].dataset, user))
-                break;
-        }
-    }
-    clear_list(&all);
+        status = ask_term(&a->s, &terms.items[i], &a->all);
     esdm__query_terms_clear(&terms);
+    return status;
+}
+
+static void
+forget_found(void *user)
+{
+    clear_list(&((asking *) user)->all);
+}
+
+/* @param one the questions see one state of the store. */
+static esdm_status
+find(const esdm_meta_plugin *meta, void *store, const esdm__query *query, bool one,
+     esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    asking a = {.s = {.meta = meta, .store = store, .query = query, .err = err}};
+    esdm_error why = {0};
+    esdm_status status = ask_at_once(&a.s, visit, user, &why);
+    if (status != ESDM_ENOTSUP) {
+        if (status != ESDM_OK && err != NULL)
+            *err = why;
+        return status;
+    }
+    status = one ? esdm__query_of_one_state(meta, store, ask_all, forget_found, &a, err)
+                 : ask_all(&a, err);
+    if (status == ESDM_OK)
+        sort_list(&a.all);
+    for (size_t i = 0; i < a.all.count && status == ESDM_OK; i++) {
+        if (!visit(a.all.items[i].container, a.all.items[i].dataset, user))
+            break;
+    }
+    clear_list(&a.all);
     return status;
 }
 
@@ -274,14 +303,14 @@ esdm_status
 esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                  esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
-    search s = {.meta = meta, .store = store, .query = query, .err = err};
-    esdm_error why = {0};
-    esdm_status status = ask_at_once(&s, visit, user, &why);
-    if (status == ESDM_ENOTSUP)
-        return ask_all(&s, visit, user);
-    if (status != ESDM_OK && err != NULL)
-        *err = why;
-    return status;
+    return find(meta, store, query, true, visit, user, err);
+}
+
+esdm_status
+esdm__query_find_here(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                      esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    return find(meta, store, query, false, visit, user, err);
 }
 
 esdm_status

@@ -126,9 +126,24 @@ void esdm__query_terms_clear(esdm__query_terms *terms);
 esdm_status esdm__query_expression(const esdm__query *query, esdm_meta_expression *ret_expression,
                                    esdm_meta_node **ret_nodes, esdm_error *err);
 
-/** What the store has that meets the query, by byte order of containers and datasets, each once. */
+/** Asks the store several things. */
+typedef esdm_status (*esdm__query_asking)(void *user, esdm_error *err);
+/** All that `ask` asks sees one state of the store, where it can hold one: what is renamed
+ *  meanwhile would else be in none of the answers. A state that is lost is given up, and the
+ *  questions are asked anew. Visitors of the caller do not run meanwhile, and it is not nested.
+ *  @param forget forgets what `ask` found out so far. */
+esdm_status esdm__query_of_one_state(const esdm_meta_plugin *meta, void *store,
+                                     esdm__query_asking ask, void (*forget)(void *user), void *user,
+                                     esdm_error *err);
+
+/** What the store has that meets the query, by byte order of containers and datasets, each once;
+ *  of one state of the store. */
 esdm_status esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                              esdm_meta_match_visitor visit, void *user, esdm_error *err);
+/** The same of the states at hand; for those who hold one. */
+esdm_status esdm__query_find_here(const esdm_meta_plugin *meta, void *store,
+                                  const esdm__query *query, esdm_meta_match_visitor visit,
+                                  void *user, esdm_error *err);
 
 /** An attribute of a match: its own or, lacking it, its container's. */
 typedef struct esdm__query_value {
@@ -139,7 +154,7 @@ typedef struct esdm__query_value {
 typedef bool (*esdm__query_row_visitor)(const char *container, const char *dataset,
                                         const esdm__query_value *values, void *user);
 
-/** esdm__query_find() with the values of some attributes, as the index has them. */
+/** esdm__query_find_here() with the values of some attributes, as the index has them. */
 esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                              const char *const *columns, size_t ncolumns,
                              esdm__query_row_visitor visit, void *user, esdm_error *err);

@@ -278,7 +278,7 @@ ask_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
     *r = (reading){.meta = meta, .store = store, .columns = columns, .ncolumns = ncolumns};
     esdm_status status = note_columns(r, err);
     if (status == ESDM_OK)
-        status = containers == NULL ? esdm__query_find(meta, store, query, add_row, &list, err)
+        status = containers == NULL ? esdm__query_find_here(meta, store, query, add_row, &list, err)
                                     : esdm__query_find_among(meta, store, query, containers,
                                                              ncontainers, add_row, &list, err);
     status = show_rows(r, &list, visit, user, status, err);

@@ -30,8 +30,6 @@
 /* A store may hand out several times what was asked for at first. */
 #define SHARES    16
 #define ROWS_KEPT 64
-/* States of a store that are begun, where they are lost. */
-#define STATES_MOST 3
 
 typedef struct sorted_row {
     char *container; /* owned; the dataset's text follows it */
@@ -384,26 +382,29 @@ note_names(sorting *s, const char *const *columns, esdm_error *err)
     return ESDM_OK;
 }
 
-/* All that is asked sees one state of the store, where it can hold one: what moves meanwhile would
- * else be in none of the answers. A state that is lost is given up, and the question asked anew. */
 static esdm_status
-take_of_one_state(sorting *s, esdm_error *err)
+take_anew(void *user, esdm_error *err)
 {
-    if (s->meta->hold == NULL)
-        return take(s, err);
-    for (unsigned attempt = 1;; attempt++) {
-        esdm_error why = {0};
-        esdm_status status = s->meta->hold(s->store, err);
-        if (status != ESDM_OK)
-            return status;
-        status = take(s, &why);
-        bool whole = s->meta->release(s->store);
-        if (status != ESDM_OK && err != NULL)
-            *err = why;
-        if (status == ESDM_OK || whole || attempt == STATES_MOST)
-            return status;
-        drop_rows(s, 0);
+    return take(user, err);
+}
+
+static void
+forget_rows(void *user)
+{
+    drop_rows(user, 0);
+}
+
+/* Whether they come as they are to be: by names alone. */
+static bool
+are_sorted(const sorting *s)
+{
+    if (s->order->nkeys > 0 || s->order->limit > 0)
+        return false;
+    for (size_t i = 1; i < s->count; i++) {
+        if (compare_rows(s, &s->rows[i - 1], &s->rows[i]) > 0)
+            return false;
     }
+    return true;
 }
 
 esdm_status
@@ -415,8 +416,8 @@ esdm__query_sorted(const esdm_meta_plugin *meta, void *store, const esdm__query 
         .meta = meta, .store = store, .query = query, .ncolumns = ncolumns, .order = order};
     esdm_status status = note_names(&s, columns, err);
     if (status == ESDM_OK)
-        status = take_of_one_state(&s, err);
-    if (status == ESDM_OK && (s.nomem || !sort_rows(&s)))
+        status = esdm__query_of_one_state(meta, store, take_anew, forget_rows, &s, err);
+    if (status == ESDM_OK && (s.nomem || (!are_sorted(&s) && !sort_rows(&s))))
         status = esdm__error_nomem(err, s.count * sizeof *s.rows, "an answer");
     for (size_t i = 0; i < s.count && status == ESDM_OK; i++) {
         if (!visit(s.rows[i].container, s.rows[i].dataset, s.rows[i].values, user))

@@ -130,6 +130,7 @@ visit_members(const esdm_meta_plugin *meta, void *store, visiting *v, esdm_error
 {
     const char *columns[ESDM__VIEW_LEVELS_MOST + 1];
     const esdm__site_view *view = v->path->view;
+    const esdm__query_order by_name = {0};
     asking a = {.path = v->path, .err = err};
     for (size_t i = 0; i < view->nlevels; i++)
         columns[i] = view->levels[i].attribute;
@@ -137,8 +138,8 @@ visit_members(const esdm_meta_plugin *meta, void *store, visiting *v, esdm_error
     esdm__buffer_init(&v->one);
     esdm_status status = make_question(&a);
     if (status == ESDM_OK)
-        status =
-            esdm__query_rows(meta, store, &a.query, columns, view->nlevels + 1, visit_row, v, err);
+        status = esdm__query_sorted(meta, store, &a.query, columns, view->nlevels + 1, &by_name,
+                                    visit_row, v, err);
     if (status == ESDM_OK && v->nomem)
         status = esdm__error_nomem(err, v->one.bytes, "a level of a view");
     for (size_t i = 0; i < view->nlevels; i++)

@@ -292,7 +292,22 @@ def none_is_missed(rename):
                 got = [line.split("\t")[1] for line in lines][:1200]
                 wrong = [(a, b) for a, b in zip(got, first) if a != b]
                 expect(len(got) == len(first) and not wrong, f"{options}: {len(got)} rows, {wrong[:5]}")
+        rows_are_whole(len(first))
         expect(moving.moves > 50, f"{moving.moves} have moved")
+
+
+def rows_are_whole(count):
+    """What is found while it moves: each container once, with its values."""
+    wanted = sorted(f"{n:05d}" for n in range(MANY))
+    for _ in range(by_size(4, 10, 30)):
+        for query in "exists :model", "model =~ '^m$' or model =~ '^n$'", "not (model =~ 'n')":
+            lines = run([FIND, "-c", "--columns=k", query]).stdout.splitlines()
+            got = sorted(line.split("\t")[1] for line in lines)
+            expect(got == wanted, f"{query}: {len(got)} rows, {sum(not k for k in got)} without value, {count} move")
+        names = run([FIND, "-c", "model =~ '^m$'"]).stdout.splitlines()
+        expect(sorted(n[-8:-3] for n in names) == wanted, f"{len(names)} names")
+        facets = json.loads(run([FIND, "--json", "--facets=model", "model =~ '^m$'"]).stdout)
+        expect(str(MANY) in json.dumps(facets), f"facets: {facets}")
 
 
 def test_find_sorted__what_moves_is_in_the_answer():

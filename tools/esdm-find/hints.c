@@ -193,7 +193,9 @@ values_near(esdm_session *session, const char *part)
                       .all = g_ptr_array_new_with_free_func(g_free)};
     GString *text = g_string_new(NULL);
     esdm_error err = {0};
-    esdm_status status = esdm_find_rows(session, expression, columns, 1, note_value, &s, &err);
+    const esdm_find_order first = {.limit = ROWS_MOST};
+    esdm_status status =
+        esdm_find_sorted(session, expression, columns, 1, &first, note_value, &s, &err);
     bool some = s.rows > 0 || status == ESDM_ETIMEDOUT;
     if (status == ESDM_OK || status == ESDM_ETIMEDOUT) {
         const GPtrArray *shown = s.near->len > 0 || s.all->len > VALUES_MOST ? s.near : s.all;

@@ -92,12 +92,12 @@ sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *tex
     if (status != ESDM_OK)
         return status;
     sqlite__link *link = &store->reader;
-    if (check != NULL)
-        status = sqlite__run(link, SQLITE__BEGIN, err, "");
-    if (status == ESDM_OK)
+    if (check == NULL) {
+        status = read_rows(link, id, text, visit, NULL, user, err);
+    } else if ((status = sqlite__begin_question(store, err)) == ESDM_OK) {
         status = read_rows(link, id, text, visit, check, user, err);
-    if (sqlite3_get_autocommit(link->db) == 0)
-        (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
+        sqlite__end_question(store, status);
+    }
     sqlite__end_read(store);
     return status;
 }

@@ -313,7 +313,9 @@ typedef struct esdm_find_value {
 typedef bool (*esdm_find_row_visitor)(const esdm_match *match, const esdm_find_value *values,
                                       void *user);
 /**
- * esdm_find() with the values of some attributes, read from the index; no container is opened.
+ * esdm_find() with the values of some attributes, read from the index; no container is opened. The
+ * rows are of one state of the store; they are visited when all are known (esdm_find_sorted() with
+ * a limit reads no more than that).
  * @param columns `ncolumns` names of attributes, without variables; NULL when there is none.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_rows(esdm_session *session, const char *expression,
