@@ -150,7 +150,9 @@ lie_over(const stretch *early, const stretch *late, const esdm__cells *cells)
     double shorter = fmin(early->high - early->low, late->high - late->low);
     double longer = fmax(early->high - early->low, late->high - late->low);
     bool points = is_point(early) || is_point(late);
-    double blur = fmax(fmax(1, a->blur + b->blur), OVERLAP_PART * (points ? longer : shorter));
+    /* Climatologies of January and of February differ by a month of thirty years. */
+    double part = isinf(fmin(a->within, b->within)) ? 0 : OVERLAP_PART;
+    double blur = fmax(fmax(1, a->blur + b->blur), part * (points ? longer : shorter));
     if (is_point(early) || early->high <= late->low + blur)
         return false;
     if (is_point(late))

@@ -90,6 +90,51 @@ check_flags(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, e
     return ESDM_OK;
 }
 
+static bool
+as_numbers(const esdm_attribute *a, double *values, uint64_t most)
+{
+    return a->count <= most && esdm__meaning_is_number(a->type) &&
+           esdm_convert(a->type, a->values, ESDM_TYPE_FLOAT64, values, a->count, NULL, NULL) ==
+               ESDM_OK;
+}
+
+/* Numbers of a grid mapping say where on Earth x and y lie: a pole, a parallel, an ellipsoid. Its
+ * texts but the name may be written in several ways. */
+static esdm_status
+check_grid_mapping(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y,
+                   esdm_error *err)
+{
+    static const char name[] = "grid_mapping_name";
+    char text[100];
+    char other_text[100];
+    esdm__attribute_text(x, name, text, sizeof text);
+    esdm__attribute_text(y, name, other_text, sizeof other_text);
+    if (text[0] == '\0' || other_text[0] == '\0')
+        return ESDM_OK;
+    if (strcmp(text, other_text) != 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "variable '%s' has %s '%.80s' in '%s' and '%.80s' in '%s'", x->name,
+                               name, text, p->one, other_text, p->other);
+    for (size_t i = 0; i < esdm_attribute_count(&x->attributes); i++) {
+        esdm_attribute a, b;
+        double one[32], other[32];
+        if (!esdm_attribute_at(&x->attributes, i, &a) ||
+            !esdm_attribute_find(&y->attributes, a.name, &b, NULL) || !as_numbers(&a, one, 32) ||
+            !as_numbers(&b, other, 32))
+            continue;
+        bool same = a.count == b.count;
+        for (uint64_t k = 0; k < a.count && same; k++)
+            same = esdm__coordinate_same(one[k], other[k], 0);
+        if (!same)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "the grid mapping '%s' has another %s in '%s' (%.9g) than in "
+                                   "'%s' (%.9g)",
+                                   x->name, a.name, p->other, b.count > 0 ? other[0] : NAN, p->one,
+                                   a.count > 0 ? one[0] : NAN);
+    }
+    return ESDM_OK;
+}
+
 /* Who says nothing of methods means the same, unless one of both has cells and the other points. */
 static bool
 same_cells(const esdm__pair *p, const char *one, const char *other)
@@ -124,7 +169,8 @@ check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
                                    "variable '%s' has %s '%.80s' in '%s' and '%.80s' in '%s'",
                                    x->name, names[i], one, p->one, other, p->other);
     }
-    return check_flags(p, x, y, err);
+    status = check_flags(p, x, y, err);
+    return status == ESDM_OK ? check_grid_mapping(p, x, y, err) : status;
 }
 
 static esdm_status

@@ -160,19 +160,22 @@ find_marks(const esdm_dataset *dataset, esdm__meaning *m)
         add_mark(m, m->fill);
 }
 
-/* Bounds have the units of their coordinate. */
+/* Bounds have the units of their coordinate, those of a climatology too. */
 static const esdm_dataset *
 who_has_units(const esdm_dataset *dataset)
 {
+    static const char *const names[] = {"bounds", "climatology"};
     char bounds[ESDM_NAME_MAX + 1];
     if (esdm_attribute_find(attributes(dataset), "units", NULL, NULL))
         return dataset;
     const esdm_group *group = dataset->group;
     for (size_t i = 0; i < esdm_group_dataset_count(group); i++) {
         const esdm_dataset *other = esdm_group_dataset_at(group, i);
-        esdm__attribute_text(other, "bounds", bounds, sizeof bounds);
-        if (bounds[0] != '\0' && strcmp(bounds, dataset->name) == 0)
-            return other;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            esdm__attribute_text(other, names[k], bounds, sizeof bounds);
+            if (bounds[0] != '\0' && strcmp(bounds, dataset->name) == 0)
+                return other;
+        }
     }
     return dataset;
 }

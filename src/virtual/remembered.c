@@ -14,7 +14,7 @@
 #include "virtual/parts.h"
 
 #define PREFIX  "joined:"
-#define VERSION 3u
+#define VERSION 4u
 /** Of fewer members nothing is kept. */
 #define MEMBERS_LEAST 16u
 /** Bytes of a fact. */

@@ -33,6 +33,12 @@ def write(path, case, times, **how):
         t.calendar = how.get("calendar", "standard")
         if how.get("bounds", True):
             t.bounds = "time_bnds"
+        if how.get("climatology"):
+            t.climatology = "climatology_bounds"
+            d.createVariable("climatology_bounds", "f8", order("time", "bnds"))[:] = numpy.stack(
+                [numpy.asarray(times) - 1, numpy.asarray(times) + 366], axis=1)  # they overlap
+        if "mapping" in how:
+            d.createVariable("crs", "i4").setncatts({"grid_mapping_name": "rotated_latitude_longitude", **how["mapping"]})
         y = d.createVariable("lat", how.get("lat_type", "f8"), ("lat",))
         y.units = "degrees_north"
         y[:] = how.get("lats", LATS)
@@ -234,6 +240,18 @@ def cases():
         "unsigned_packed": (dict(one, type="i2", scale_factor=.5, says={"_Unsigned": "true"}),
                             dict(two, type="i2", scale_factor=.25, says={"_Unsigned": "true"}), ("_Unsigned", "packing")),
         "calendar360": (one, dict(two, calendar="360_day"), ("standard", "360_day")),
+        "climatology": (dict(one, climatology=True, bounds=False),
+                        dict(two, times=[-29, -28], units="days since 2000-02-01", climatology=True, bounds=False),
+                        {**joined, "climatology_bounds": [[-1, 366], [0, 367], [1, 368], [2, 369]]}),
+        "pole": (dict(one, mapping={"grid_north_pole_latitude": 39.25}), dict(two, mapping={"grid_north_pole_latitude": 20.}),
+                 ("crs", "grid_north_pole_latitude", "39.25", "20")),
+        "pole_float": (dict(one, mapping={"grid_north_pole_latitude": 39.3, "long_name": "pole"}),
+                       dict(two, mapping={"grid_north_pole_latitude": numpy.float32(39.3), "long_name": "the pole"}),
+                       {**joined, "differs": "crs:grid_north_pole_latitude\ncrs:long_name"}),
+        "parallels": (dict(one, mapping={"standard_parallel": [30., 60.]}), dict(two, mapping={"standard_parallel": 30.}),
+                      ("crs", "standard_parallel")),
+        "mapping": (dict(one, mapping={}), dict(two, mapping={"grid_mapping_name": "lambert_conformal_conic"}),
+                    ("crs", "grid_mapping_name")),
         "classic": (dict(one, format="NETCDF3_CLASSIC"), two, {**joined, "unlimited": "time"}),
     }
     return table
