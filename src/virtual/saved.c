@@ -65,6 +65,89 @@ esdm__pins_read(const char *text, esdm__question *question, esdm_error *err)
     return ESDM_OK;
 }
 
+/* ---- members that were moved -------------------------------------------------------------- */
+
+/* A pinned member that is not where it was. */
+typedef struct lost {
+    const char *uuid;
+    size_t member;
+} lost;
+
+typedef struct moving {
+    esdm__question *question;
+    lost *lost; /* sorted; owned */
+    size_t count;
+    bool moved, nomem;
+} moving;
+
+static int
+by_uuid(const void *a, const void *b)
+{
+    return strcmp(((const lost *) a)->uuid, ((const lost *) b)->uuid);
+}
+
+static bool
+note_moved(const char *name, const esdm_meta_container *record, void *user)
+{
+    moving *m = user;
+    const lost wanted = {.uuid = record->uuid};
+    const lost *found =
+        name[0] != '/' ? bsearch(&wanted, m->lost, m->count, sizeof wanted, by_uuid) : NULL;
+    if (found == NULL)
+        return true;
+    char *copy = strdup(name);
+    m->nomem = copy == NULL;
+    if (m->nomem)
+        return false;
+    free(m->question->names[found->member]);
+    m->question->names[found->member] = copy;
+    m->moved = true;
+    return true;
+}
+
+static esdm_status
+note_lost(const esdm_session *session, moving *m, esdm_error *err)
+{
+    const esdm__question *question = m->question;
+    for (size_t i = 0; i < question->count; i++) {
+        esdm_meta_container record;
+        esdm_error why = {0};
+        esdm_status status =
+            session->meta->container_find(session->store, question->names[i], &record, &why);
+        if (status == ESDM_OK && strcmp(record.uuid, question->pins[i].uuid) == 0)
+            continue;
+        if (status != ESDM_OK && status != ESDM_ENOENT) {
+            if (err != NULL)
+                *err = why;
+            return status;
+        }
+        m->lost[m->count++] = (lost){question->pins[i].uuid, i};
+    }
+    return ESDM_OK;
+}
+
+/* Pinned members that have another name by now get it: what stays is their UUID. Looks through the
+ * whole catalogue where some are not where they were. */
+static esdm_status
+follow_moved(const esdm_session *session, esdm__question *question, bool *ret_moved,
+             esdm_error *err)
+{
+    moving m = {.question = question, .lost = calloc(question->count + 1, sizeof *m.lost)};
+    *ret_moved = false;
+    if (m.lost == NULL)
+        return esdm__error_nomem(err, question->count * sizeof *m.lost, "members");
+    esdm_status status = note_lost(session, &m, err);
+    if (status == ESDM_OK && m.count > 0) {
+        qsort(m.lost, m.count, sizeof *m.lost, by_uuid);
+        status = session->meta->container_list(session->store, NULL, note_moved, &m, err);
+    }
+    if (status == ESDM_OK && m.nomem)
+        status = esdm__error_nomem(err, ESDM_CONTAINER_NAME_MAX, "a name");
+    *ret_moved = m.moved;
+    free(m.lost);
+    return status;
+}
+
 /* ---- opening ------------------------------------------------------------------------------ */
 
 bool
@@ -90,8 +173,13 @@ esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_contai
 {
     esdm__question question = {0};
     esdm_session *session = esdm_container_session(definition);
+    bool moved = false;
     esdm_status status = ask_again(definition, &question, err);
     if (status == ESDM_OK)
+        status =
+            esdm__virtual_open_question(session, definition->name, &question, ret_container, err);
+    if (status != ESDM_OK && question.pins != NULL &&
+        follow_moved(session, &question, &moved, NULL) == ESDM_OK && moved)
         status =
             esdm__virtual_open_question(session, definition->name, &question, ret_container, err);
     if (status != ESDM_OK)
@@ -178,12 +266,17 @@ esdm__virtual_pinned(const esdm_container *whole,
 
 /* ---- who uses whom ------------------------------------------------------------------------ */
 
+/* Each is asked for: of more pinned members than that those that were moved are told by the names
+ * that they had. */
+#define LOOK_MOST 1024
+
 static esdm_status
 visit_one(esdm_session *session, const char *name, esdm__member_visitor visit, void *user,
           bool *ret_stopped, esdm_error *err)
 {
     esdm_container *definition = NULL;
     esdm__question question = {0};
+    bool moved = false;
     esdm_status status =
         esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &definition, err);
     if (status == ESDM_ENOENT)
@@ -192,6 +285,8 @@ visit_one(esdm_session *session, const char *name, esdm__member_visitor visit, v
         return status;
     if (esdm__virtual_is_saved(definition))
         status = ask_again(definition, &question, err);
+    if (status == ESDM_OK && question.pins != NULL && question.count <= LOOK_MOST)
+        status = follow_moved(session, &question, &moved, err);
     for (size_t i = 0; i < question.count && status == ESDM_OK && !*ret_stopped; i++)
         *ret_stopped = !visit(name, question.names[i], question.pins != NULL, user);
     if (status == ESDM_ENOENT)

@@ -122,6 +122,14 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "same.1.nc")
         run([tool("esdm-restore"), "in/same.1.nc"])
         expect(len(times("all/pinned")) == 4, "brought back")
+        # A pinned member keeps its place under another name, and what gets its old one is none.
+        run([tool("esdm-mv"), "in/same.1.nc", "old/first.nc"])
+        run([tool("esdm-cp"), site.file("units.1.nc"), "esdm://in/same.1.nc"])
+        expect(len(times("all/pinned")) == 4, "a member was moved")
+        expect("first.nc" in run([tool("esdm-ln"), "--json"]).stdout, "under its name of now")
+        done = run([tool("esdm-rm"), "esdm://old/first.nc"])
+        expect("'all/pinned' (pinned)" in done.stderr, done.stderr)
+        expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "same.1.nc", "removed or replaced")
         run([tool("esdm-fsck")])
 
 
