@@ -157,12 +157,14 @@ typedef struct summary {
     size_t count;
 } summary;
 
+/* Whatever they are called, and in whatever order: a container that is replaced begins at the same
+ * snapshot again, but is another one. */
 static bool
 add_member(const esdm__virtual_member *m, void *user)
 {
     summary *sum = user;
-    uint64_t parts[3] = {sum->digest, esdm__checksum(m->name, strlen(m->name)), m->snapshot};
-    sum->digest = esdm__checksum(parts, sizeof parts);
+    uint64_t parts[2] = {esdm__checksum(m->uuid, strlen(m->uuid)), m->snapshot};
+    sum->digest += esdm__checksum(parts, sizeof parts);
     sum->count++;
     return true;
 }

@@ -85,6 +85,9 @@ def test_saved_names_follow_or_are_pinned():
         text = client(["ncdump", "-v", "time", f"esdm://{name}"]).stdout
         return text[text.index("data:"):].split("time =")[1].split(";")[0].split(",")
 
+    def digest(name):
+        return client(["ncdump", "-h", f"esdm://{name}"]).stdout.split(":esdm_members")[1].split(";")[0]
+
     with Site() as site:
         run([PYTHON, FILES, "make", site.folder])
         ingest(sorted(site.folder.glob("same.[12].nc")), "in")
@@ -123,7 +126,9 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         run([tool("esdm-restore"), "in/same.1.nc"])
         expect(len(times("all/pinned")) == 4, "brought back")
         # A pinned member keeps its place under another name, and what gets its old one is none.
+        members = digest("all/pinned")
         run([tool("esdm-mv"), "in/same.1.nc", "old/first.nc"])
+        expect(digest("all/pinned") == members, "the members are the same")
         run([tool("esdm-cp"), site.file("units.1.nc"), "esdm://in/same.1.nc"])
         expect(len(times("all/pinned")) == 4, "a member was moved")
         expect("first.nc" in run([tool("esdm-ln"), "--json"]).stdout, "under its name of now")
@@ -131,6 +136,12 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         expect("'all/pinned' (pinned)" in done.stderr, done.stderr)
         expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "same.1.nc", "removed or replaced")
         run([tool("esdm-fsck")])
+        # What is replaced is another one, at the same snapshot.
+        run([tool("esdm-cp"), site.file("same.1.nc"), "esdm://in/third.nc"])
+        before = digest("?case=same")
+        run([tool("esdm-rm"), "esdm://in/third.nc"])
+        run([tool("esdm-cp"), site.file("same.1.nc"), "esdm://in/third.nc"])
+        expect(digest("?case=same") != before, "another third.nc")
 
 
 def test_an_archive_of_files_that_differ_opens_as_one():
