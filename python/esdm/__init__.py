@@ -132,7 +132,8 @@ def gather(name: str, message=None):
     end of the `with`. Then all of it is merged in one commit, by reference: no values are copied. After an error the
     branch is removed and the container is as it was. MergeConflict: others have written the same elements meanwhile; the
     branch `gather-…` stays, also that of append() and write_region() of dask arrays, and the message tells its name and
-    the command that removes it. Where this process is killed, `esdm-branch` shows the branch.
+    the command that removes it. What a process leaves that is killed is removed by the next gather() of the container, and by
+    esdm-gc a day later (the site keeps it for a while); `esdm-fsck` tells it.
     @param name of a container, or of a branch. @param message of the commit."""
     from . import _gathering  # pylint: disable=import-outside-toplevel
     return _gathering.gather(name, message)

@@ -40,7 +40,7 @@ OPTIONAL_IN = {
     "esdm_compact": {"options", "ret_result"}, "esdm_reindex": {"options", "ret_result"},
     "esdm_container_tag": {"ret_snapshot"}, "esdm_container_retract": {"reason"},
     "esdm_find_rows": {"columns"}, "esdm_find_sorted": {"columns"}, "esdm_find_save": {"expression"},
-    "esdm_view_name": {"value"}, "esdm_branch_create": {"ret_snapshot"},
+    "esdm_gather_left": {"name"}, "esdm_view_name": {"value"}, "esdm_branch_create": {"ret_snapshot"},
     "esdm_merge": {"branch", "options", "ret_result"}, "esdm_dedup": {"options", "ret_result"}, "esdm_dedup_foretell": {"options"},
     "esdm_pin": {"options", "ret_result"}, "esdm_read_stream": {"space"},
     # NULL: nothing is stated, or there is nothing to close.

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "esdm/branch.h"
+
 /* After that long a process elsewhere counts as gone: runs are bounded in time. */
 #define WEEK_US (7 * G_TIME_SPAN_DAY)
 
@@ -176,6 +178,29 @@ tool_left_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_c
     esdm_status status = esdm_container_list(session, NULL, note_left, &u, err);
     if (remove && status == ESDM_OK)
         remove_all(session, names);
+    *ret_count = names->len;
+    return status;
+}
+
+static bool
+note_gather(const char *name, void *user)
+{
+    g_ptr_array_add(user, g_strdup(name));
+    return true;
+}
+
+esdm_status
+tool_gathers_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
+                   esdm_error *err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    esdm_status status = esdm_gather_left(session, NULL, age_s, note_gather, names, err);
+    for (guint i = 0; remove && status == ESDM_OK && i < names->len; i++) {
+        esdm_error why = {0};
+        esdm_status one = esdm_container_remove(session, g_ptr_array_index(names, i), &why);
+        if (one != ESDM_OK && one != ESDM_ENOENT)
+            tool_error("%s", why.message);
+    }
     *ret_count = names->len;
     return status;
 }

@@ -25,5 +25,10 @@ esdm_status tool_unfinished_sweep(esdm_session *session, uint64_t age_s, bool re
  *  Looks at the names of all containers. */
 esdm_status tool_left_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
                             esdm_error *err);
+/** Branches in which a process has had others write (esdm.gather() of Python), and that was ended
+ *  before it merged them: removed as by esdm-rm, so that the site keeps them for a while.
+ *  @param age_s, remove, ret_count as above. */
+esdm_status tool_gathers_sweep(esdm_session *session, uint64_t age_s, bool remove, guint *ret_count,
+                               esdm_error *err);
 
 #endif

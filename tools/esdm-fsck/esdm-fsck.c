@@ -6,6 +6,7 @@
 
 #include "common/common.h"
 #include "esdm-seal/seal.h"
+#include "esdm/branch.h"
 #include "esdm/upkeep.h"
 
 static const tool_help help = {
@@ -137,6 +138,31 @@ check_seals(esdm_session *session, const GPtrArray *named, esdm_fsck_result *res
     return status;
 }
 
+/* ---- what waits for nobody ------------------------------------------------------------------ */
+
+static bool
+note_gather(const char *name, void *user)
+{
+    const esdm_finding finding = {
+        .kind = ESDM_FINDING_NOTE,
+        .container = name,
+        .what = "others wrote into this branch for a process that was ended before it merged it",
+        .remedy = "esdm-merge brings what is there into the container; esdm-gc removes the branch "
+                  "a day after the last commit to it, and the next esdm.gather() does at once"};
+    tool_watch_finding(&finding, user);
+    return true;
+}
+
+static esdm_status
+tell_gathers(esdm_session *session, const GPtrArray *named, tool_watch *watch, esdm_error *err)
+{
+    esdm_status status =
+        named->len > 0 ? ESDM_OK : esdm_gather_left(session, NULL, 0, note_gather, watch, err);
+    for (guint i = 0; i < named->len && status == ESDM_OK; i++)
+        status = esdm_gather_left(session, g_ptr_array_index(named, i), 0, note_gather, watch, err);
+    return status;
+}
+
 static int
 check(esdm_session *session, GPtrArray *names)
 {
@@ -156,6 +182,8 @@ check(esdm_session *session, GPtrArray *names)
     esdm_status status = esdm_fsck(session, &options, &result, &err);
     if (status == ESDM_OK && data)
         status = check_seals(session, names, &result, &watch, &err);
+    if (status == ESDM_OK)
+        status = tell_gathers(session, names, &watch, &err);
     json_t *findings = tool_watch_end(&watch);
     if (tool.json)
         tool_json_print(json_of(&result, json_incref(findings), status, &err));

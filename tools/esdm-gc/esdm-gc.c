@@ -12,7 +12,9 @@ static const tool_help help = {
     .description =
         "Removes what nobody can reach any more: packs that killed programs left behind,\n"
         "packs of snapshots that are not kept, removed containers that a reader still had\n"
-        "open, and former containers (esdm-ls --replaced) that are past their time or more\n"
+        "open, branches 'gather-…' whose process was ended before it had merged them (these are\n"
+        "kept for a while, as by esdm-rm), and former containers (esdm-ls --replaced) that are "
+        "past their time or more\n"
         "than the site keeps, the oldest first; with --replaced-now all of these. It never removes "
         "what a snapshot refers to, what a program is writing\n"
         "at this moment, or what was written to within the age limit, one day unless\n"
@@ -76,6 +78,7 @@ static const GOptionEntry entries[] = {
 static tool_watch watch;
 static guint unfinished; /* containers that esdm-cp and esdm-ref have left so */
 static guint scratch;    /* containers that esdm-recipe has left when it was ended */
+static guint gathers;    /* branches whose gathering process was ended */
 
 static char *
 describe(const esdm_gc_result *result)
@@ -156,6 +159,7 @@ print_result(const esdm_gc_result *result, bool removed)
         tool_json_set(root, "stubs_left", tool_json_u64(found.stubs_left));
         tool_json_set(root, "scratch", tool_json_u64(scratch));
         tool_json_set(root, "unfinished", tool_json_u64(unfinished));
+        tool_json_set(root, "gathers", tool_json_u64(gathers));
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "bytes", tool_json_u64(result->bytes));
         tool_json_set(root, "containers", tool_json_u64(result->containers));
@@ -195,6 +199,8 @@ remove_scratch(esdm_session *session, uint64_t age_s)
     if (status == ESDM_OK)
         status = tool_left_sweep(session, age_s, !dry_run, &left, &err);
     unfinished += left;
+    if (status == ESDM_OK)
+        status = tool_gathers_sweep(session, age_s, !dry_run, &gathers, &err);
     if (status != ESDM_OK) {
         esdm_error why = err;
         (void) snprintf(err.message, sizeof err.message, "nothing is removed: %.400s", why.message);
@@ -207,6 +213,9 @@ remove_scratch(esdm_session *session, uint64_t age_s)
         (void) printf("%s %u container%s that %s not finished when the program was ended\n",
                       dry_run ? "would remove" : "removed", unfinished, unfinished == 1 ? "" : "s",
                       unfinished == 1 ? "was" : "were");
+    if (gathers > 0 && !tool.json)
+        (void) printf("%s %u branch%s into which others wrote for a process that was ended\n",
+                      dry_run ? "would remove" : "removed", gathers, gathers == 1 ? "" : "es");
     return TOOL_OK;
 }
 

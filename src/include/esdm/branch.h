@@ -57,6 +57,37 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_list(esdm_session *session, con
                                                       esdm_branch_visitor visit, void *user,
                                                       esdm_error *err);
 
+/* ---- gathering ---------------------------------------------------------------------------- */
+
+/** Bytes of a name of esdm_gather_name(), with the zero. */
+#define ESDM_GATHER_NAME_BYTES 112
+/**
+ * A name for a branch in which one process has others write, to merge it at the end: nobody else
+ * has it, and it tells node, process and time: `gather-NODE-PROCESS-…`. Once that process runs no
+ * more, esdm_gather_left() finds the branch. Threads: any.
+ * @param ret_branch of ESDM_GATHER_NAME_BYTES; NULL: nothing is done.
+ */
+ESDM_API void esdm_gather_name(char *ret_branch);
+/**
+ * Has such a branch stay also when the process ends: a commit that changes nothing, whose message
+ * says so.
+ * @param name NAME\@branch:BRANCH. @param why for the message. Errors of opening and committing.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_gather_keep(esdm_session *session, const char *name,
+                                                      const char *why, esdm_error *err);
+/** @param name NAME\@branch:BRANCH, borrowed. @return false: enough. */
+typedef bool (*esdm_gather_visitor)(const char *name, void *user);
+/**
+ * Visits branches of esdm_gather_name() whose process has ended before it merged or removed them.
+ * Those of other nodes, other namespaces of processes, or from before the node was started count
+ * when nobody has committed to them for a week. Those of esdm_gather_keep() do not.
+ * @param name the container whose branches these are, or one of them; NULL: of all containers.
+ * @param age_s those that somebody has committed to since are left out.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_gather_left(esdm_session *session, const char *name,
+                                                      uint64_t age_s, esdm_gather_visitor visit,
+                                                      void *user, esdm_error *err);
+
 /* ---- merging ------------------------------------------------------------------------------ */
 
 /** What is done where both sides have changed the same. */

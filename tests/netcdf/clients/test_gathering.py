@@ -4,9 +4,12 @@
 published in one commit; when a worker fails or is killed, the container stays as it was and nothing is left."""
 
 import json
+import signal
+import subprocess
 
-from esdmtest import Site, expect, main, run, tool
-from inprocess import python
+from clients import python_of
+from esdmtest import BUILD, SANITIZE, Site, client_environment, expect, main, run, skip, tool
+from inprocess import packages, python
 
 PARTS = """
 import os, signal, sys, time, numpy as np, pandas as pd, xarray as xr, esdm, dask, dask.array
@@ -153,6 +156,33 @@ for removes in (lambda command: subprocess.run(command, check=True), lambda comm
 print("ok")
 """
 
+# What is left of a coordinator that was killed, by whoever looks next.
+KILLED = PARTS + """
+how = HOW
+if how == "killed":
+    make()
+    with esdm.gather("run.nc") as line:
+        more.isel(time=slice(4, 6)).esdm.write_region(line, {"time": slice(4, 6)})
+        os.kill(os.getpid(), signal.SIGKILL)
+elif how == "conflict":
+    try:
+        with esdm.gather("run.nc") as line:
+            more.isel(time=slice(2)).drop_vars("time").esdm.write_region(line, {"time": slice(0, 2)})
+            more.isel(time=slice(4, 6)).drop_vars("time").esdm.write_region("run.nc", {"time": slice(0, 2)})
+        raise SystemExit("no conflict")
+    except esdm.MergeConflict as error:
+        assert line in str(error)
+elif how == "waits":
+    with esdm.gather("run.nc@branch:other") as line:
+        print("there", flush=True)
+        sys.stdin.read()
+elif how == "next":
+    with esdm.gather("run.nc") as line:
+        print(line, flush=True)
+        more.isel(time=slice(2)).esdm.write_region(line, {"time": slice(4, 6)})
+print("ok")
+"""
+
 
 def left():
     """Branches of the container, also those that are kept for a while."""
@@ -187,4 +217,58 @@ def test_a_conflict_names_the_branch_that_stays():
     check("pypi", CONFLICT.replace("subprocess.run(command,", f"subprocess.run([{str(tool('esdm-rm'))!r}, command[1]],"))
 
 
-main(test_a_conflict_names_the_branch_that_stays, test_dask_s_processes, test_dask_distributed, test_a_pool_of_processes)
+def begin(site, how):
+    """The program, as another process; it needs no end."""
+    env = client_environment({"PYTHONPATH": str(packages(site)), "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+    env.pop("LD_PRELOAD", None)
+    return subprocess.Popen([python_of("pypi"), "-c", KILLED.replace("HOW", repr(how), 1)], env=env, cwd=site.folder, text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def branches():
+    return sorted(b["branch"] for b in left())
+
+
+def told_by_fsck():
+    findings = json.loads(run([tool("esdm-fsck"), "--json"]).stdout)["findings"]
+    return sorted(f["container"].partition("@branch:")[2] for f in findings if "process that was ended" in f["what"])
+
+
+def collected(*options):
+    return json.loads(run([tool("esdm-gc"), "--json", "--yes", *options]).stdout)["gathers"]
+
+
+def test_what_a_killed_coordinator_leaves():
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    with Site(history=50) as site:
+        expect(begin(site, "killed").wait() == -signal.SIGKILL, "was not killed")
+        killed = branches()
+        expect(len(killed) == 1 and killed[0].startswith("gather-"), killed)
+        expect(told_by_fsck() == killed, told_by_fsck())
+        expect(collected("--dry-run", "--age", "0") == 1 and collected() == 0, "its age does not count")
+        # One of another node, and one that only looks like it, stay.
+        elsewhere = killed[0][:killed[0].rindex("-") + 1] + "00000000" + killed[0][killed[0].rindex("-") + 9:]
+        others = sorted([elsewhere, "other", "gather-" + "x" * 20])
+        run([tool("esdm-branch"), "run.nc", *others])
+        waits = begin(site, "waits")
+        expect(waits.stdout.readline() == "there\n", "it runs")
+        alive = set(branches()) - {*killed, *others}
+        expect(len(alive) == 1, alive)
+        # The next one removes it, and nothing else; so does esdm-gc.
+        conflict = begin(site, "conflict")
+        expect(conflict.communicate()[0] == "ok\n" and conflict.returncode == 0, "a conflict")
+        kept = set(branches()) - {*others, *alive}
+        expect(len(kept) == 1 and kept != set(killed), f"{kept} {killed}")
+        expect(told_by_fsck() == [] and collected("--age", "0") == 0, "what has a conflict is kept when its process has ended")
+        waits.kill()
+        waits.communicate()
+        expect(told_by_fsck() == sorted(alive), told_by_fsck())
+        expect(collected("--age", "0") == 1 and set(branches()) == {*others, *kept}, branches())
+        expect("@branch:gather-" in run([tool("esdm-ls"), "--replaced"]).stdout, "kept a while, as all that is removed")
+        merged = begin(site, "next").communicate()[0].split("\n")
+        expect(merged[1] == "ok" and set(branches()) == {*others, *kept}, branches())
+        run([tool("esdm-fsck"), "--data"])
+
+
+main(test_what_a_killed_coordinator_leaves, test_a_conflict_names_the_branch_that_stays, test_dask_s_processes, test_dask_distributed, test_a_pool_of_processes)
