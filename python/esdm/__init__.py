@@ -141,8 +141,8 @@ def gather(name: str, message=None):
 
 def write_region(dataset, name: str, region: dict, message=None) -> int:
     """Overwrites a part of a container with an xarray.Dataset: region={"time": slice(4, 6)}, as long
-    as the data are; slice(4, None) ends where the container does. Times, and other coordinates of the region, must be those
-    that the container has there, or has no values of yet; without them data are written as they lie. dask's blocks are
+    as the data are; slice(4, None) ends where the container does. Times, other coordinates, also of two dimensions, and
+    bounds must be those that the container has there, or has no values of yet; without them data are written as they lie. dask's blocks are
     written by many threads, or by the processes of dask's scheduler (distributed, "processes"; see gather()), and published
     in one commit. @return the number of the snapshot."""
     from . import _writing  # pylint: disable=import-outside-toplevel

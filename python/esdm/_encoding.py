@@ -90,26 +90,49 @@ def _unit(units):
     return word if word.endswith("s") else word + "s"
 
 
-def encoded(variable, stored, name):
+def bounds(variables):
+    """{name of bounds: name of what they are bounds of}."""
+    found = {}
+    for name, variable in variables.items():
+        for key in ("bounds", "climatology"):
+            told = variable.attrs.get(key, variable.encoding.get(key))
+            if isinstance(told, str) and told in variables and told != name:
+                found[told] = name
+    return found
+
+
+def _said(variable, of):
+    """Units and calendar; bounds without their own have those of what they are bounds of (CF, 7.1)."""
+    for told in (variable.attrs, *((of.attrs, of.encoding) if of is not None else ())):
+        if "units" in told:
+            return {k: told[k] for k in ("units", "calendar") if k in told}
+    return {}
+
+
+def encoded(variable, stored, name, of=(None, None)):
     """As the container stores it, by its own packing and units of time.
-    @param stored the container's variable, opened without decoding times."""
+    @param stored the container's variable, opened without decoding times. @param of if these are bounds: what they are
+    bounds of, the given variable and the container's; may be None."""
     variable = variable.transpose(*stored.dims).copy(deep=False)
-    own, units = variable.attrs.get("units"), stored.attrs.get("units")
-    is_time = " since " in str(units)
-    if is_time and own is not None and variable.dtype.kind in "iuf" and (
-            own != units or variable.attrs.get("calendar", "standard") != stored.attrs.get("calendar", "standard")):
+    own, there = _said(variable, of[0]), _said(stored, of[1])
+    is_time = " since " in str(there.get("units"))
+    numbers = variable.dtype.kind in "iuf"
+    if is_time and numbers and own and (
+            own["units"] != there["units"] or own.get("calendar", "standard") != there.get("calendar", "standard")):
         # Numbers that count from elsewhere, of a dataset opened with decode_times=False.
+        variable = variable.copy(deep=False)
+        variable.attrs = {**variable.attrs, **own}
         variable = xarray.conventions.decode_cf_variable(name, variable, mask_and_scale=False, decode_timedelta=False)
-    elif not is_time and variable.dtype.kind in "iuf" and own is not None and units is not None and own != units:
-        warnings.warn(f"'{name}' is in '{own}', and in '{units}' in the container: its numbers are stored as they are",
-                      stacklevel=2)
+    elif not is_time and numbers and "units" in variable.attrs and "units" in stored.attrs and own["units"] != there["units"]:
+        warnings.warn(f"'{name}' is in '{own['units']}', and in '{there['units']}' in the container: its numbers are stored as "
+                      "they are", stacklevel=2)
     variable.encoding = {k: stored.encoding[k] for k in ENCODINGS if k in stored.encoding}
     if variable.dtype.kind == "m" or is_time:
-        variable.encoding |= {k: stored.attrs[k] for k in ("units", "calendar") if k in stored.attrs}
+        variable.encoding |= there
     counted = variable.dtype.kind in "mMO" and "units" in variable.encoding
     result = xarray.conventions.encode_cf_variable(
         variable if counted else _checked(variable, stored, name), name=name)
-    if counted and _unit(result.attrs.get("units")) != _unit(units):
-        raise ValueError(f"'{name}' has times that are no whole numbers of '{units}', which the container stores as "
+    if counted and _unit(result.attrs.get("units")) != _unit(there.get("units")):
+        raise ValueError(f"'{name}' has times that are no whole numbers of '{there.get('units')}', which the container stores as "
                          f"{numpy.dtype(stored.encoding['dtype']).name}: they would need '{result.attrs.get('units')}'")
     return result

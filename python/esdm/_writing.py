@@ -168,48 +168,62 @@ def _same_points(dim, given, stored):
                          "data are written as they lie)")
 
 
-def _readable(variable, index):
+def _readable(variable, at):
     """One of its values, as a time where it is one."""
-    one = variable[index:index + 1]
+    one = variable[tuple(slice(i, i + 1) for i in at)]
     try:
-        return xarray.conventions.decode_cf_variable("", one, decode_timedelta=False).values[0]
+        return xarray.conventions.decode_cf_variable("", one, decode_timedelta=False).values.reshape(-1)[0]
     except (ValueError, OverflowError):
-        return one.values[0]
+        return one.values.reshape(-1)[0]
 
 
-def _same_places(dim, given, stored, begin):
-    """Data of another month: the container's own coordinate, where the region lies, is what is given, or missing.
-    @param given as it is to be stored. @param begin where the region begins."""
-    if given.dims != (dim,) or stored.dims != (dim,):
+def _step(values):
+    """How far the points of a coordinate are from each other, about; 0 of a single one."""
+    steps = [numpy.abs(numpy.diff(values, axis=axis)) for axis in range(values.ndim)]
+    if values.ndim == 1:
+        return min(steps[0][steps[0] > 0], default=0.0)
+    return max((float(numpy.median(s[s > 0])) for s in steps if (s > 0).any()), default=0.0)
+
+
+def _same_places(name, given, stored, begin):
+    """Data of another month, or another grid: the container's own coordinate or bounds, where the region lies, are what is
+    given, or missing.
+    @param given as it is to be stored. @param begin {dimension: where the region begins}."""
+    if given.dims != stored.dims:
         return
-    stored = stored[begin:begin + given.size]
-    given = given[:stored.size]
+    stored = stored.isel({d: slice(begin.get(d, 0), begin.get(d, 0) + given.sizes[d]) for d in given.dims})
+    given = given.isel({d: slice(stored.sizes[d]) for d in given.dims})
     if not stored.size:
         return
     import netCDF4  # pylint: disable=import-outside-toplevel
     dtype = stored.encoding.get("dtype", stored.dtype)
-    a, b = (v.values for v in (xarray.conventions.decode_cf_variable(dim, given, decode_times=False, decode_timedelta=False), stored))
+    a, b = (v.values for v in (xarray.conventions.decode_cf_variable(name, given, decode_times=False, decode_timedelta=False), stored))
     if a.dtype.kind in "iuf" and b.dtype.kind in "iuf":
         missing = b == netCDF4.default_fillvals.get(numpy.dtype(dtype).str[1:])
-        a, b = a.astype("f8"), b.astype("f8")
-        missing |= numpy.isnan(b)
-        near = 0.0  # whole numbers
-        if numpy.dtype(dtype).kind == "f" or "scale_factor" in stored.encoding:
+        rounded = numpy.dtype(dtype).kind == "f" or "scale_factor" in stored.encoding
+        if rounded or "f" in (a.dtype.kind, b.dtype.kind):
+            a, b = a.astype("f8"), b.astype("f8")
+            missing |= numpy.isnan(b)
+        other = a != b
+        if rounded:
             # Far less than the distance of two points: single precision, and texts of numbers, are rounded.
-            steps = numpy.abs(numpy.diff(a))
-            near = (1e-6 if numpy.dtype("f4") in (dtype, given.dtype) else 1e-12) * numpy.abs(b)
-            near += 1e-3 * min(steps[steps > 0], default=0.0)
-        with numpy.errstate(invalid="ignore"):
-            other = ~(numpy.abs(a - b) <= near) & ~missing
+            near = (1e-6 if numpy.dtype("f4") in (dtype, given.dtype) else 1e-12) * numpy.abs(b) + 1e-3 * _step(a)
+            with numpy.errstate(invalid="ignore"):
+                other = ~(numpy.abs(a - b) <= near)
+        other &= ~missing
     elif a.dtype.kind in "OSUT" and b.dtype.kind in "OSUT":
         a, b = a.astype(str), b.astype(str)
         other = (a != b) & (b != "")
     else:
         return
     if other.any():
-        at = int(other.argmax())
-        raise ValueError(f"region: '{dim}' has other values in the container: at {begin + at} it is {_readable(stored, at)}, not "
-                         f"{_readable(given, at)} (without the variable '{dim}' data are written as they lie, and netCDF4 changes it)")
+        at = numpy.unravel_index(int(other.argmax()), other.shape)
+        where = ", ".join(str(begin.get(d, 0) + int(i)) for d, i in zip(given.dims, at))
+        if "units" not in stored.attrs and "units" in given.attrs:  # bounds have those of what they are bounds of
+            stored.attrs = {**stored.attrs, **{k: given.attrs[k] for k in ("units", "calendar") if k in given.attrs}}
+        region = "region: " if set(given.dims) & set(begin) else ""
+        raise ValueError(f"{region}'{name}' has other values in the container: at {where} it is {_readable(stored, at)}, not "
+                         f"{_readable(given, at)} (without the variable '{name}' data are written as they lie, and netCDF4 changes it)")
 
 
 def _checked(dataset, there, places, every):
@@ -235,6 +249,20 @@ def _checked(dataset, there, places, every):
     if every and missing:
         raise ValueError(f"not given, and would be missing values: {', '.join(missing)}")
     return wanted
+
+
+def _placing(dataset, there, described, places, wanted):
+    """Names of coordinates and bounds that both have: what is written, and what lies along the other dimensions, but for
+    those of one dimension, which _checked() has compared."""
+    along = {d for key in wanted for d in dataset.variables[key].dims}
+    for key in sorted({*dataset.coords, *there.coords, *described} & set(dataset.variables) & set(there.variables)):
+        given, stored = dataset.variables[key], there.variables[key]
+        other = not set(given.dims) & set(places)
+        if stored.encoding.get("char_dim_name") or stored.encoding.get("dtype") == numpy.dtype("S1"):
+            continue
+        if set(given.dims) == set(stored.dims) and given.dims and not (other and (
+                key in given.dims or given.sizes != stored.sizes or not set(given.dims) <= along)):
+            yield key
 
 
 def store_into(dataset, name, places, every, message):
@@ -266,11 +294,18 @@ def _store_into(dataset, name, places, every, message, elsewhere):
                 if part is not None and part.stop is None:
                     _same_length(dim, part, there.sizes[dim] - begin[dim], dataset)
             wanted = _checked(dataset, there, places, every)
-            for dim in set(places) & set(wanted):
-                _same_places(dim, _encoding.encoded(dataset.variables[dim], there.variables[dim], dim),
-                             there.variables[dim], begin[dim])
+            described = {**_encoding.bounds(dataset.variables), **_encoding.bounds(there.variables)}
+
+            def encoded(key):
+                of = described.get(key)
+                return _encoding.encoded(dataset.variables[key], there.variables[key], key,
+                                         (dataset.variables.get(of), there.variables.get(of)))
+
+            # What says where the values lie, of other dimensions, too: data of another grid may have as many points.
+            for key in _placing(dataset, there, described, places, wanted):
+                _same_places(key, encoded(key), there.variables[key], begin)
             for key in wanted:
-                variable = _encoding.encoded(dataset.variables[key], there.variables[key], key)
+                variable = encoded(key)
                 start = [begin.get(d, 0) for d in variable.dims]
                 if elsewhere and hasattr(variable.data, "__dask_graph__"):
                     left[_Far(str(name), key, start)] = variable.data

@@ -273,6 +273,78 @@ def test_regions_keep_the_container_s_coordinates():
         expect(told.endswith("ok\n"), told)
 
 
+# Bounds and coordinates of two dimensions.
+GRIDS = """
+import numpy as np, pandas as pd, xarray as xr, esdm
+def part(begin, n, move=0.0, days=1):
+    t = pd.date_range(begin, periods=n)
+    lon, lat = np.meshgrid(np.arange(5.0), np.arange(4.0) + move)
+    return xr.Dataset({"tas": (("time", "y", "x"), np.full((n, 4, 5), 7.0)), "time_bnds": (("time", "b"), np.stack([t, t + pd.Timedelta(days=days)], 1)),
+                       "lat_bnds": (("y", "x", "b"), np.stack([lat - 0.5, lat + 0.5], -1))},
+                      coords={"time": ("time", t, {"bounds": "time_bnds"}), "lat": (("y", "x"), lat, {"bounds": "lat_bnds"}), "lon": (("y", "x"), lon)})
+def numbers(data, unit):
+    # As of a file whose times count from another day, opened without decoding them.
+    data.time.encoding["units"] = unit
+    data.to_netcdf("numbers.nc")
+    with xr.open_dataset("numbers.nc", decode_times=False) as found:
+        return found.load()
+for name, unit in (("days.nc", "days since 1850-01-01"), ("hours.nc", "hours since 1999-12-31 12:00")):
+    whole = part("2000-01-01", 4)
+    whole["tas"] = whole.tas * 0
+    esdm.write(whole, name, unlimited_dims=["time"], encoding={"time": {"units": unit}, "time_bnds": {"units": unit}})
+    # Steps behind the end: their bounds count as the container's times do.
+    esdm.append(part("2000-01-05", 2), name)
+    esdm.append(numbers(part("2000-01-07", 1), "days since 2000-01-03"), name)
+    def bounds():
+        with xr.open_dataset("esdm://" + name) as found:
+            return found.time_bnds.values
+    wanted = part("2000-01-01", 7).time_bnds.values
+    assert (bounds() == wanted).all(), bounds()
+    before = len(esdm.snapshots(name))
+    region = {"time": slice(1, 3)}
+    right = part("2000-01-02", 2)
+    south = {"time": slice(1, 3), "y": slice(1, 3)}
+    other_bounds = right.copy()
+    other_bounds["lat_bnds"] = right.lat_bnds + 1
+    for wrong, where, words in (
+            (part("2000-01-02", 2, days=2), region, "region: 'time_bnds' has other values in the container: at 1, 1 it is 2000-01-03T00:00:00.000000000, not 2000-01-04"),
+            (numbers(part("2000-01-02", 2, days=2), "days since 1999-01-01"), region, "region: 'time_bnds' has other values"),
+            (part("2000-01-02", 2, move=0.25), region, "'lat' has other values in the container: at 0, 0 it is 0.0, not 0.25"),
+            (right.isel(y=slice(None, None, -1)), region, "'lat' has other values in the container: at 0, 0 it is 0.0, not 3.0"),
+            (right.isel(y=slice(0, 2)), south, "region: 'lat' has other values in the container: at 1, 0 it is 1.0, not 0.0"),
+            (other_bounds, region, "'lat_bnds' has other values in the container"),
+            (other_bounds.drop_vars("lat").isel(y=slice(1, 3)).chunk(), south, "region: 'lat_bnds' has other values in the container")):
+        try:
+            esdm.write_region(wrong, name, where)
+        except ValueError as error:
+            assert words in str(error), f"{error}, not {words}"
+        else:
+            raise SystemExit(f"{name}: no error: {words}")
+    try:
+        esdm.append(part("2000-01-08", 1, move=0.25), name)
+    except ValueError as error:
+        assert str(error).startswith("'lat' has other values"), error
+    else:
+        raise SystemExit("no error: another grid is appended")
+    assert len(esdm.snapshots(name)) == before and (bounds() == wanted).all()
+    # The same; in single precision; by numbers; without what lies there.
+    single = right.isel(y=slice(1, 3)).assign_coords(lat=right.lat.isel(y=slice(1, 3)).astype("f4"))
+    esdm.write_region(single, name, south)
+    esdm.write_region(numbers(right, "days since 1999-01-01"), name, region)
+    esdm.write_region(part("2000-01-02", 2, move=9).drop_vars(["lat", "lat_bnds"]), name, region)
+    with xr.open_dataset("esdm://" + name) as found:
+        assert found.tas[:, 0, 0].values.tolist() == [0, 7, 7, 0, 7, 7, 7] and found.lat[3, 0] == 3, found.tas[:, 0, 0].values
+    assert (bounds() == wanted).all()
+print("ok")
+"""
+
+
+def test_regions_keep_bounds_and_grids():
+    with Site(history=20) as site:
+        told = python(site, "pypi", GRIDS).stdout
+        expect(told.endswith("ok\n"), told)
+
+
 ACCESSOR = """
 import sys
 import {0}
@@ -292,5 +364,5 @@ def test_the_accessor_is_there_in_both_orders():
         expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
 
 
-main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_calls_that_are_meant_otherwise,
+main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_regions_keep_bounds_and_grids, test_calls_that_are_meant_otherwise,
      test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
