@@ -24,10 +24,10 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     uint8_t stored_kind = esdm__cursor_u8(in);
     uint8_t coder = esdm__cursor_u8(in);
     h->flags = esdm__cursor_u8(in);
-    if (!in->failed && version > FIELD__VERSION_PARTS)
+    if (!in->failed && version > FIELD__VERSION_GROUPS)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "field: a block of format %u; this version reads up to %u", version,
-                               FIELD__VERSION_PARTS);
+                               FIELD__VERSION_GROUPS);
     if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
         (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE | FIELD__FLAG_ONE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
@@ -286,6 +286,8 @@ decode_opened(opened *o, esdm_error *err)
         return ESDM_OK;
     if (o->piece.coder == FIELD__CODER_PACK)
         return field__pack_decode(&o->volume, &o->in, put_row, &o->target, err);
+    if (o->piece.coder == FIELD__CODER_GROUPS)
+        return field__groups_decode(&o->volume, &o->in, put_row, &o->target, err);
     if (o->piece.coder == FIELD__CODER_LORENZO)
         return field__lorenzo_decode(&o->volume, &o->in, put_row, &o->target, err);
     return decode_pieces(o, 1, err);

@@ -2,9 +2,9 @@
 
 /*
  * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3 with coder LORENZO or a
- * map of PIECES; 4 in parts), kind u8 (values.h), coder u8, flags u8; then, unless the coder is
- * BYTES, axes b, z, y, x (varints), the map, the mask and its elements when flagged, and what the
- * coder stores.
+ * map of PIECES; 4 in parts; 5 with coder GROUPS), kind u8 (values.h), coder u8, flags u8; then,
+ * unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask and its elements when
+ * flagged, and what the coder stores.
  *
  * In parts (parts.h): behind the map the extent of a full part along b, z, y, x (varints), the
  * bytes of each part (varints), and the parts: flags u8, mask and elements when flagged, and, but
@@ -244,11 +244,14 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
         if (elements == NULL)
             return esdm__error_nomem(err, bytes, "special values");
         (void) field__gather(job->mask, job->block->elements, job->raw, size, elements);
-        if (coder == FIELD__CODER_LORENZO && field__all_same(elements, bytes, size))
+        if ((coder == FIELD__CODER_LORENZO || coder == FIELD__CODER_GROUPS) &&
+            field__all_same(elements, bytes, size))
             flags |= FIELD__FLAG_ONE;
     }
     field__put_head(job, coder, flags, out);
-    if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
+    if (!out->failed && coder == FIELD__CODER_GROUPS)
+        out->data[start] = FIELD__VERSION_GROUPS;
+    else if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
         out->data[start] = FIELD__VERSION_LORENZO;
     field__map_put(map, out);
     esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
@@ -266,6 +269,8 @@ field__put_codes(const field__coding *c, const field__volume *volume, esdm__buff
     size_t head;
     if (c->coder == FIELD__CODER_LORENZO)
         return field__lorenzo_encode(volume, out, err);
+    if (c->coder == FIELD__CODER_GROUPS)
+        return field__groups_encode(volume, out, err);
     return c->coder == FIELD__CODER_ROWS
                ? field__rows_encode(volume, c->samples, out, &head, err)
                : field__levels_encode(volume, c->levels, c->samples, out, &head, err);
@@ -283,22 +288,23 @@ encode_with(field__job *job, const field__map *map, const field__coding *c, fiel
     return st;
 }
 
-/* Lossless: bytes, which repeat more than bits do. */
+/* Groups; patterns of floats as bytes, which repeat more than bits do. */
 static esdm_status
 encode_pack(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
             esdm_error *err)
 {
-    bool ordered = map->kind == FIELD__MAP_ORDERED;
     size_t start = out->bytes;
     uint32_t axes = 0;
+    if (map->kind != FIELD__MAP_ORDERED)
+        return encode_with(job, map, &(field__coding){.coder = FIELD__CODER_GROUPS}, volume, out,
+                           err);
     esdm_status st = put_block(job, map, FIELD__CODER_PACK, false, out, err);
     volume->mask = job->masked > 0 ? job->mask : NULL;
     if (volume->mask != NULL)
         field__volume_fill_masked(volume);
     volume->mask = NULL;
     if (st == ESDM_OK)
-        st = field__pack_encode(volume, ordered ? FIELD__PACK_PLANES : FIELD__PACK_BITS, out, &axes,
-                                err);
+        st = field__pack_encode(volume, out, &axes, err);
     if (st == ESDM_OK && !out->failed && axes == 0 && out->data[start] == FIELD__VERSION)
         out->data[start] = FIELD__VERSION_PLAIN;
     return st;

@@ -4,6 +4,7 @@
 
 /** @file What the steps of encoding one block share. */
 
+#include "groups.h"
 #include "levels.h"
 #include "lorenzo.h"
 #include "map.h"
@@ -18,8 +19,10 @@
 #define FIELD__VERSION_PLAIN 2u
 /** Of blocks of coder LORENZO or with a map of PIECES, which came later still. */
 #define FIELD__VERSION_LORENZO 3u
-/** Of blocks in parts, which came last. */
+/** Of blocks in parts, which came after these. */
 #define FIELD__VERSION_PARTS 4u
+/** Of blocks of coder GROUPS, which came last. */
+#define FIELD__VERSION_GROUPS 5u
 
 /** How the codes are stored. */
 typedef enum field__coder {
@@ -29,6 +32,7 @@ typedef enum field__coder {
     FIELD__CODER_LEVELS,  /**< levels.h */
     FIELD__CODER_PACK,    /**< pack.h */
     FIELD__CODER_LORENZO, /**< lorenzo.h */
+    FIELD__CODER_GROUPS,  /**< groups.h */
     FIELD__CODERS
 } field__coder;
 
@@ -183,7 +187,7 @@ esdm_status field__plan_make(const field__job *job, field__map *map, field__map 
 
 /** One way to store codes. */
 typedef struct field__coding {
-    field__coder coder;          /**< ROWS, LEVELS or LORENZO */
+    field__coder coder;          /**< ROWS, LEVELS, LORENZO or GROUPS */
     const field__levels *levels; /**< of LEVELS */
     size_t samples;              /**< that weights are fitted to */
 } field__coding;

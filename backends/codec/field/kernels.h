@@ -95,6 +95,8 @@ typedef struct field__level_row {
     (FIELD__PACK_VALUES / 8u * (width)) /* of so many packed values                                \
                                          */
 
+#define FIELD__GROUP_VALUES 64u /* of a group of the coder "groups" */
+
 /** Steps of a relative bound: each power of two has 16 pieces of as many equal steps as it needs.
  */
 typedef struct field__pieces {
@@ -180,10 +182,14 @@ typedef struct field__kernels {
     /** The inverse; changes the differences. */
     void (*restore_row)(uint32_t *differences, const int32_t *n, const int32_t *z,
                         const int32_t *zn, size_t nx, int32_t *q);
-    /** Of FIELD__PACK_VALUES values: the bits of the largest; packed into FIELD__PACK_BYTES(). */
-    uint32_t (*bits_needed)(const uint32_t *values);
-    void (*pack)(const uint32_t *values, uint32_t width, void *out);
+    /** FIELD__PACK_VALUES values of FIELD__PACK_BYTES(). */
     void (*unpack)(const void *in, uint32_t width, uint32_t *values);
+    /** The bits that the largest value of each group needs, and as many planes of bits (groups.h).
+     *  Returns the end of what was put. */
+    uint8_t *(*pack_groups)(const uint32_t *values, size_t groups, uint8_t *widths, uint8_t *out);
+    /** The inverse, of widths up to 32. */
+    const uint8_t *(*unpack_groups)(const uint8_t *in, const uint8_t *widths, size_t groups,
+                                    uint32_t *values);
     /** Byte k of each value, lowest first, goes to planes[k], or comes from there. */
     void (*split_planes)(const uint32_t *values, size_t count, uint8_t *const planes[4]);
     void (*join_planes)(const uint8_t *const planes[4], size_t count, uint32_t *values);

@@ -7,52 +7,8 @@
 
 #include "base/error.h"
 #include "base/scratch.h"
+#include "modes.h"
 #include "tables.h"
-
-#define PROBES 24    /* rows that the mode is chosen by */
-#define PROBED 2048u /* values of each */
-
-enum { MODE_X = 1, MODE_Y, MODE_Z, MODE_YZ, MODES };
-
-/* ---- what lies around a row --------------------------------------------------------------- */
-
-/* Rows that the codes of row r are taken the difference to; NULL: there is none. */
-typedef struct lines {
-    const int32_t *n, *z, *zn;
-} lines;
-
-static lines
-lines_of(const field__volume *v, uint32_t mode, size_t r)
-{
-    const void *all[FIELD__LINES];
-    uint32_t class = field__volume_lines(v, r, all);
-    bool has_z = (class & FIELD__HAS_Z) != 0;
-    bool z = (class & (FIELD__HAS_Z | FIELD__HAS_B)) != 0 && (mode == MODE_Z || mode == MODE_YZ);
-    bool n = (class & FIELD__HAS_Y) != 0 &&
-             (mode == MODE_Y || mode == MODE_YZ || (mode == MODE_Z && !z));
-    return (lines){.n = n ? all[FIELD__N] : NULL,
-                   .z = z ? all[has_z ? FIELD__Z : FIELD__B] : NULL,
-                   .zn = z && n ? all[has_z ? FIELD__ZN : FIELD__BN] : NULL};
-}
-
-/* The nearest row before; NULL: there is none. */
-static const void *
-nearest(uint32_t class, const void *const all[FIELD__LINES])
-{
-    return (class & FIELD__HAS_Y) != 0   ? all[FIELD__N]
-           : (class & FIELD__HAS_Z) != 0 ? all[FIELD__Z]
-           : (class & FIELD__HAS_B) != 0 ? all[FIELD__B]
-                                         : NULL;
-}
-
-/* The row that masked points of row r have the codes of; NULL: they are 0. */
-static const int32_t *
-filling_row(const field__volume *v, size_t r)
-{
-    const void *all[FIELD__LINES];
-    uint32_t class = field__volume_lines(v, r, all);
-    return nearest(class, all);
-}
 
 /* ---- sizes of differences ----------------------------------------------------------------- */
 
@@ -105,7 +61,7 @@ sizes_around(const sizes *s, const field__volume *v, size_t r)
     const void *all[FIELD__LINES];
     uint32_t class = field__volume_lines(v, r, all);
     bool has_z = (class & FIELD__HAS_Z) != 0;
-    const void *n = nearest(class, all);
+    const void *n = field__modes_nearest(class, all);
     const void *z = has_z ? all[FIELD__Z] : n;
     const void *b = (class & FIELD__HAS_B) != 0 ? all[FIELD__B] : z;
     return (field__sizes){.n = sizes_beside(s, v, n),
@@ -123,73 +79,6 @@ sizes_masked(const uint32_t *folded, const uint8_t *mask, const uint16_t *n, siz
     for (size_t x = 0; x < nx; x++) {
         uint16_t size = (uint16_t) (folded[x] < 65535 ? folded[x] : 65535);
         to[x] = mask[x] ? n[x] : size;
-    }
-}
-
-/* ---- the mode ----------------------------------------------------------------------------- */
-
-static const uint8_t *
-mask_of(const field__volume *v, size_t r)
-{
-    size_t nx = (size_t) v->axes.nx;
-    const uint8_t *mask = v->mask != NULL ? v->mask + r * nx : NULL;
-    return mask != NULL && memchr(mask, 1, nx) != NULL ? mask : NULL;
-}
-
-static void
-differences(const field__volume *v, uint32_t mode, size_t r, size_t count, uint32_t *out)
-{
-    lines at = lines_of(v, mode, r);
-    field__kernels_best()->difference_row(field__row32(v, r), at.n, at.z, at.zn, count, out);
-}
-
-/* Bits of the differences of some rows. */
-static uint64_t
-mode_cost(const field__volume *v, uint32_t mode, uint32_t *folded)
-{
-    size_t nx = v->axes.nx < PROBED ? (size_t) v->axes.nx : PROBED;
-    size_t step = v->rows / PROBES + 1;
-    uint64_t bits = 0;
-    for (size_t r = step / 2; r < v->rows; r += step) {
-        differences(v, mode, r, nx, folded);
-        const uint8_t *mask = mask_of(v, r);
-        size_t count = mask != NULL ? field__kernels_best()->leave_out(folded, mask, nx) : nx;
-        for (size_t i = 0; i < count; i++)
-            bits += 32 - (uint32_t) __builtin_clz(folded[i] | 1);
-    }
-    return bits;
-}
-
-static uint32_t
-choose_mode(const field__volume *v, uint32_t *folded)
-{
-    bool has_y = v->axes.ny > 1;
-    bool has_z = v->axes.nz > 1 || v->axes.nb > 1;
-    uint32_t best = MODE_X;
-    uint64_t least = mode_cost(v, MODE_X, folded);
-    for (uint32_t mode = MODE_Y; mode < MODES; mode++) {
-        if ((!has_y && mode != MODE_Z) || (!has_z && mode != MODE_Y))
-            continue;
-        uint64_t cost = mode_cost(v, mode, folded);
-        if (cost < least) {
-            least = cost;
-            best = mode;
-        }
-    }
-    return best;
-}
-
-/* Gives masked points the codes that the decoder gives them. */
-static void
-fill_masked(const field__volume *v)
-{
-    size_t nx = (size_t) v->axes.nx;
-    for (size_t r = 0; r < v->rows; r++) {
-        const uint8_t *mask = mask_of(v, r);
-        const int32_t *from = filling_row(v, r);
-        int32_t *to = field__row32(v, r);
-        for (size_t x = 0; mask != NULL && x < nx; x++)
-            to[x] = !mask[x] ? to[x] : from != NULL ? from[x] : 0;
     }
 }
 
@@ -310,12 +199,12 @@ encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
     const field__kernels *kernels = field__kernels_best();
     const field__volume *v = e->volume;
     size_t nx = (size_t) v->axes.nx;
-    const uint8_t *mask = mask_of(v, r);
+    const uint8_t *mask = field__modes_mask(v, r);
     field__sizes around = sizes_around(&e->sizes, v, r);
     uint8_t *levels = e->levels + first;
     uint8_t *tokens = e->tokens + first;
     size_t count = nx;
-    differences(v, mode, r, nx, e->folded);
+    field__modes_differences(v, mode, r, nx, e->folded);
     kernels->find_levels(&around, nx, levels);
     uint32_t any = FIELD__SMALL;
     if (mask == NULL) {
@@ -411,8 +300,8 @@ field__lorenzo_encode(const field__volume *volume, esdm__buffer *out, esdm_error
         return st;
     }
     if (volume->mask != NULL)
-        fill_masked(volume);
-    uint32_t mode = choose_mode(volume, e.folded);
+        field__modes_fill(volume);
+    uint32_t mode = field__modes_choose(volume, 1, e.folded);
     for (size_t r = 0; r < volume->rows && st == ESDM_OK; r++) {
         st = encode_row(&e, mode, r, total, err);
         total += e.coded[r];
@@ -521,21 +410,21 @@ decode_row(decoder *d, size_t r)
     const field__kernels *kernels = field__kernels_best();
     const field__volume *v = d->volume;
     size_t nx = (size_t) v->axes.nx;
-    const uint8_t *mask = mask_of(v, r);
+    const uint8_t *mask = field__modes_mask(v, r);
     field__sizes around = sizes_around(&d->sizes, v, r);
     kernels->find_levels(&around, nx, d->levels);
     kernels->look_up(d->tables, d->levels, nx, d->places);
     size_t count = mask != NULL ? kernels->leave_out(d->places, mask, nx) : nx;
     if (!decode_folded(d, count))
         return false;
-    lines at = lines_of(v, d->mode, r);
+    field__near at = field__modes_near(v, d->mode, r);
     if (mask == NULL) {
         (void) kernels->find_sizes(d->folded, nx, sizes_row(&d->sizes, r));
         kernels->restore_row(d->folded, at.n, at.z, at.zn, nx, field__row32(v, r));
     } else {
         kernels->put_between(d->folded, mask, nx, d->spread);
         sizes_masked(d->spread, mask, around.n, nx, sizes_row(&d->sizes, r));
-        kernels->restore_masked(d->spread, mask, filling_row(v, r), at.n, at.z, at.zn, nx,
+        kernels->restore_masked(d->spread, mask, field__modes_filling(v, r), at.n, at.z, at.zn, nx,
                                 field__row32(v, r));
     }
     sizes_close(&d->sizes, r, nx);
@@ -548,7 +437,7 @@ field__lorenzo_decode(const field__volume *volume, esdm__cursor *in, field__row_
 {
     decoder d = {.volume = volume, .mode = esdm__cursor_u8(in)};
     field__tables tables;
-    if (in->failed || volume->wide || d.mode < MODE_X || d.mode >= MODES ||
+    if (in->failed || volume->wide || d.mode < FIELD__MODE_X || d.mode >= FIELD__MODES ||
         !field__tables_get(&tables, in) || !open_streams(&d, in))
         return esdm__error_set(err, ESDM_ECORRUPT, "field: bad parameters of coded differences");
     esdm_status st = decoder_init(&d, volume, &tables, err);

@@ -8,9 +8,7 @@
  * frequencies. Which frequencies a difference is coded with is told by the sizes of the differences
  * around it in the rows before, so those of a whole row are known before it is decoded.
  *
- * Differences are taken along the row, and along y (mode 2), along z or b (3), or along both (4);
- * what an edge lacks is left out. A masked point has the code of the point before it along y, else
- * z, else b, else 0, and nothing is stored for it.
+ * How differences are taken, and what masked points stand for, is in modes.h.
  *
  * A difference, folded (0, -1, 1, -2, …) into u, is a token and raw bits: u itself below 16; from
  * there on two tokens for each power of two, and the bits below the two highest ones.

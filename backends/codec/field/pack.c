@@ -58,25 +58,6 @@ restore(const field__volume *v, uint32_t axes, size_t r, uint32_t *differences)
                                        field__row32(v, r));
 }
 
-/* Packed bits of the differences of some rows. */
-static double
-bits_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
-{
-    size_t nx = (size_t) v->axes.nx;
-    size_t step = v->rows / PROBES + 1;
-    uint64_t bits = 0;
-    for (size_t r = v->rows / 2 % step; r < v->rows; r += step) {
-        difference(v, axes, r, differences);
-        for (size_t x = 0; x < nx; x += 32) {
-            uint32_t any = 1;
-            for (size_t i = x; i < x + 32 && i < nx; i++)
-                any |= differences[i];
-            bits += 32 - (uint32_t) __builtin_clz(any);
-        }
-    }
-    return (double) bits;
-}
-
 /* Entropy of the byte planes of the differences of some rows. */
 static double
 planes_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
@@ -100,15 +81,13 @@ planes_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
 }
 
 static uint32_t
-choose_axes(const field__volume *v, field__pack_method method, uint32_t *differences)
+choose_axes(const field__volume *v, uint32_t *differences)
 {
-    double (*cost_of)(const field__volume *, uint32_t, uint32_t *) =
-        method == FIELD__PACK_BITS ? bits_cost : planes_cost;
     uint32_t most = v->axes.nz > 1 ? 3 : v->axes.ny > 1 ? 2 : 1;
-    uint32_t best = method == FIELD__PACK_BITS ? 1 : 0;
-    double least = cost_of(v, best, differences);
+    uint32_t best = 0;
+    double least = planes_cost(v, best, differences);
     for (uint32_t axes = best + 1; axes <= most; axes++) {
-        double cost = cost_of(v, axes, differences);
+        double cost = planes_cost(v, axes, differences);
         if (cost < least) {
             least = cost;
             best = axes;
@@ -117,47 +96,12 @@ choose_axes(const field__volume *v, field__pack_method method, uint32_t *differe
     return best;
 }
 
-/* ---- packed bits: whole groups are kept until the next row ------------------------------- */
+/* ---- packed bits, which are read alone ----------------------------------------------------- */
 
 static size_t
 group_count(size_t elements)
 {
     return elements / FIELD__PACK_VALUES + (elements % FIELD__PACK_VALUES != 0);
-}
-
-static esdm_status
-encode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__buffer *out,
-            esdm_error *err)
-{
-    const field__kernels *kernels = field__kernels_best();
-    size_t nx = (size_t) v->axes.nx;
-    size_t groups = group_count(v->elements);
-    uint8_t *start = esdm__buffer_reserve(out, groups + groups * FIELD__PACK_BYTES(32));
-    if (start == NULL)
-        return esdm__error_nomem(err, groups * FIELD__PACK_BYTES(32), "packed values");
-    uint8_t *widths = start;
-    uint8_t *to = start + groups;
-    size_t have = 0;
-    for (size_t r = 0; r < v->rows; r++) {
-        difference(v, axes, r, waiting + have);
-        have += nx;
-        if (r + 1 == v->rows) {
-            size_t rest = group_count(have) * FIELD__PACK_VALUES - have;
-            memset(waiting + have, 0, rest * sizeof *waiting);
-            have += rest;
-        }
-        size_t done = 0;
-        for (; done + FIELD__PACK_VALUES <= have; done += FIELD__PACK_VALUES) {
-            uint32_t width = kernels->bits_needed(waiting + done);
-            kernels->pack(waiting + done, width, to);
-            *widths++ = (uint8_t) width;
-            to += FIELD__PACK_BYTES(width);
-        }
-        have -= done;
-        memmove(waiting, waiting + done, have * sizeof *waiting);
-    }
-    out->bytes += (size_t) (to - start);
-    return ESDM_OK;
 }
 
 typedef struct unpacker {
@@ -265,17 +209,16 @@ waiting_new(const field__volume *v, esdm_error *err)
 }
 
 esdm_status
-field__pack_encode(const field__volume *volume, field__pack_method method, esdm__buffer *out,
-                   uint32_t *ret_axes, esdm_error *err)
+field__pack_encode(const field__volume *volume, esdm__buffer *out, uint32_t *ret_axes,
+                   esdm_error *err)
 {
     uint32_t *waiting = waiting_new(volume, err);
     if (waiting == NULL)
         return ESDM_ENOMEM;
-    uint32_t axes = choose_axes(volume, method, waiting);
+    uint32_t axes = choose_axes(volume, waiting);
     esdm__buffer_put_u8(out, (uint8_t) axes);
-    esdm__buffer_put_u8(out, (uint8_t) method);
-    esdm_status st = method == FIELD__PACK_BITS ? encode_bits(volume, axes, waiting, out, err)
-                                                : encode_planes(volume, axes, waiting, out, err);
+    esdm__buffer_put_u8(out, FIELD__PACK_PLANES);
+    esdm_status st = encode_planes(volume, axes, waiting, out, err);
     free(waiting);
     *ret_axes = axes;
     return st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* The coder "lorenzo", which effort balanced has: all shapes of neighbourhoods and masks, the same
- * bytes with every instruction set, and damaged bytes. */
+/* The coders "lorenzo", which effort balanced has, and "groups", which effort fast has: all shapes
+ * of neighbourhoods and masks, the same bytes with every instruction set, damaged bytes, and what
+ * was packed before there were groups. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +74,8 @@ make_values(const uint64_t *shape, int mask)
 }
 
 static void
-encode(const uint64_t *shape, const float *values, double absolute, esdm__buffer *out)
+encode(const uint64_t *shape, const float *values, double absolute, esdm_codec_effort effort,
+       esdm__buffer *out)
 {
     static const float fill = FILL;
     esdm_error err = {0};
@@ -87,14 +89,14 @@ encode(const uint64_t *shape, const float *values, double absolute, esdm__buffer
                                     .exact_values = &fill,
                                     .exact_count = 1};
     esdm__buffer_init(out);
-    assert_int_equal(field__encode(&block, absolute > 0 ? &accuracy : NULL, ESDM_EFFORT_BALANCED,
-                                   values, out, &err),
-                     ESDM_OK);
+    assert_int_equal(
+        field__encode(&block, absolute > 0 ? &accuracy : NULL, effort, values, out, &err), ESDM_OK);
 }
 
 static void
-check(const uint64_t *shape, int mask, double absolute)
+check(const uint64_t *shape, int mask, double absolute, esdm_codec_effort effort)
 {
+    bool fast = effort == ESDM_EFFORT_FAST;
     size_t n = elements_of(shape);
     float *values = make_values(shape, mask);
     float *again = malloc(n * sizeof *again);
@@ -102,15 +104,15 @@ check(const uint64_t *shape, int mask, double absolute)
     esdm_error err = {0};
     assert_non_null(again);
     field__kernels_force(field__kernels_at(0));
-    encode(shape, values, absolute, &first);
+    encode(shape, values, absolute, effort, &first);
     if (absolute > 0 && first.data[2] != FIELD__CODER_NONE) { /* else it may not be worth it */
-        assert_int_equal(first.data[0], FIELD__VERSION_LORENZO);
-        assert_int_equal(first.data[2], FIELD__CODER_LORENZO);
+        assert_int_equal(first.data[0], fast ? FIELD__VERSION_GROUPS : FIELD__VERSION_LORENZO);
+        assert_int_equal(first.data[2], fast ? FIELD__CODER_GROUPS : FIELD__CODER_LORENZO);
     }
     for (uint32_t k = 0; field__kernels_at(k) != NULL; k++) {
         esdm__buffer out;
         field__kernels_force(field__kernels_at(k));
-        encode(shape, values, absolute, &out);
+        encode(shape, values, absolute, effort, &out);
         assert_int_equal(out.bytes, first.bytes);
         assert_memory_equal(out.data, first.data, first.bytes);
         memset(again, 0x55, n * sizeof *again);
@@ -135,16 +137,18 @@ test_lorenzo__every_shape_and_mask(void **state)
 {
     static const double bounds[] = {0, 1e-4, 0.02, 5};
     (void) state;
-    for (size_t s = 0; s < SHAPES; s++) {
-        for (int mask = 0; mask < MASKS; mask++)
-            check(shapes[s], mask, bounds[(s + (size_t) mask) % 4]);
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_BALANCED; effort++) {
+        for (size_t s = 0; s < SHAPES; s++) {
+            for (int mask = 0; mask < MASKS; mask++)
+                check(shapes[s], mask, bounds[(s + (size_t) mask) % 4], effort);
+        }
+        for (size_t b = 0; b < 4; b++)
+            check(shapes[3], MASK_LAND, bounds[b], effort);
     }
-    for (size_t b = 0; b < 4; b++)
-        check(shapes[3], MASK_LAND, bounds[b]);
 }
 
 static void
-test_lorenzo__damaged_bytes_are_refused_or_decoded(void **state)
+check_damaged(esdm_codec_effort effort)
 {
     const uint64_t *shape = shapes[3];
     size_t n = elements_of(shape);
@@ -153,9 +157,8 @@ test_lorenzo__damaged_bytes_are_refused_or_decoded(void **state)
     esdm__buffer out;
     uint32_t random = 3;
     size_t refused = 0;
-    (void) state;
     assert_non_null(again);
-    encode(shape, values, 0.02, &out);
+    encode(shape, values, 0.02, effort, &out);
     for (int i = 0; i < 3000; i++) {
         esdm_error err = {0};
         size_t bytes = i % 4 == 0 ? next_random(&random) % out.bytes : out.bytes;
@@ -182,6 +185,89 @@ test_lorenzo__damaged_bytes_are_refused_or_decoded(void **state)
 }
 
 static void
+test_lorenzo__damaged_bytes_are_refused_or_decoded(void **state)
+{
+    (void) state;
+    check_damaged(ESDM_EFFORT_BALANCED);
+    check_damaged(ESDM_EFFORT_FAST);
+}
+
+/* ---- blocks of earlier formats ------------------------------------------------------------- */
+
+typedef struct seen {
+    size_t rows;
+} seen;
+
+static void
+count_row(void *user, const field__volume *volume, size_t row)
+{
+    (void) volume;
+    assert_int_equal(((seen *) user)->rows++, row);
+}
+
+/* As pack.h says: lane l of 16 has differences l, l + 16, … of 512, from the lowest bit on. */
+static void
+put_packed(const uint32_t *values, uint32_t width, esdm__buffer *out)
+{
+    uint8_t bytes[512 * 4] = {0};
+    for (size_t i = 0; i < 512; i++) {
+        for (uint32_t k = 0; k < width; k++) {
+            size_t bit = i / 16 * width + k; /* of the lane, whose words are 16 apart */
+            size_t at = (bit / 32 * 16 + i % 16) * 32 + bit % 32;
+            bytes[at / 8] |= (uint8_t) ((values[i] >> k & 1) << at % 8);
+        }
+    }
+    esdm__buffer_put(out, bytes, 64 * (size_t) width);
+}
+
+/* Differences packed by the largest of 512, which nothing writes any more, are read. */
+static void
+test_lorenzo__packed_blocks_of_earlier_formats_are_read(void **state)
+{
+    enum { NX = 100, NY = 13, N = NX * NY, GROUPS = (N + 511) / 512 };
+    static uint32_t folded[GROUPS * 512];
+    static int32_t codes[NY][NX];
+    (void) state;
+    for (uint32_t width = 0; width <= 32; width++) {
+        uint32_t random = width + 1;
+        esdm_error err = {0};
+        esdm__buffer out;
+        esdm__cursor in;
+        field__volume volume;
+        field__axes axes = {1, 1, NY, NX};
+        seen rows = {0};
+        memset(folded, 0, sizeof folded);
+        for (size_t i = 0; i < N; i++) {
+            uint32_t d = width == 0 ? 0 : next_random(&random) >> (32 - width);
+            uint32_t before =
+                (i % NX > 0 ? (uint32_t) codes[i / NX][i % NX - 1] : 0) +
+                (i >= NX ? (uint32_t) codes[i / NX - 1][i % NX] : 0) -
+                (i % NX > 0 && i >= NX ? (uint32_t) codes[i / NX - 1][i % NX - 1] : 0);
+            folded[i] = d;
+            codes[i / NX][i % NX] = (int32_t) (before + (d >> 1 ^ (0 - (d & 1))));
+        }
+        esdm__buffer_init(&out);
+        esdm__buffer_put_u8(&out, 2); /* along x and y */
+        esdm__buffer_put_u8(&out, FIELD__PACK_BITS);
+        for (size_t g = 0; g < GROUPS; g++)
+            esdm__buffer_put_u8(&out, (uint8_t) width);
+        for (size_t g = 0; g < GROUPS; g++)
+            put_packed(folded + 512 * g, width, &out);
+        esdm__cursor_init(&in, out.data, out.bytes);
+        assert_int_equal(field__volume_init(&volume, &axes, false, &err), ESDM_OK);
+        assert_int_equal(field__pack_decode(&volume, &in, count_row, &rows, &err), ESDM_OK);
+        assert_int_equal(rows.rows, NY);
+        for (size_t r = 0; r < NY; r++)
+            assert_memory_equal(field__row32(&volume, r), codes[r], sizeof codes[r]);
+        esdm__cursor_init(&in, out.data, out.bytes - 1);
+        assert_int_equal(field__pack_decode(&volume, &in, count_row, &(seen){0}, &err),
+                         ESDM_ECORRUPT);
+        field__volume_clear(&volume);
+        esdm__buffer_clear(&out);
+    }
+}
+
+static void
 test_lorenzo__archive_is_no_larger(void **state)
 {
     (void) state;
@@ -192,7 +278,7 @@ test_lorenzo__archive_is_no_larger(void **state)
             .type = ESDM_TYPE_FLOAT32, .rank = 4, .shape = shape, .elements = elements_of(shape)};
         esdm__buffer balanced, archive;
         esdm_error err = {0};
-        encode(shape, values, 0, &balanced);
+        encode(shape, values, 0, ESDM_EFFORT_BALANCED, &balanced);
         esdm__buffer_init(&archive);
         assert_int_equal(field__encode(&block, NULL, ESDM_EFFORT_ARCHIVE, values, &archive, &err),
                          ESDM_OK);
@@ -261,6 +347,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lorenzo__every_shape_and_mask),
         cmocka_unit_test(test_lorenzo__damaged_bytes_are_refused_or_decoded),
+        cmocka_unit_test(test_lorenzo__packed_blocks_of_earlier_formats_are_read),
         cmocka_unit_test(test_lorenzo__archive_is_no_larger),
         cmocka_unit_test(test_lorenzo__a_looser_bound_costs_no_more),
     };
