@@ -56,6 +56,18 @@ lies_on_grid(const field__job *job, double most)
            grid.multiplier / grid.divisor > job->accuracy->absolute / 256;
 }
 
+/* Whether the values lie on other steps that the same statement had: on those they stay. */
+static bool
+has_other_steps(const field__job *job, double most, const field__map *map)
+{
+    field__job surveyed = *job;
+    field__map former;
+    surveyed.least = -most;
+    surveyed.most = most;
+    return field__find_former_steps(&surveyed, job->accuracy->absolute, &former) &&
+           former.multiplier != map->multiplier;
+}
+
 esdm_status
 field__fast_codes(const field__job *job, field__map *map, field__volume *ret_volume, bool *ret_good,
                   esdm_error *err)
@@ -75,7 +87,7 @@ field__fast_codes(const field__job *job, field__map *map, field__volume *ret_vol
         *ret_good = field__spacing(job->kind, most - 2 * job->accuracy->absolute) / 2 == rounding &&
                     field__spacing(job->kind, most + 2 * job->accuracy->absolute) / 2 == rounding &&
                     map->multiplier > rounding && most / map->multiplier < CODE_MOST &&
-                    !lies_on_grid(job, most);
+                    !lies_on_grid(job, most) && !has_other_steps(job, most, map);
     }
     if (!*ret_good)
         return ESDM_OK;

@@ -209,14 +209,15 @@ test_again__bounds_that_follow_from_values(void **state)
     static const double others[] = {1.0905077326652577, 1 / 1.0905077326652577};
     (void) state;
     for (size_t o = 0; o < 2; o++) {
-        for (esdm_codec_effort effort = ESDM_EFFORT_BALANCED; effort <= ESDM_EFFORT_BALANCED;
+        for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_BALANCED;
              effort++) {
             const esdm_codec_accuracy first[] = {bounds(0.03, INFINITY, INFINITY),
-                                                 bounds(0.03, 0.02, INFINITY)};
-            for (size_t k = 0; k < 2; k++) {
+                                                 bounds(0.03, 0.02, INFINITY),
+                                                 bounds(0.92, INFINITY, INFINITY)};
+            for (size_t k = 0; k < 3; k++) {
                 float before[ELEMENTS];
                 esdm_codec_accuracy then = first[k];
-                float *values = make_values(0.3, 4.1);
+                float *values = k < 2 ? make_values(0.3, 4.1) : make_values(210, 310);
                 then.absolute *= others[o];
                 (void) store(&first[k], effort, values);
                 memcpy(before, values, sizeof before);
