@@ -15,8 +15,9 @@
 #define CHUNK          512
 #define MARGIN         (1 - 0x1p-44)
 #define CODES_MOST     0x1p50
-#define MISSES         100 /* one in so many points may miss the map */
-#define MISSES_REFINED 8   /* of what levels left: as many as were kept exactly then */
+#define MISSES         100  /* one in so many points may miss the map */
+#define PIECES_MOST    0.02 /* a larger relative bound: pieces of few steps waste bits */
+#define MISSES_REFINED 8    /* of what levels left: as many as were kept exactly then */
 
 /* ---- choice ------------------------------------------------------------------------------- */
 
@@ -24,6 +25,27 @@ static void
 set_ordered(const field__job *job, field__map *map)
 {
     *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
+}
+
+/* How many steps of a grid become one: an odd number, of which half are within the bound as points
+ * are checked against it. A tie of the two would leave many points without a code. */
+static double
+steps_within(double reach, double absolute, double distance)
+{
+    double half = floor(fmax(reach, 0) / distance * (1 + 0x1p-40));
+    if (half > 0 && half * distance > absolute * FIELD__BOUND_KEPT)
+        half--;
+    return 2 * half + 1;
+}
+
+/* Whether rounding to bits leaves numbers of that grid as they are under that bound: then nothing
+ * tells them from those that were rounded so, and they must not change again. */
+static bool
+looks_rounded(const field__map *grid, double absolute)
+{
+    int exponent;
+    return grid->divisor == 1 && frexp(grid->multiplier, &exponent) == 0.5 &&
+           grid->multiplier > absolute && grid->multiplier <= 2 * absolute;
 }
 
 static void
@@ -45,8 +67,8 @@ choose_linear(const field__job *job, double absolute, field__map *map)
         /* Decimals are rounded to the type themselves: a bound that is just so many of them is
          * less. */
         double reach = absolute - (grid.divisor > 1 ? field__spacing(job->kind, most) : 0);
-        double factor = 2 * floor(fmax(reach, 0) / distance * (1 + 0x1p-40)) + 1;
-        if (factor * distance > 0.9 * step) {
+        double factor = steps_within(reach, absolute, distance);
+        if (factor * distance > 0.9 * step || looks_rounded(&grid, absolute)) {
             *map = grid;
             map->multiplier *= factor;
             return;
@@ -59,25 +81,18 @@ choose_linear(const field__job *job, double absolute, field__map *map)
     }
     *map =
         (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = step, .divisor = 1};
+    if (field__is_float(job->kind) && field__takes_exact(job, map))
+        map->base = field__base_beside_exact(job, map);
 }
 
-/* Whether values can have steps of a relative bound alone, as fast codes want them, and none that
- * is exact can come out. */
+/* Whether values can have steps of a relative bound alone, as fast codes want them. */
 static bool
 suits_pieces(const field__job *job, const esdm_codec_accuracy *a)
 {
-    if (job->effort == ESDM_EFFORT_ARCHIVE || job->kind != FIELD__FLOAT32 ||
-        ((uintptr_t) job->raw & 3) != 0 || a->absolute < INFINITY || a->finest > 0 ||
-        !(job->smallest >= FLT_MIN) || a->exact_count > 8)
-        return false;
-    for (uint32_t i = 0; i < a->exact_count; i++) {
-        double exact;
-        field__load(job->kind, a->exact_values, i, 1, &exact);
-        double size = fabs(exact);
-        if (size >= job->smallest * 0.5 && size <= field__largest(job) * 2)
-            return false;
-    }
-    return true;
+    return job->effort != ESDM_EFFORT_ARCHIVE && job->kind == FIELD__FLOAT32 &&
+           ((uintptr_t) job->raw & 3) == 0 && !(a->absolute < INFINITY) && !(a->finest > 0) &&
+           job->smallest >= FLT_MIN && a->exact_count <= 8 &&
+           (job->effort == ESDM_EFFORT_FAST || a->relative <= PIECES_MOST);
 }
 
 /* From some size on the absolute bound is the finer one. */
@@ -113,8 +128,11 @@ find_former_cap(const field__job *job, const esdm_codec_accuracy *a, field__map 
 static void
 choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
 {
-    if (suits_pieces(job, a) && field__pieces_make(map, a->relative, job->smallest))
-        return;
+    if (suits_pieces(job, a) && field__pieces_make(map, a->relative, job->smallest)) {
+        if (!field__meets_exact(job, map))
+            return;
+        field__map_clear(map);
+    }
     bool is_float = field__is_float(job->kind);
     double finest = a->finest;
     double relative = a->relative;
@@ -246,7 +264,7 @@ bool
 field__keeps_bound(const field__job *job, double value, double again)
 {
     bool exact = job->accuracy == NULL;
-    double bound = exact ? 0 : field__bound(job->accuracy, value) * (1 - 0x1p-50);
+    double bound = exact ? 0 : field__bound(job->accuracy, value) * FIELD__BOUND_KEPT;
     bool good = fabs(again - value) <= bound;
     if (!(bound > 0)) /* else it covers the sign of a zero */
         good = good && signbit(again) == signbit(value);
@@ -277,7 +295,7 @@ all_near(const field__job *job, const field__map *map, const double *values, con
 {
     return has_one_bound(job, map) &&
            field__kernels_best()->count_far(values, again, job->mask + first, count,
-                                            job->accuracy->absolute * (1 - 0x1p-50)) == 0;
+                                            job->accuracy->absolute * FIELD__BOUND_KEPT) == 0;
 }
 
 /* Masks the points of a chunk that their codes miss; returns how many. */
@@ -349,7 +367,7 @@ map_singles(const field__job *job, const field__map *map, const field__volume *v
     if (job->kind != FIELD__FLOAT32 || ((uintptr_t) job->raw & 3) != 0 || volume->wide ||
         !has_one_bound(job, map) || map->base != 0 || map->divisor != 1)
         return false;
-    double bound = job->accuracy->absolute * (1 - 0x1p-50);
+    double bound = job->accuracy->absolute * FIELD__BOUND_KEPT;
     for (size_t r = 0; r < volume->rows; r++)
         missed += field__kernels_best()->quantise_masked(
             (const float *) job->raw + r * nx, job->mask + r * nx, nx, 1 / map->multiplier,

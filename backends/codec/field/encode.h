@@ -62,6 +62,9 @@ esdm_status field__encode_once(const field__block *block, const esdm_codec_accur
                                esdm_codec_effort effort, const void *raw, esdm__buffer *out,
                                esdm_error *err);
 
+/** What of a bound points are checked against: the check itself rounds. */
+#define FIELD__BOUND_KEPT (1 - 0x1p-50)
+
 /** Largest error allowed at a value. */
 double field__bound(const esdm_codec_accuracy *accuracy, double value);
 
@@ -132,6 +135,14 @@ bool field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_
 bool field__find_fine_log_steps(const field__job *job, field__map *ret_fine);
 /** Where logarithmic steps of that growth begin. */
 double field__edge_below(double smallest, double growth);
+
+/** Whether a code of the map stands for a value that must be exact: numbers that are not can not
+ * have that code. Whether that concerns more than a few of them. */
+bool field__meets_exact(const field__job *job, const field__map *map);
+bool field__takes_exact(const field__job *job, const field__map *map);
+/** Where the steps of a map of kind GRID, without a base, begin so that none is such a value; 0:
+ * such steps are not found. */
+double field__base_beside_exact(const field__job *job, const field__map *map);
 
 /** The map for the accuracy asked for. */
 void field__map_choose(const field__job *job, field__map *map);

@@ -92,7 +92,7 @@ field__fast_codes(const field__job *job, field__map *map, field__volume *ret_vol
     if (!*ret_good)
         return ESDM_OK;
     esdm_status st = field__volume_init(ret_volume, &job->axes, false, err);
-    double bound = job->accuracy != NULL ? job->accuracy->absolute * (1 - 0x1p-50) : 0;
+    double bound = job->accuracy != NULL ? job->accuracy->absolute * FIELD__BOUND_KEPT : 0;
     for (size_t r = 0; r < ret_volume->rows && st == ESDM_OK; r++) {
         const uint8_t *from = (const uint8_t *) job->raw + r * nx * sizeof(float);
         int32_t *to = field__row32(ret_volume, r);

@@ -13,8 +13,10 @@
 #define PROBES_FAST 256
 #define MARGIN      (1 - 0x1p-44)
 #define CODES_MOST  0x1p50
-#define MISSES      200 /* one probe in so many may lie elsewhere */
-#define MISSES_FINE 10  /* the same of fine steps: some were kept exactly by another map */
+#define MISSES      200  /* one probe in so many may lie elsewhere */
+#define EXACT_MOST  8    /* values that steps can evade */
+#define TAKEN       1000 /* one probe in so many may become a value that is exact */
+#define MISSES_FINE 10   /* the same of fine steps: some were kept exactly by another map */
 
 /* ---- grids -------------------------------------------------------------------------------- */
 
@@ -131,6 +133,66 @@ field__grid_find(const field__job *job, field__map *map)
     return map->multiplier < INFINITY && map->multiplier > finest && field__grid_fits(&p, map);
 }
 
+/* ---- steps beside what must be exact ------------------------------------------------------ */
+
+bool
+field__meets_exact(const field__job *job, const field__map *map)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    for (uint32_t i = 0; a != NULL && i < a->exact_count; i++) {
+        double exact, again;
+        int64_t code;
+        field__load(job->kind, a->exact_values, i, 1, &exact);
+        field__map_codes(map, &exact, 1, &code);
+        if (code == INT64_MIN)
+            continue;
+        field__map_values(map, &code, 1, &again);
+        if (again == exact)
+            return true;
+    }
+    return false;
+}
+
+bool
+field__takes_exact(const field__job *job, const field__map *map)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    field__probes p;
+    size_t taken = 0;
+    if (a == NULL || a->exact_count > EXACT_MOST || !field__meets_exact(job, map))
+        return false;
+    field__take_probes(job, &p);
+    for (uint32_t i = 0; i < a->exact_count; i++) {
+        double exact, again;
+        int64_t code, other;
+        field__load(job->kind, a->exact_values, i, 1, &exact);
+        field__map_codes(map, &exact, 1, &code);
+        if (code == INT64_MIN)
+            continue;
+        field__map_values(map, &code, 1, &again);
+        for (size_t k = 0; k < p.count && again == exact; k++) {
+            field__map_codes(map, &p.values[k], 1, &other);
+            taken += other == code;
+        }
+    }
+    return taken > p.count / TAKEN;
+}
+
+double
+field__base_beside_exact(const field__job *job, const field__map *map)
+{
+    static const double parts[] = {0.5, 0.25, 0.75};
+    if (job->accuracy == NULL || job->accuracy->exact_count > EXACT_MOST)
+        return 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        field__map moved = *map;
+        moved.base = parts[i] * map->multiplier;
+        if (!field__meets_exact(job, &moved))
+            return moved.base;
+    }
+    return 0;
+}
+
 /* ---- what was rounded before --------------------------------------------------------------- */
 
 #define EIGHTH 1.0905077326652577 /* 2^(1/8): bounds that follow from values go by such steps */
@@ -173,9 +235,15 @@ find_steps(const field__job *job, double absolute, double fine, double apart, si
         double part = field__former_parts[i / FIELD__ROUNDINGS];
         map->multiplier = fine * field__step_of(absolute * part, rounding);
         if ((i % FIELD__ROUNDINGS == 0 || rounding != usual) &&
-            map->multiplier > apart * 2 * usual && most / map->multiplier < CODES_MOST &&
-            fits(&p, map, misses))
-            return true;
+            map->multiplier > apart * 2 * usual && most / map->multiplier < CODES_MOST) {
+            map->base = 0;
+            if (fits(&p, map, misses))
+                return true;
+            map->base =
+                fine == 1 && field__meets_exact(job, map) ? field__base_beside_exact(job, map) : 0;
+            if (map->base != 0 && fits(&p, map, misses))
+                return true;
+        }
     }
     return false;
 }
@@ -192,6 +260,8 @@ field__find_former_steps(const field__job *job, double absolute, field__map *map
 #define LN2      0.6931471805599453
 #define LOG_EDGE 0x1p-100 /* the same for all numbers: their steps stay */
 #define RARE     14.0     /* -log of a chance that counts as none */
+#define COARSER  2
+#define DISTINCT 64 /* numbers that tell */
 
 static const int finenesses[] = {256, 32};
 
@@ -225,6 +295,37 @@ is_no_chance(const field__job *job, const field__probes *p, const field__map *fi
             chance += log(step_at(fine, size) / field__spacing(job->kind, size));
     }
     return chance > RARE;
+}
+
+/* Whether many numbers lie on each COARSER-th of these steps or fewer, as those of a grid of their
+ * own may: what levels left lies on all. */
+static bool
+lies_coarser(const field__probes *p, const field__map *fine)
+{
+    int64_t codes[DISTINCT];
+    size_t distinct = 0;
+    uint64_t common = 0;
+    for (size_t i = 0; i < p->count && common != 1; i++) {
+        int64_t code;
+        double again;
+        size_t k = 0;
+        field__map_codes(fine, &p->values[i], 1, &code);
+        field__map_values(fine, &code, 1, &again);
+        if (again != p->values[i]) /* was kept exactly */
+            continue;
+        while (k < distinct && codes[k] != code)
+            k++;
+        if (k == distinct && distinct < DISTINCT)
+            codes[distinct++] = code;
+        uint64_t rest = (uint64_t) code - (uint64_t) codes[0];
+        rest = code < codes[0] ? 0 - rest : rest;
+        while (rest != 0) {
+            uint64_t next = common % rest;
+            common = rest;
+            rest = next;
+        }
+    }
+    return distinct == DISTINCT && common >= COARSER;
 }
 
 bool
@@ -272,9 +373,13 @@ field__find_fine_steps(const field__job *job, double absolute, field__map *ret_f
 {
     field__probes p;
     field__take_probes(job, &p);
+    /* The coarser ones are of numbers for which the finer ones are too fine, or nearly so. */
+    double spacing = field__spacing(job->kind, field__largest(job) + absolute);
     for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+        if (i > 0 && 2 * absolute / finenesses[i - 1] > 8 * APART * spacing)
+            break;
         if (find_steps(job, absolute, 1.0 / finenesses[i], APART, MISSES_FINE, ret_fine) &&
-            is_no_chance(job, &p, ret_fine))
+            is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine))
             return true;
     }
     return false;

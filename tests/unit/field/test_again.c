@@ -250,6 +250,58 @@ test_again__a_bound_of_decimals_costs_no_more(void **state)
     }
 }
 
+/* Steps evade a value that must be exact where many numbers are near it: a looser bound, which more
+ * of them would share a code with, takes no more bytes. */
+static void
+test_again__exact_values_cost_no_more(void **state)
+{
+    const float exact[] = {0, 2.5F};
+    (void) state;
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+        size_t before = SIZE_MAX;
+        for (double bound = 0.002; bound < 0.3; bound *= 2) {
+            esdm_codec_accuracy accuracy = bounds(bound, INFINITY, INFINITY);
+            float *values = make_values(-3, 5);
+            accuracy.exact_values = exact;
+            accuracy.exact_count = 2;
+            for (size_t i = 0; i < ELEMENTS; i += 7)
+                values[i] = 0;
+            size_t bytes = store(&accuracy, effort, values);
+            for (size_t i = 0; i < ELEMENTS; i++) /* none became exact */
+                assert_true((values[i] != 0) == (i % 7 != 0));
+            if ((double) bytes > 1.02 * (double) before)
+                fail_msg("within %g %zu bytes, within the half %zu", bound, bytes, before);
+            before = bytes;
+            expect_same(&accuracy, effort, values);
+            free(values);
+        }
+    }
+}
+
+/* Whole numbers whose ties are as far off as the bound, with every effort. */
+static void
+test_again__a_bound_of_whole_numbers_costs_no_more(void **state)
+{
+    (void) state;
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+        for (double bound = 1; bound < 70; bound *= 2) {
+            size_t bytes[2];
+            for (int k = 0; k < 2; k++) {
+                const esdm_codec_accuracy accuracy =
+                    bounds(k == 0 ? bound * 0.98 : bound, INFINITY, INFINITY);
+                float *values = make_values(-7117, 3962);
+                for (size_t i = 0; i < ELEMENTS; i++)
+                    values[i] = rintf(values[i]);
+                bytes[k] = store(&accuracy, effort, values);
+                free(values);
+            }
+            if ((double) bytes[1] > 1.02 * (double) bytes[0])
+                fail_msg("within %g %zu bytes, within %g %zu", bound, bytes[1], 0.98 * bound,
+                         bytes[0]);
+        }
+    }
+}
+
 /* With relative bounds, too, archive predicts from coarse to fine where that is shorter: numbers of
  * one sign, whose logarithms have steps like those of absolute bounds. */
 static void
@@ -312,6 +364,8 @@ main(void)
         cmocka_unit_test(test_again__whole_numbers_keep_their_bits),
         cmocka_unit_test(test_again__bounds_that_follow_from_values),
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
+        cmocka_unit_test(test_again__exact_values_cost_no_more),
+        cmocka_unit_test(test_again__a_bound_of_whole_numbers_costs_no_more),
         cmocka_unit_test(test_again__relative_bounds_have_levels),
         cmocka_unit_test(test_again__sums_stay),
     };
