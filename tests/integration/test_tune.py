@@ -245,7 +245,7 @@ def test_records_of_a_program_and_of_esdm():
         known = tune("--learn", str(records))
         expect(known["records"] + known["left_out"] >= 600 and known["records"] >= 300, f"all reads are there: {known['records']}")
         errors = known["mean_errors"]
-        expect(errors["tree"] < 0.8 * errors["the mean"], f"small reads are slow: {errors}")
+        expect(min(errors["tree"], errors["many trees"]) < 0.8 * errors["the mean"], f"small reads are slow: {errors}")
 
         lines = s.file("trace.jsonl")
         run([tool("esdm-tune"), "--run-kernel=vorpal", "--size=64M"],
@@ -258,10 +258,10 @@ def test_records_of_a_program_and_of_esdm():
 
 MIXED = """
 import os, random, sys, time
-chance = random.Random(7)
+chance = random.Random(int(sys.argv[2]))
 fd = os.open(sys.argv[1], os.O_RDWR)
 size = os.fstat(fd).st_size
-for _ in range(150):
+for _ in range(60):
     count, bytes, at = chance.randrange(4, 16), 1 << chance.randrange(10, 22), chance.randrange(size - (48 << 20)) & ~1023
     stride = chance.choice([bytes, 4 * bytes if bytes < 1 << 20 else bytes])
     places = [at + (i * stride if chance.random() < 0.7 else chance.randrange(24 << 20)) for i in range(count)]
@@ -278,8 +278,9 @@ for _ in range(150):
 
 @by_clock
 def test_what_memory_has_decides():
-    """Reads of this machine's disk and of its memory, sequential, strided and random, of 1 KiB to 2 MiB: held-out ones are predicted
-    much better than by the mean. How much better depends on what else the machine does, as the noise is not to be predicted."""
+    """Reads of this machine's disk and of its memory, sequential, strided and random, of 1 KiB to 2 MiB: those of a run are predicted
+    from other runs much better than by the mean. How much better depends on what else the machine does, as noise is not to be predicted;
+    so what calls differ by that are made again is measured with them, and the best model is not far from that."""
     with Site() as s, tempfile.TemporaryDirectory(dir=BUILD) as disk:
         data = pathlib.Path(disk) / "data"
         if run(["stat", "-f", "-c", "%T", disk]).stdout.strip() == "tmpfs":
@@ -288,16 +289,25 @@ def test_what_memory_has_decides():
             for _ in range(96):
                 file.write(os.urandom(1 << 20))
             os.fsync(file.fileno())
-        run([tool("esdm-run"), "-q", "--records", s.file("records"), sys.executable, "-c", MIXED, data])
-        known = tune("--learn", str(s.file("records")))
-        errors = known["mean_errors"]
+        folders = [str(s.file(f"records-{i}")) for i in range(4)]
+        for i, folder in enumerate(folders):
+            run([tool("esdm-run"), "-q", "--records", folder, sys.executable, "-c", MIXED, data, str(i)])
+        known = tune("--learn", *folders)
+        errors, again = known["mean_errors"], known["again"]
         rules = " ".join(rule["rule"] for rule in known["rules"])
         print(f"    {known['records']} records, {known['left_out']} left out, mean error {errors['the mean']:.0f} MB/s; of that "
-              + ", ".join(f"{name} {error / errors['the mean']:.2f}" for name, error in errors.items()), flush=True)
+              + ", ".join(f"{name} {error / errors['the mean']:.2f}" for name, error in errors.items())
+              + f"; of calls made again {again['error']:.0f} of at least {again['least_error']:.0f}", flush=True)
         if "in memory" not in rules and known["left_out"] == 0:
             skip("the kernel does not tell what memory has (cachestat)")
-        expect(known["best"] == "many trees" and 2.2 * errors["many trees"] < errors["the mean"], str(errors))
+        expect(known["best"] == "many trees" and 2 * errors["many trees"] < errors["the mean"], str(errors))
         expect("of it in memory" in rules, rules)
+        expect(known["folds"] == 4, f"each run is predicted from the others: {known['folds']}")
+        expect(again["records"] >= 100 and 0 < again["least_error"] < again["error"] < 2 * again["least_error"], str(again))
+        factors = known["factors"]
+        expect(factors["many trees"] < 0.5 * factors["the mean"], f"it is off by less: {factors}")
+        text = run([tool("esdm-tune"), "--learn", *folders]).stdout
+        expect("4 parts, runs" in text and "no model of these can err by less" in text, text)
 
 
 def test_runs_of_kernels_that_do_not_tell():

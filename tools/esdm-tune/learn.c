@@ -11,6 +11,8 @@
 #define ROWS_LEAST 40
 #define ROWS_MOST  50000
 #define RULES_MOST 16
+/* Calls that were made again, to tell of them. */
+#define AGAIN_LEAST 30
 /* A model that is not better than the mean by that says nothing. */
 #define WORTH 0.9
 
@@ -43,18 +45,34 @@ print_rule(const char *text, const learn_node *leaf, void *user)
                       100 * (double) leaf->rows / (double) r->table->rows, text);
 }
 
+/* What nobody can predict: how far calls are apart that are alike. */
+static void
+print_again(const learn_table *t, const learn_errors *e)
+{
+    if (e->agains < AGAIN_LEAST)
+        return;
+    (void) printf("%" G_GSIZE_FORMAT
+                  " calls had been made before, of the same place and size and with the same share "
+                  "in memory. Their speeds differ so much that no model of these can err by less "
+                  "than %.4g %s on the mean; the best one errs by %.4g there.\n",
+                  e->agains, e->least_again, t->target, e->again[e->best]);
+}
+
 static void
 print_errors(const learn_table *t, const learn_errors *e)
 {
-    (void) printf("%" G_GSIZE_FORMAT " records. Predicted from the others (%u parts), in %s:\n",
-                  t->rows, e->folds, t->target);
-    (void) printf("  %-22s  %10s  %10s  %s\n", "model", "mean error", "median", "of the mean's");
+    (void) printf("%" G_GSIZE_FORMAT " records. Predicted from the others (%u %s), in %s:\n",
+                  t->rows, e->folds, t->runs >= e->folds ? "parts, runs" : "parts", t->target);
+    (void) printf("  %-22s  %10s  %10s  %13s  %s\n", "model", "mean error", "median",
+                  "of the mean's", "off by a factor of");
     for (learn_kind kind = 0; kind < LEARN_KINDS; kind++) {
         if (isnan(e->mean[kind]))
             continue;
-        (void) printf("  %-22s  %10.4g  %10.4g  %.2f\n", learn_kind_name(kind), e->mean[kind],
+        (void) printf("  %-22s  %10.4g  %10.4g  %13.2f", learn_kind_name(kind), e->mean[kind],
                       e->median[kind], e->mean[kind] / e->mean[LEARN_MEAN]);
+        (void) printf(isnan(e->factor[kind]) ? "\n" : "  %.2f\n", e->factor[kind]);
     }
+    print_again(t, e);
     if (t->left_out > 0)
         (void) printf("Left out: %" G_GSIZE_FORMAT
                       " reads, of which it was not asked whether memory had their data.\n",
@@ -102,11 +120,15 @@ print_json(const learn_table *t, const learn_errors *e, const learn_node *tree)
 {
     json_t *root = json_object();
     json_t *errors = json_object();
+    json_t *factors = json_object();
     json_t *sieves = json_array();
     rules r = {.list = json_array()};
     for (learn_kind kind = 0; kind < LEARN_KINDS; kind++)
         if (!isnan(e->mean[kind]))
             tool_json_set(errors, learn_kind_name(kind), json_real(e->mean[kind]));
+    for (learn_kind kind = 0; kind < LEARN_KINDS; kind++)
+        if (!isnan(e->factor[kind]))
+            tool_json_set(factors, learn_kind_name(kind), json_real(e->factor[kind]));
     learn_tree_rules(tree, t, take_rule, &r);
     for (gsize i = 0; i < G_N_ELEMENTS(pieces); i++) {
         double limit = learn_sieve_limit(t, tree, pieces[i]);
@@ -118,6 +140,11 @@ print_json(const learn_table *t, const learn_errors *e, const learn_node *tree)
     tool_json_set(root, "target", tool_json_text(t->target));
     tool_json_set(root, "folds", json_integer(e->folds));
     tool_json_set(root, "mean_errors", errors);
+    tool_json_set(root, "factors", factors);
+    if (e->agains >= AGAIN_LEAST)
+        tool_json_set(root, "again",
+                      json_pack("{s:I,s:f,s:f}", "records", (json_int_t) e->agains, "least_error",
+                                e->least_again, "error", e->again[e->best]));
     tool_json_set(root, "best", tool_json_text(learn_kind_name(e->best)));
     tool_json_set(root, "depth", json_integer(e->depth));
     tool_json_set(root, "rules", r.list);

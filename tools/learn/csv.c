@@ -43,7 +43,7 @@ read_line(learn_table *t, const char *path, guint line, char **fields)
         if (end == fields[i] || *end != '\0' || !isfinite(numbers[i]))
             return bad_line(path, line, "expected numbers");
     }
-    learn_add(t, numbers, numbers[t->features]);
+    learn_add(t, numbers, numbers[t->features], NAN);
     return TOOL_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #define LEAST_SHARE 400 /* a leaf has the 400th part of the rows at least */
 #define LEAST_ROWS  5
+#define RUNS_APART  4 /* runs from which parts are runs */
 static const guint depths[] = {1, 2, 4, 6, 8};
 
 const char *
@@ -39,6 +40,16 @@ shuffled(gsize count)
     return list;
 }
 
+/* Parts that tell nothing of each other: runs, or stretches of time; a table of numbers knows
+ * neither. @param at of the row in the shuffled order. */
+static guint
+fold_of(const learn_table *t, gsize at, gsize row, guint folds)
+{
+    if (t->runs >= RUNS_APART)
+        return (t->run[row] - 1) % folds;
+    return (guint) (t->runs > 0 ? row * folds / t->rows : at % folds);
+}
+
 /* Rows of the list without, and with only, those of one fold. */
 static void
 split_rows(const learn_table *t, const gsize *order, guint fold, guint folds, learn_rows *ret_fit,
@@ -48,7 +59,7 @@ split_rows(const learn_table *t, const gsize *order, guint fold, guint folds, le
     *ret_fit = (learn_rows){t, g_new(gsize, count + 1), 0};
     *ret_held = (learn_rows){t, g_new(gsize, count + 1), 0};
     for (gsize i = 0; i < count; i++) {
-        learn_rows *to = i % folds == fold ? ret_held : ret_fit;
+        learn_rows *to = fold_of(t, i, order[i], folds) == fold ? ret_held : ret_fit;
         to->list[to->count++] = order[i];
     }
 }
@@ -113,8 +124,31 @@ mean_of(const learn_rows *r)
     return r->count > 0 ? sum / (double) r->count : 0;
 }
 
+/* Sums of what models err by, and of what they could not know. */
+typedef struct wrongs {
+    GArray *list[LEARN_KINDS];
+    double factor[LEARN_KINDS];
+    double again[LEARN_KINDS];
+    double apart; /* |y - y of the call before that was alike|/2 */
+    gsize agains;
+} wrongs;
+
 static void
-add_errors(const learn_rows *fit, const learn_rows *held, GArray *errors[LEARN_KINDS])
+add_wrongs(wrongs *w, const double *predicted, double y, double again)
+{
+    bool repeated = !isnan(again);
+    for (guint kind = 0; kind < LEARN_KINDS; kind++) {
+        double wrong = fabs(predicted[kind] - y);
+        g_array_append_val(w->list[kind], wrong);
+        w->factor[kind] += predicted[kind] > 0 && y > 0 ? fabs(log(predicted[kind] / y)) : NAN;
+        w->again[kind] += repeated ? wrong : 0;
+    }
+    w->apart += repeated ? fabs(y - again) / 2 : 0;
+    w->agains += repeated;
+}
+
+static void
+add_errors(const learn_rows *fit, const learn_rows *held, wrongs *w)
 {
     double mean = mean_of(fit);
     learn_linear *line = learn_linear_fit(fit, false);
@@ -123,13 +157,11 @@ add_errors(const learn_rows *fit, const learn_rows *held, GArray *errors[LEARN_K
     learn_trees *trees = learn_trees_fit(fit);
     for (gsize i = 0; i < held->count; i++) {
         const double *x = x_of(held, i);
-        double y = y_of(held, i);
-        const double wrong[LEARN_KINDS] = {
-            fabs(mean - y), fabs(learn_linear_value(line, x) - y),
-            squares != NULL ? fabs(learn_linear_value(squares, x) - y) : NAN,
-            fabs(learn_tree_value(tree, x) - y), fabs(learn_trees_value(trees, x) - y)};
-        for (guint kind = 0; kind < LEARN_KINDS; kind++)
-            g_array_append_val(errors[kind], wrong[kind]);
+        const double predicted[LEARN_KINDS] = {
+            mean, learn_linear_value(line, x),
+            squares != NULL ? learn_linear_value(squares, x) : NAN, learn_tree_value(tree, x),
+            learn_trees_value(trees, x)};
+        add_wrongs(w, predicted, y_of(held, i), held->table->again[held->list[i]]);
     }
     learn_linear_free(line);
     learn_linear_free(squares);
@@ -154,26 +186,32 @@ sum_errors(GArray *list, double *ret_mean, double *ret_median)
 learn_errors
 learn_validate(const learn_table *table, guint folds)
 {
-    learn_errors e = {.folds = folds, .rows = table->rows};
-    GArray *errors[LEARN_KINDS];
+    learn_errors e = {.rows = table->rows};
+    wrongs w = {.agains = 0};
     g_autofree gsize *order = shuffled(table->rows);
     const learn_rows all = {table, order, table->rows};
     for (guint kind = 0; kind < LEARN_KINDS; kind++)
-        errors[kind] = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint fold = 0; fold < folds; fold++) {
+        w.list[kind] = g_array_new(FALSE, FALSE, sizeof(double));
+    e.folds = table->runs >= RUNS_APART ? MIN(folds, table->runs) : folds;
+    for (guint fold = 0; fold < e.folds; fold++) {
         learn_rows fit;
         learn_rows held;
-        split_rows(table, order, fold, folds, &fit, &held);
-        add_errors(&fit, &held, errors);
+        split_rows(table, order, fold, e.folds, &fit, &held);
+        if (fit.count > 0 && held.count > 0)
+            add_errors(&fit, &held, &w);
         g_free(fit.list);
         g_free(held.list);
     }
     for (guint kind = 0; kind < LEARN_KINDS; kind++) {
-        sum_errors(errors[kind], &e.mean[kind], &e.median[kind]);
-        g_array_free(errors[kind], TRUE);
+        sum_errors(w.list[kind], &e.mean[kind], &e.median[kind]);
+        e.factor[kind] = exp(w.factor[kind] / (double) w.list[kind]->len);
+        e.again[kind] = w.agains > 0 ? w.again[kind] / (double) w.agains : NAN;
+        g_array_free(w.list[kind], TRUE);
         if (e.mean[kind] < e.mean[e.best])
             e.best = kind;
     }
+    e.least_again = w.agains > 0 ? w.apart / (double) w.agains : NAN;
+    e.agains = w.agains;
     e.depth = learn_choose_depth(&all);
     return e;
 }

@@ -32,8 +32,11 @@ typedef struct learn_table {
     const char *target; /* "MB/s" */
     gsize rows;
     gsize left_out; /* reads of which it is not known whether memory had them, beside others */
-    double *x;      /* rows × features */
+    guint runs; /* that were loaded; rows of one are in order of time. 0: of a table of numbers */
+    double *x;  /* rows × features */
     double *y;
+    guint *run;    /* of each row, from 1 */
+    double *again; /* y of the call before of the same place, size and share in memory; NAN: none */
 } learn_table;
 
 /** Rows of a table, by their numbers. */
@@ -43,8 +46,10 @@ typedef struct learn_rows {
     gsize count;
 } learn_rows;
 
-/** Adds a row. @param x of all features. */
-void learn_add(learn_table *table, const double *x, double y);
+/** Adds a row of the run `table->runs`. @param x of all features. @param again as there. */
+void learn_add(learn_table *table, const double *x, double y, double again);
+/** Copies a row of the table to the place of another one. */
+void learn_move(learn_table *table, gsize to, gsize from);
 /** Keeps at most so many rows, evenly chosen. */
 void learn_thin(learn_table *table, gsize most);
 
@@ -115,14 +120,20 @@ const char *learn_kind_name(learn_kind kind);
 typedef struct learn_errors {
     double mean[LEARN_KINDS];   /* |predicted - seen|; NAN: there is no such model of the data */
     double median[LEARN_KINDS]; /* the same */
+    double factor[LEARN_KINDS]; /* by which it is off, the geometric mean; NAN: not positive */
+    double again[LEARN_KINDS];  /* as `mean`, of calls that were made again */
+    double least_again;         /* what any model errs by at least that does not tell these apart */
+    gsize agains;
     guint folds;
     gsize rows;
     guint depth; /* of the tree */
     learn_kind best;
 } learn_errors;
 
-/** Fits to all parts but one, predicts that, and so on in turn (k-fold cross-validation). The depth
- *  of the tree is chosen in each fold by the rows that it is fitted to. */
+/** Fits to all parts but one, predicts that, and so on in turn (k-fold cross-validation). Parts are
+ *  runs, where there are four at least, else stretches of time: neighbours in time are alike, and
+ *  would tell of each other. The depth of the tree is chosen in each fold by the rows that it is
+ *  fitted to. */
 learn_errors learn_validate(const learn_table *table, guint folds);
 /** A tree of that depth over all rows. */
 learn_node *learn_tree_of_all(const learn_table *table, guint depth);

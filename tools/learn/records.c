@@ -17,7 +17,7 @@
 #define UNDER_WAY  256u
 #define STEPS_MOST 16
 
-enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, PAUSE, CACHED, SINCE, SPEED, FEATURES };
+enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, PAUSE, CACHED, SINCE, SPEED, HERE, FEATURES };
 
 /* Bytes since something was touched that was not. */
 #define NEVER 1e15
@@ -41,6 +41,8 @@ static const learn_feature call_features[FEATURES] = {
                .more = "not touched, or %s or more of other data ago"},
     [SPEED] = {"speed", .less = "behind a call of less than %s MB/s",
                .more = "behind a call of %s MB/s or more"},
+    [HERE] = {"here", .less = "not read from memory before, or at less than %s MB/s",
+              .more = "read from memory at %s MB/s or more before"},
 };
 
 /* Tables of calls, and of requests of ESDM, have other columns. */
@@ -170,10 +172,40 @@ cached_of(const call *c)
 /* Whether memory had it: nobody asked. */
 #define UNKNOWN (-1.0)
 
+/* How fast memory gave what begins there when it was last read: data in caches of the processor
+ * are copied several times as fast. What was not in memory has new pages then.
+ * @param cached the share that memory has. */
+static double
+speed_here(GHashTable *here, guint32 file, const call *c, double cached, double speed)
+{
+    const guint64 key = ((guint64) file << 40) ^ c->position / GRAIN;
+    const double *last = g_hash_table_lookup(here, &key);
+    double before = last != NULL && cached >= 1 ? *last : 0;
+    if (cached >= 1)
+        g_hash_table_insert(here, g_memdup2(&key, sizeof key), g_memdup2(&speed, sizeof speed));
+    else if (cached >= 0)
+        (void) g_hash_table_remove(here, &key);
+    return before;
+}
+
+/* The speed of the call before that was the same in all that does not depend on time; NAN: none. */
+static double
+speed_alike(GHashTable *alike, guint32 file, const call *c, double speed)
+{
+    char *key = g_strdup_printf("%u %d %u %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, file,
+                                c->kind == WATCH_KIND_WRITE, cached_of(c), c->position, c->bytes);
+    const double *last = g_hash_table_lookup(alike, key);
+    double before = last != NULL ? *last : NAN;
+    g_hash_table_insert(alike, key, g_memdup2(&speed, sizeof speed));
+    return before;
+}
+
 static void
 add_calls(learn_table *t, const run *r)
 {
     guint64 moved = 0;
+    g_autoptr(GHashTable) here = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    g_autoptr(GHashTable) alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) speeds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     under_way beside = {.count = 0};
@@ -196,12 +228,12 @@ add_calls(learn_table *t, const run *r)
         if (!g_hash_table_contains(numbers, c->object))
             g_hash_table_insert(numbers, c->object,
                                 GUINT_TO_POINTER(g_hash_table_size(numbers) + 1));
+        guint file = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, c->object));
         double x[FEATURES];
         x[WRITES] = c->kind == WATCH_KIND_WRITE;
         x[BYTES] = (double) c->bytes;
         x[HOLE] = follow(way, c->position, c->bytes);
-        x[AGAIN] = touch(touched, GPOINTER_TO_UINT(g_hash_table_lookup(numbers, c->object)),
-                         c->position, c->bytes, moved, &x[SINCE]);
+        x[AGAIN] = touch(touched, file, c->position, c->bytes, moved, &x[SINCE]);
         moved += c->bytes;
         x[STEPS] = way->steps;
         x[BESIDE] = count_beside(&beside, c->start_ns, c->start_ns + c->ns);
@@ -211,7 +243,8 @@ add_calls(learn_table *t, const run *r)
         x[CACHED] = cached_of(c) > 0             ? (cached_of(c) - 1) / 8.0
                     : c->kind == WATCH_KIND_READ ? UNKNOWN
                                                  : 0;
-        learn_add(t, x, speed);
+        x[HERE] = speed_here(here, file, c, x[CACHED], speed);
+        learn_add(t, x, speed, speed_alike(alike, file, c, speed));
     }
 }
 
@@ -233,8 +266,7 @@ learn_end_records(learn_table *t)
         if (asked && x[CACHED] < 0)
             continue;
         x[CACHED] = MAX(x[CACHED], 0);
-        memmove(t->x + kept * t->features, x, t->features * sizeof *x);
-        t->y[kept++] = t->y[i];
+        learn_move(t, kept++, i);
     }
     t->left_out += t->rows - kept;
     t->rows = kept;
@@ -247,6 +279,7 @@ load_folder(learn_table *t, const char *path)
     tool_exit result = claim(t, call_features, FEATURES, path);
     if (result == TOOL_OK)
         result = run_load(path, &r);
+    t->runs++;
     if (result == TOOL_OK)
         add_calls(t, &r);
     return result;
@@ -315,7 +348,7 @@ add_span(learn_table *t, const json_t *span, under_way *beside)
     x[3] = count_beside(beside, start, start + ns);
     if (column < t->features)
         x[column] = 1;
-    learn_add(t, x, bytes * 1e3 / (double) ns);
+    learn_add(t, x, bytes * 1e3 / (double) ns, NAN);
 }
 
 static gint
@@ -382,6 +415,7 @@ load_lines(learn_table *t, const char *path)
     g_ptr_array_sort(spans, by_start);
     tool_exit result = claim(t, span_features, TARGETS_FROM, path);
     under_way beside = {.count = 0};
+    t->runs++;
     add_targets(t, spans);
     for (guint i = 0; i < spans->len && result == TOOL_OK; i++)
         add_span(t, spans->pdata[i], &beside);

@@ -10,15 +10,28 @@
 #define LEAST_GAIN 1e-4
 
 void
-learn_add(learn_table *t, const double *x, double y)
+learn_add(learn_table *t, const double *x, double y, double again)
 {
     if ((t->rows & (t->rows - 1)) == 0) { /* 0, 1, 2, 4, …: full */
         gsize room = t->rows == 0 ? 1 : t->rows * 2;
         t->x = g_renew(double, t->x, room * t->features);
         t->y = g_renew(double, t->y, room);
+        t->run = g_renew(guint, t->run, room);
+        t->again = g_renew(double, t->again, room);
     }
     memcpy(t->x + t->rows * t->features, x, t->features * sizeof *x);
+    t->run[t->rows] = t->runs;
+    t->again[t->rows] = again;
     t->y[t->rows++] = y;
+}
+
+void
+learn_move(learn_table *t, gsize to, gsize from)
+{
+    memmove(t->x + to * t->features, t->x + from * t->features, t->features * sizeof *t->x);
+    t->y[to] = t->y[from];
+    t->run[to] = t->run[from];
+    t->again[to] = t->again[from];
 }
 
 void
@@ -28,8 +41,7 @@ learn_thin(learn_table *t, gsize most)
         return;
     for (gsize i = 0; i < most; i++) {
         gsize from = (gsize) ((double) i * (double) t->rows / (double) most);
-        memmove(t->x + i * t->features, t->x + from * t->features, t->features * sizeof *t->x);
-        t->y[i] = t->y[from];
+        learn_move(t, i, from);
     }
     /* learn_add() reckons with room for powers of two: no rows come after this. */
     t->rows = most;
