@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * Classes of times. The density of the logarithms of times of one kind of call is estimated
- * (Gaussian kernels, Silverman's width); its minima part the times into classes. Each gets the
- * cause that its sizes, rates and order speak for.
+ * Classes of times of one kind of call (density.c). Each gets the cause that its sizes, rates and
+ * order speak for. Where records tell of reads whether memory had what they asked for
+ * (watch/resident.c), reads that it had and others are classes apart.
  */
 #include "esdm-explain/esdm-explain.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define GRID        512
-#define CLASSES     6
-#define LEAST_SHARE 0.003 /* of the calls: a smaller class belongs to its neighbour */
-#define LEAST_CALLS 3
-#define VALLEY      0.8 /* a minimum parts two classes when it is that deep below the lower top */
-#define PADDING     0.5 /* of the grid beyond the times, in decades */
+#define CLASSES 6
 
 /* statfs() of NFS, SMB, CIFS, Lustre, BeeGFS, GPFS, AFS, Ceph, 9p, PanFS, OrangeFS. */
 static bool
@@ -35,123 +30,6 @@ static bool
 is_memory_file_system(guint32 type)
 {
     return type == 0x01021994 || type == 0x858458f6;
-}
-
-/* ---- density ----------------------------------------------------------------------------------
- */
-
-typedef struct grid {
-    double low; /* logarithms, base 10 */
-    double step;
-    double density[GRID];
-} grid;
-
-/* Robust against far classes: the smaller of deviation and quartiles, as Silverman (1986, 3.31),
- * and half of it, as there are several tops. */
-static double
-width_of(const double *times, gsize n)
-{
-    double mean = 0;
-    double square = 0;
-    for (gsize i = 0; i < n; i++)
-        mean += log10(times[i]) / (double) n;
-    for (gsize i = 0; i < n; i++)
-        square += pow(log10(times[i]) - mean, 2) / (double) n;
-    double quartiles = (log10(times[n * 3 / 4]) - log10(times[n / 4])) / 1.34;
-    double spread = sqrt(square);
-    if (quartiles > 0 && quartiles < spread)
-        spread = quartiles;
-    double width = 0.45 * spread * pow((double) n, -0.2);
-    return CLAMP(width, 0.03, 0.15);
-}
-
-static void
-fill_density(grid *g, const double *times, gsize n, double width)
-{
-    double counts[GRID] = {0};
-    g->low = log10(times[0]) - PADDING;
-    g->step = (log10(times[n - 1]) + PADDING - g->low) / (GRID - 1);
-    for (gsize i = 0; i < n; i++)
-        counts[(int) ((log10(times[i]) - g->low) / g->step + 0.5)]++;
-    int reach = (int) ceil(4 * width / g->step);
-    for (int i = 0; i < GRID; i++) {
-        g->density[i] = 0;
-        for (int k = MAX(0, i - reach); k <= MIN(GRID - 1, i + reach); k++) {
-            double z = (i - k) * g->step / width;
-            g->density[i] += counts[k] * exp(-z * z / 2);
-        }
-        g->density[i] /= (double) n * width * sqrt(2 * G_PI);
-    }
-}
-
-static int
-top_between(const grid *g, int from, int to)
-{
-    int top = from;
-    for (int i = from; i <= to; i++)
-        top = g->density[i] > g->density[top] ? i : top;
-    return top;
-}
-
-static int
-bottom_between(const grid *g, int from, int to)
-{
-    int bottom = from;
-    for (int i = from; i <= to; i++)
-        bottom = g->density[i] < g->density[bottom] ? i : bottom;
-    return bottom;
-}
-
-static double
-share_between(const double *times, gsize n, double low, double high)
-{
-    gsize count = 0;
-    for (gsize i = 0; i < n; i++)
-        count += times[i] >= low && times[i] < high;
-    return (double) count / (double) n;
-}
-
-static double
-time_at(const grid *g, int i)
-{
-    return pow(10, g->low + i * g->step);
-}
-
-guint
-density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks, guint most)
-{
-    grid g;
-    int tops[GRID];
-    int ntops = 0;
-    if (n == 0)
-        return 0;
-    fill_density(&g, times, n, width_of(times, n));
-    for (int i = 1; i + 1 < GRID; i++) {
-        if (g.density[i] > g.density[i - 1] && g.density[i] >= g.density[i + 1])
-            tops[ntops++] = i;
-    }
-    double least = MAX(LEAST_SHARE, (double) LEAST_CALLS / (double) n);
-    guint classes = 1;
-    int last = ntops > 0 ? tops[0] : top_between(&g, 0, GRID - 1);
-    int begin = 0;
-    ret_peaks[0] = time_at(&g, last);
-    for (int t = 1; t < ntops && classes < most; t++) {
-        int cut = bottom_between(&g, last, tops[t]);
-        double lower = MIN(g.density[last], g.density[tops[t]]);
-        bool deep = g.density[cut] < VALLEY * lower;
-        bool enough = share_between(times, n, time_at(&g, begin), time_at(&g, cut)) >= least &&
-                      share_between(times, n, time_at(&g, cut), INFINITY) >= least;
-        if (deep && enough) {
-            ret_cuts[classes - 1] = time_at(&g, cut);
-            classes++;
-            begin = cut;
-            last = tops[t];
-        } else if (g.density[tops[t]] > g.density[last]) {
-            last = tops[t];
-        }
-        ret_peaks[classes - 1] = time_at(&g, last);
-    }
-    return classes;
 }
 
 /* ---- causes ------------------------------------------------------------------------------------
@@ -197,12 +75,18 @@ is_target(const time_class *c)
     return 2 * c->targets > c->calls;
 }
 
+static double
+mean_s(const time_class *c)
+{
+    return c->calls > 0 ? c->seconds / (double) c->calls : 0;
+}
+
 /* The time that goes with mean_bytes(): where sizes differ much, so do times, and the most frequent
  * one is that of other sizes. */
 static double
 usual_s(const time_class *c)
 {
-    double mean = c->calls > 0 ? c->seconds / (double) c->calls : 0;
+    double mean = mean_s(c);
     return mean > MIXED * c->typical_s ? mean : c->typical_s;
 }
 
@@ -223,6 +107,29 @@ answers_from_memory(const GPtrArray *list, const time_class *c)
     return usual_s(c) < COPY_FACTOR * (latency_of(list) + mean_bytes(c) / COPY_RATE);
 }
 
+/* ---- what memory had ---------------------------------------------------------------------------
+ */
+
+#define KNOWN_LEAST 30  /* reads of which it is known, to part all by it … */
+#define KNOWN_SHARE 0.1 /* … and their share */
+
+static guint
+eighths_of(const call *c)
+{
+    return (guint) c->flags >> WATCH_CACHED_BIT & 15u;
+}
+
+/* Of reads that nobody asked about, which were mostly quick, times decide. */
+static memory_had
+memory_of(const call *c)
+{
+    guint eighths = eighths_of(c);
+    double copied = COPY_LATENCY_S + (double) c->bytes / COPY_RATE;
+    if (eighths > 0)
+        return eighths == 9 ? MEMORY_HAD_ALL : MEMORY_LACKED;
+    return seconds_of(c->ns) < COPY_FACTOR * copied ? MEMORY_HAD_ALL : MEMORY_LACKED;
+}
+
 static void
 set_cause(time_class *c, const char *cause, char *because)
 {
@@ -237,7 +144,9 @@ device_of(const GPtrArray *list)
     const time_class *found = NULL;
     for (guint i = 0; i < list->len; i++) {
         const time_class *c = list->pdata[i];
-        if (!answers_from_memory(list, c) && (found == NULL || c->calls > found->calls))
+        bool waits = c->memory == MEMORY_UNKNOWN ? !answers_from_memory(list, c)
+                                                 : c->memory == MEMORY_LACKED;
+        if (waits && (found == NULL || c->calls > found->calls))
             found = c;
     }
     return found;
@@ -265,7 +174,8 @@ explain_slow(time_class *c, const time_class *device, const char *typical, const
     double times = device->typical_s > 0 ? c->typical_s / device->typical_s : 1;
     /* Larger calls may take longer, as they are larger. */
     double larger = MAX(1, mean_bytes(c) / MAX(mean_bytes(device), 1));
-    if (c != device && times / larger > LATER) {
+    double on_average = mean_s(c) / MAX(mean_s(device), 1e-9);
+    if (c != device && MIN(times, on_average) / larger > LATER) {
         char *usual = time_text(device->typical_s);
         char *many = beside(c) > beside(device) + 0.5
                          ? g_strdup_printf("%.1f other calls were under way", beside(c))
@@ -301,6 +211,22 @@ explain_slow(time_class *c, const time_class *device, const char *typical, const
     }
 }
 
+/* Memory had them, as the kernel said, and yet they took longer than a copy. */
+static void
+explain_late(time_class *c, const char *typical, const char *size)
+{
+    if (following(c) > FOLLOWING)
+        set_cause(c, "read-ahead",
+                  g_strdup_printf("%s for %s: the system was reading them already, and they "
+                                  "waited for the rest",
+                                  typical, size));
+    else
+        set_cause(c, "contention",
+                  g_strdup_printf("%s for %s, which memory had, or was getting: the calls waited "
+                                  "for a processor, or behind other calls",
+                                  typical, size));
+}
+
 static void
 explain_reads(const GPtrArray *list)
 {
@@ -309,8 +235,10 @@ explain_reads(const GPtrArray *list)
         time_class *c = list->pdata[i];
         char *typical = time_text(usual_s(c));
         char *size = bytes_text(mean_bytes(c));
-        if (answers_from_memory(list, c))
+        if (c->memory != MEMORY_LACKED && answers_from_memory(list, c))
             explain_fast(c, device, typical, size);
+        else if (c->memory == MEMORY_HAD_ALL)
+            explain_late(c, typical, size);
         else
             explain_slow(c, device, typical, size);
         g_free(typical);
@@ -366,7 +294,7 @@ join_neighbours(GPtrArray *list)
     for (guint i = 1; i < list->len;) {
         time_class *a = list->pdata[i - 1];
         time_class *b = list->pdata[i];
-        if (!g_str_equal(a->cause, b->cause)) {
+        if (!g_str_equal(a->cause, b->cause) || a->memory != b->memory) {
             i++;
             continue;
         }
@@ -465,26 +393,39 @@ add_to_class(time_class *class, const call *c)
     class->remote += is_remote_file_system(c->object->entry.file_system);
 }
 
-static time_class *
-class_at(const GPtrArray *list, double seconds)
+/* Whether the list tells what memory had from what it lacked. */
+static bool
+are_parted(const GPtrArray *list)
 {
-    guint k = 0;
-    while (k + 1 < list->len && seconds >= ((const time_class *) list->pdata[k])->high_s)
-        k++;
-    return list->pdata[k];
+    return list->len > 0 && ((const time_class *) list->pdata[0])->memory != MEMORY_UNKNOWN;
 }
 
-static GPtrArray *
-classes_of(const run *r, watch_kind kind)
+static time_class *
+class_at(const GPtrArray *list, const call *c)
 {
-    GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
+    memory_had memory = are_parted(list) ? memory_of(c) : MEMORY_UNKNOWN;
+    time_class *found = NULL;
+    for (guint k = 0; k < list->len; k++) {
+        time_class *class = list->pdata[k];
+        if (class->memory != memory)
+            continue;
+        found = class;
+        if (seconds_of(c->ns) < class->high_s)
+            break;
+    }
+    return found;
+}
+
+static void
+add_classes(const run *r, watch_kind kind, memory_had memory, GPtrArray *list)
+{
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(double));
     double cuts[CLASSES];
     double peaks[CLASSES];
-    GPtrArray *list = g_ptr_array_new();
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
         double seconds = seconds_of(c->ns);
-        if (is_of(c, kind))
+        if (is_of(c, kind) && (memory == MEMORY_UNKNOWN || memory_of(c) == memory))
             g_array_append_val(times, seconds);
     }
     if (times->len > 1)
@@ -493,17 +434,42 @@ classes_of(const run *r, watch_kind kind)
         density_classes((const double *) (void *) times->data, times->len, cuts, peaks, CLASSES);
     for (guint i = 0; i < n; i++) {
         time_class *c = g_new0(time_class, 1);
+        c->memory = memory;
         c->low_s = i > 0 ? cuts[i - 1] : 0;
         c->high_s = i + 1 < n ? cuts[i] : INFINITY;
         c->typical_s = peaks[i];
         g_ptr_array_add(list, c);
     }
+}
+
+static bool
+is_memory_known(const run *r, watch_kind kind)
+{
+    gsize calls = 0;
+    gsize known = 0;
+    for (guint i = 0; i < r->calls->len && kind == WATCH_KIND_READ; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        calls += is_of(c, kind);
+        known += is_of(c, kind) && eighths_of(c) > 0;
+    }
+    return known >= KNOWN_LEAST && (double) known >= KNOWN_SHARE * (double) calls;
+}
+
+static GPtrArray *
+classes_of(const run *r, watch_kind kind)
+{
+    GPtrArray *list = g_ptr_array_new();
+    if (is_memory_known(r, kind)) {
+        add_classes(r, kind, MEMORY_HAD_ALL, list);
+        add_classes(r, kind, MEMORY_LACKED, list);
+    } else {
+        add_classes(r, kind, MEMORY_UNKNOWN, list);
+    }
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
         if (is_of(c, kind))
-            add_to_class(class_at(list, seconds_of(c->ns)), c);
+            add_to_class(class_at(list, c), c);
     }
-    g_array_free(times, TRUE);
     return list;
 }
 
@@ -538,7 +504,6 @@ run_classes(run *r)
     for (guint i = 0; i < r->calls->len; i++) {
         call *c = &g_array_index(r->calls, call, i);
         if (is_data(c))
-            c->class = class_at(c->kind == WATCH_KIND_READ ? r->read_classes : r->write_classes,
-                                seconds_of(c->ns));
+            c->class = class_at(c->kind == WATCH_KIND_READ ? r->read_classes : r->write_classes, c);
     }
 }

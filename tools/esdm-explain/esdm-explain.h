@@ -103,8 +103,16 @@ typedef struct action {
     guint64 before; /* requests in the trace that were over when it began */
 } action;
 
+/** What is known of the reads of a class. */
+typedef enum memory_had {
+    MEMORY_UNKNOWN, /* nothing: times alone decide */
+    MEMORY_HAD_ALL,
+    MEMORY_LACKED /* all, or a part */
+} memory_had;
+
 /** Times of one kind that belong together (classes.c). */
 typedef struct time_class {
+    memory_had memory;
     double low_s; /* between minima of the density */
     double high_s;
     double typical_s; /* the density's maximum */
@@ -212,7 +220,8 @@ bool ranks_share_files(const run *r);
 /** Whether ranks share the file and call much on their own. */
 bool ranks_are_alone(const run *r, const char *file, bool writes);
 
-/** Gaussian kernel density of the logarithms of `n` times on a grid; classes between its minima.
+/** Gaussian kernel density (density.c) of the logarithms of `n` times on a grid; classes between
+ * its minima.
  *  @param times in seconds, sorted. @param ret_cuts times between classes; room for `most` - 1.
  *  @return how many classes there are, at least 1 when n > 0. */
 guint density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks,

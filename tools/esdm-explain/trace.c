@@ -27,15 +27,20 @@ position_json(const call *c)
 json_t *
 call_json(const call *c)
 {
-    return json_pack("{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what",
-                     "call", "call", call_name(c), "pid", (int) c->process->head.pid, "rank",
-                     (int) c->process->head.rank, "thread", (int) c->thread, "start_ns",
-                     (json_int_t) c->start_ns, "ns", (json_int_t) c->ns, "file",
-                     text_json(c->object->name), "variable", text_json(c->object->variable),
-                     "bytes", (json_int_t) c->bytes, "position", position_json(c), "in_netcdf",
-                     (int) c->nested, "in_mpi", (c->flags & WATCH_FLAG_IN_MPI) != 0, "collective",
-                     (c->flags & WATCH_FLAG_TOGETHER) != 0, "failed", (int) c->failed, "cause",
-                     c->class != NULL ? c->class->cause : NULL);
+    guint had = c->flags >> WATCH_CACHED_BIT & 15u;
+    json_t *line = json_pack(
+        "{s:s,s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:I,s:o,s:b,s:b,s:b,s:b,s:s?}", "what", "call",
+        "call", call_name(c), "pid", (int) c->process->head.pid, "rank",
+        (int) c->process->head.rank, "thread", (int) c->thread, "start_ns",
+        (json_int_t) c->start_ns, "ns", (json_int_t) c->ns, "file", text_json(c->object->name),
+        "variable", text_json(c->object->variable), "bytes", (json_int_t) c->bytes, "position",
+        position_json(c), "in_netcdf", (int) c->nested, "in_mpi",
+        (c->flags & WATCH_FLAG_IN_MPI) != 0, "collective", (c->flags & WATCH_FLAG_TOGETHER) != 0,
+        "failed", (int) c->failed, "cause", c->class != NULL ? c->class->cause : NULL);
+    /* The share that memory had, where somebody asked. */
+    if (line != NULL && had > 0)
+        (void) json_object_set_new(line, "had_before", json_real((had - 1) / 8.0));
+    return line;
 }
 
 static json_t *

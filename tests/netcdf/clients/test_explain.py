@@ -11,6 +11,7 @@ import pathlib
 import random
 import resource
 import struct
+import sys
 import tempfile
 
 from esdmtest import BUILD, by_size, client_environment, expect, main, run, skip, tool
@@ -241,5 +242,56 @@ def test_cached_reads_of_this_machine():
                + run([tool("esdm-explain"), records]).stdout)
 
 
-main(test_causes_that_are_known, test_many_files, test_storage_that_takes_the_time_is_told, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
+MIXED = """
+import ctypes, mmap, os, random, sys
+chance = random.Random(11)
+libc = ctypes.CDLL(None)
+fd = os.open(sys.argv[1], os.O_RDWR)
+size = os.fstat(fd).st_size
+area = mmap.mmap(fd, size, flags=mmap.MAP_SHARED)
+base = ctypes.addressof(ctypes.c_char.from_buffer(area))
+told = open(sys.argv[2], "w")
+def read(at, count):
+    pages = (ctypes.c_ubyte * ((at % 4096 + count + 4095) // 4096))()
+    libc.mincore(ctypes.c_void_p(base + at // 4096 * 4096), ctypes.c_size_t(at % 4096 + count), pages)
+    os.pread(fd, count, at)
+    had = sum(p & 1 for p in pages)
+    print(at, count, int(had == len(pages)), file=told)
+for _ in range(int(sys.argv[3])):
+    count = 1 << chance.randrange(10, 21)
+    places = [chance.randrange(size - (1 << 20)) & ~1023 for _ in range(10)]
+    os.posix_fadvise(fd, 0, size, os.POSIX_FADV_DONTNEED)
+    for turn in range(chance.choice([1, 2, 3])):
+        for at in places:
+            read(at, count)
+"""
+
+
+def test_sizes_that_differ():
+    """Reads of 1 KiB to 1 MiB of a disk and of memory, in any order: large ones of memory take longer than small ones of the disk, so
+    times alone do not tell. Records do, as memory is asked before each read; held against mincore(), which the program asks."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.", dir=BUILD) as path:
+        file, told, records = (pathlib.Path(path) / name for name in ("data", "told", "records"))
+        file.write_bytes(os.urandom(1 << 20) * 48)
+        with open(file, "r+b") as data:
+            os.fsync(data.fileno())
+            os.posix_fadvise(data.fileno(), 0, 48 << 20, os.POSIX_FADV_DONTNEED)
+            if sum(resident(data)) > 64:
+                skip("this file system keeps what is to be evicted")
+        run([tool("esdm-run"), "-q", "--records", records, sys.executable, "-c", MIXED, file, told, str(by_size(30, 60, 200))],
+            env=client_environment())
+        truth = [tuple(map(int, line.split())) for line in told.read_text().splitlines()]
+        calls = [c for c in causes_found(records, pathlib.Path(path) / "t.jsonl")
+                 if c["call"].startswith("pread") and c["file"] == str(file.resolve())]
+        expect([(c["position"], c["bytes"]) for c in calls] == [t[:2] for t in truth], f"{len(calls)} {len(truth)}")
+        if not any("had_before" in c for c in calls):
+            skip("the kernel does not tell what memory has (cachestat)")
+        had = [c["cause"] for c, t in zip(calls, truth) if t[2]]
+        lacked = [c["cause"] for c, t in zip(calls, truth) if not t[2]]
+        good = sum(c in ("page cache", "read-ahead") for c in had) + sum(c != "page cache" for c in lacked)
+        print(f"{100 * good / len(calls):.1f} % of {len(calls)} reads as mincore() tells: {len(had)} from memory, {len(lacked)} not")
+        expect(len(had) > 50 and len(lacked) > 50 and good >= 0.9 * len(calls), f"{good} of {len(calls)}: " + run([tool("esdm-explain"), records]).stdout)
+
+
+main(test_sizes_that_differ, test_causes_that_are_known, test_many_files, test_storage_that_takes_the_time_is_told, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
      test_cached_reads_of_this_machine)
