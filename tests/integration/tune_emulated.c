@@ -7,11 +7,13 @@
  * requests, with errors, as esdm-mkfs --calibrate does.
  *
  *     tune_emulated BACK-ENDS TRIALS WITHIN SHARE [FIRST [GENETIC]]
+ *     tune_emulated BACK-ENDS
  *
  * Each is tuned with so many runs; compared with the best of all settings, without noise. Fails
  * when fewer than SHARE are within WITHIN of that, or one is more than 3 % slower than before. With
  * GENETIC, a number of trials, a genetic search does the same; fails unless what it finds is within
- * WITHIN as often, and the same each time that it has the same seed.
+ * WITHIN as often, and the same each time that it has the same seed. With their number alone: a
+ * table of what some settings take on each, for esdm-tune --learn --choices.
  */
 #include <math.h>
 #include <stdio.h>
@@ -39,6 +41,7 @@ static back_end site;
 static esdm_model_info measured[2];
 static unsigned runs;
 static bool quiet_air; /* no noise */
+static double data = DATA;
 
 /* ---- chance --------------------------------------------------------------------------------- */
 
@@ -156,8 +159,8 @@ static double
 way(bool reading, unsigned threads, double fragment, unsigned codec)
 {
     clocks c = {.cache = reading ? 0 : site.cache};
-    unsigned count = (unsigned) fmax(ceil(DATA / fragment), 1);
-    double size = DATA / count;
+    unsigned count = (unsigned) fmax(ceil(data / fragment), 1);
+    double size = data / count;
     for (unsigned i = 0; i < count; i++) {
         unsigned w = earliest(c.worker, threads);
         double at = c.worker[w];
@@ -365,9 +368,40 @@ compare_searches(unsigned count, guint64 first, char **argv)
     return near < g_ascii_strtod(argv[4], NULL) * count;
 }
 
+/* What is known before: the measured model, how much, and which way. */
+static void
+print_cases(unsigned count)
+{
+    static const unsigned threads[] = {8, 1, 2, 4, 16, 32};
+    static const unsigned fragments[] = {4, 1, 16}; /* MiB; the first ones are the defaults */
+    printf("reads,data,latency,stream,service,shared,request,streams");
+    for (unsigned t = 0; t < G_N_ELEMENTS(threads); t++)
+        for (unsigned f = 0; f < G_N_ELEMENTS(fragments); f++)
+            printf(",t%u_f%uM", threads[t], fragments[f]);
+    for (unsigned i = 0; i < count; i++) {
+        draw(1 + i);
+        measure();
+        for (unsigned k = 0; k < 8; k++) {
+            const esdm_model_info *m = &measured[k % 2];
+            data = log_uniform(8e6, 512e6);
+            printf("\n%u,%.0f,%.9f,%.0f,%.9f,%.0f,%.0f,%.3f", k % 2, data, m->latency_s,
+                   m->stream_bytes_per_s, m->service_s, m->shared_bytes_per_s,
+                   m->latency_s * m->stream_bytes_per_s,
+                   m->shared_bytes_per_s / m->stream_bytes_per_s);
+            for (unsigned t = 0; t < G_N_ELEMENTS(threads); t++)
+                for (unsigned f = 0; f < G_N_ELEMENTS(fragments); f++)
+                    printf(",%.9f", way(k % 2 == 1, threads[t], fragments[f] * 1048576.0, 0) *
+                                        noisy(site.run_noise));
+        }
+    }
+    printf("\n");
+}
+
 int
 main(int argc, char **argv)
 {
+    if (argc == 2)
+        return print_cases((unsigned) atoi(argv[1])), 0;
     if (argc < 5)
         return 2;
     guint64 first = argc > 5 ? g_ascii_strtoull(argv[5], NULL, 10) : 1;

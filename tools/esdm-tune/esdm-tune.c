@@ -71,7 +71,10 @@ static const tool_help help = {
         "than the calibrated model does, placement, forecasts and --plan go by it until\n"
         "the target is calibrated again; elsewhere what was learned before is dropped.\n"
         "A file that ends in .csv has a head and numbers, the last column is what is\n"
-        "predicted.\n"
+        "predicted. With --choices N the last N columns are what each of N ways took in a case\n"
+        "(settings, libraries; one line a case, cases of one system side by side): a tree of\n"
+        "--depth splits tells which way to take when, and what it reaches of the best way of\n"
+        "each case, beside each way taken always.\n"
         "\n"
         "--try NAME tries the usual values of one parameter, --try NAME=VALUE,… those named:\n"
         "  threads   of the engine; 0 stands for the cores\n"
@@ -90,6 +93,7 @@ static const tool_help help = {
                 "  esdm-run --records day/ ./model; esdm-tune --replay day/ --apply\n"
                 "  esdm-run --records day/ ncra in.nc out.nc; esdm-tune --learn day/\n"
                 "  ESDM_MONITOR=trace:run.jsonl ./model; esdm-tune --learn --apply run.jsonl\n"
+                "  esdm-tune --learn --choices 4 took.csv\n"
                 "  esdm-tune --look-back\n"
                 "  esdm-tune --compare site.json.before-esdm-tune --apply --kernel gcrm\n",
     .see_also = "esdm-replay, esdm-mkfs --calibrate, esdm-explain, esdm-advise",
@@ -98,7 +102,7 @@ static const tool_help help = {
 static char *kernel, *phase = NULL, *size_text, *write_path, *compare_path, *run_kernel;
 static char **wishes, **records;
 static char *search_name;
-static gint trials = 12, pairs = 3, seed = 1, genetic_trials = 60;
+static gint choices, depth, trials = 12, pairs = 3, seed = 1, genetic_trials = 60;
 static gdouble minutes;
 static gboolean learn, look_back, apply, exhaustive, quiet;
 
@@ -123,6 +127,9 @@ static const GOptionEntry entries[] = {
     {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Of the genetic search (1)", "NUMBER"},
     {"exhaustive", 0, 0, G_OPTION_ARG_NONE, &exhaustive, "Run all settings", NULL},
     {"learn", 'l', 0, G_OPTION_ARG_NONE, &learn, "Learn from records instead, see above", NULL},
+    {"choices", 0, 0, G_OPTION_ARG_INT, &choices,
+     "With --learn: so many columns at the end are what ways took, see above", "NUMBER"},
+    {"depth", 0, 0, G_OPTION_ARG_INT, &depth, "Splits of the tree of ways (4)", "NUMBER"},
     {"look-back", 0, 0, G_OPTION_ARG_NONE, &look_back,
      "Tell whether the site's programs are slower since its configuration was changed", NULL},
     {"compare", 0, 0, G_OPTION_ARG_FILENAME, &compare_path,
@@ -370,6 +377,14 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (learn && argc < 2)
         return tool_usage("--learn: name the records");
+    if (choices == 0 && depth != 0)
+        return tool_usage("--depth is that of the tree of --choices");
+    depth = depth != 0 ? depth : 4;
+    if (choices != 0 &&
+        (!learn || argc != 2 || choices < 2 || choices > 32 || depth < 1 || depth > 16))
+        return tool_usage("--choices: 2 to 32 ways, with --learn and one table; --depth 1 to 16");
+    if (choices != 0)
+        return tool_finish(tune_learn_choices(argv[1], (guint) choices, (guint) depth));
     if (learn)
         return tool_finish(apply ? tune_learn_site(argv + 1) : tune_learn(argv + 1));
     if (look_back && (argc > 1 || kernel != NULL || records != NULL || compare_path != NULL))

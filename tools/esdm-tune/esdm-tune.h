@@ -172,6 +172,8 @@ tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guin
 tool_exit tune_learn(char **paths);
 /** Teaches the site what requests in traces took, and tells what came of it (learn_site.c). */
 tool_exit tune_learn_site(char **paths);
+/** Tells which of several ways to take when, from a table (learn/learn.h). */
+tool_exit tune_learn_choices(const char *path, guint choices, guint depth);
 
 /** Compares runs of the site's programs before and after a change (look_back.c), and tells.
  *  TOOL_NOT_FOUND: too few of them. */

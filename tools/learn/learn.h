@@ -140,6 +140,34 @@ learn_node *learn_tree_of_all(const learn_table *table, guint depth);
 /** The depth that a part of the rows, which the others predict, speaks for. */
 guint learn_choose_depth(const learn_rows *rows);
 
+/* ---- which way (choice.c) ------------------------------------------------------------------- */
+
+#define LEARN_CHOICES_MOST 32u
+
+/** Cases, and what each way to do them reaches of the best one. */
+typedef struct learn_choices {
+    learn_table table; /* y is not used */
+    guint choices;
+    const char *name[LEARN_CHOICES_MOST];
+    double *share; /* rows × choices: the time of the best way, of the way's; 1: it is the best */
+} learn_choices;
+
+/** Means over cases of what is reached of the best way. */
+typedef struct learn_reached {
+    double arithmetic, harmonic;
+} learn_reached;
+
+/** A tree whose leaves' `value` is the number of the way to take. learn_tree_free(). */
+learn_node *learn_choice_tree(const learn_choices *c, guint depth);
+/** What is reached in parts (stretches of rows) that were not learned from: by a tree, by the one
+ *  way that is best for the others. @param ret_always by each way, for all; room for `choices`. */
+void learn_validate_choices(const learn_choices *c, guint folds, guint depth,
+                            learn_reached *ret_tree, learn_reached *ret_single,
+                            learn_reached *ret_always);
+/** A file of comma-separated numbers with a head; the last `choices` columns are what each way
+ *  took, positive. */
+tool_exit learn_load_choices(learn_choices *ret, const char *path, guint choices);
+
 /* ---- records (records.c, csv.c) ------------------------------------------------------------- */
 
 /** Adds the calls of a folder of esdm-run --records, or of a file of JSON Lines of "monitor". */
