@@ -53,12 +53,14 @@ typedef struct esdm__fragment {
     const esdm__pack_name *pack; /* interned; NULL: in no pack */
     const uint8_t *inline_data;  /* raw bytes kept in the page; borrowed; NULL unless inline; of a
                                     constant one element */
+    const uint8_t *outline;      /* of its blob (codec/outline.h); borrowed; NULL: none is known */
     esdm__elsewhere elsewhere;   /* of kinds that are neither stored here nor constant */
     esdm__statistics statistics; /* class ESDM__CLASS_NONE: not known */
     uint32_t head_bytes;         /* of the blob (codec/blob.h); payload follows; 0 when inline */
-    uint8_t codec_ids[4];        /* the chain, for display; the blob's head decides; 0 = none */
-    uint8_t kind;                /* esdm__kind; unknown ones cannot be read, but are kept */
-    bool strided; /* holds every stride[d]-th element from box.lo[d] on, and no other */
+    uint32_t outline_bytes;
+    uint8_t codec_ids[4]; /* the chain, for display; the blob's head decides; 0 = none */
+    uint8_t kind;         /* esdm__kind; unknown ones cannot be read, but are kept */
+    bool strided;         /* holds every stride[d]-th element from box.lo[d] on, and no other */
     uint64_t stride[ESDM_MAX_RANK]; /* meaningful when strided; 1 where the box has one element */
 } esdm__fragment;
 

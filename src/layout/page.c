@@ -13,10 +13,11 @@
 
 #define VERSION_AT      16u
 #define FLAGS_AT        18u
-#define NEWEST_VERSION  4u
+#define NEWEST_VERSION  5u
 #define VERSION_STRIDED 2u
 #define VERSION_PLACES  3u
 #define VERSION_KINDS   4u
+#define VERSION_OUTLINE 5u
 
 typedef esdm__page_decoder decoder;
 
@@ -136,6 +137,7 @@ check_header(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esd
     uint16_t known = ESDM__PAGE_FLAG_ABSOLUTE | ESDM__PAGE_FLAG_LZ4;
     known |= version >= VERSION_PLACES ? ESDM__PAGE_FLAG_STRIDED : 0;
     known |= version >= VERSION_KINDS ? ESDM__PAGE_FLAG_KINDS | ESDM__PAGE_FLAG_STATISTICS : 0;
+    known |= version >= VERSION_OUTLINE ? ESDM__PAGE_FLAG_OUTLINES : 0;
     if (version == 0 || (flags & ~known) != 0)
         return corrupt(entry, err, "unknown version or flags");
     if (((flags & ESDM__PAGE_FLAG_ABSOLUTE) != 0) != entry->absolute)
@@ -375,6 +377,19 @@ take_lengths(decoder *d, esdm_error *err)
 }
 
 static esdm_status
+take_outlines(decoder *d, esdm_error *err)
+{
+    esdm__records *r = &d->page->records;
+    esdm__column_get(&d->body, d->values, r->count);
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (d->values[i] > ESDM__PAGE_OUTLINE_MAX || (d->values[i] > 0 && r->items[i].pack == NULL))
+            return corrupt(d->entry, err, "an outline is too long, or of a record in no pack");
+        r->items[i].outline_bytes = (uint16_t) d->values[i];
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
 take_inline_data(decoder *d, esdm_error *err)
 {
     esdm__records *r = &d->page->records;
@@ -382,12 +397,11 @@ take_inline_data(decoder *d, esdm_error *err)
     uint64_t used = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         esdm__record *item = &r->items[i];
-        if (item->pack != NULL || esdm__kind_is_elsewhere(item->kind))
-            continue;
-        if (item->stored_bytes > left - used)
+        uint64_t bytes = esdm__record_inline_bytes(item);
+        if (bytes > left - used)
             return corrupt(d->entry, err, "its inline data is cut off");
-        item->position = used;
-        used += item->stored_bytes;
+        if (bytes > 0) /* less than ESDM__PAGE_BODY_MAX */
+            used += esdm__record_place_inline(item, (size_t) used);
     }
     if (used != left)
         return corrupt(d->entry, err, "there are bytes behind its end");
@@ -424,6 +438,8 @@ take_columns(decoder *d, esdm_error *err)
         st = take_strides(d, err);
     if (st == ESDM_OK && (d->flags & ESDM__PAGE_FLAG_STATISTICS) != 0)
         st = esdm__page_take_statistics(d, err);
+    if (st == ESDM_OK && (d->flags & ESDM__PAGE_FLAG_OUTLINES) != 0)
+        st = take_outlines(d, err);
     if (st == ESDM_OK && d->body.failed)
         st = corrupt(d->entry, err, "a column is damaged");
     if (st == ESDM_OK)

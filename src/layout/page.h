@@ -6,15 +6,16 @@
  * @file
  * Pages of fragment records: the stored form, and the form in memory.
  *
- * Versions 1 to 4, little-endian:
+ * Versions 1 to 5, little-endian:
  *
  *     0  magic "ESDMPAGE"
  *     8  checksum u64: XXH3 of all bytes from 16 on
- *    16  version u16: 4 when there are kinds or statistics, else 3 when a pack has several places
+ *    16  version u16: 5 when there are outlines, else 4 when there are kinds or statistics, else 3
+ *        when a pack has several places
  *        or names a node, else 2 when there are strided fragments, else 1
  *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block, bit 2 (from version 3
- *        on) there are strides, bit 3 (version 4) there are kinds, bit 4 (version 4) there are
- *        statistics
+ *        on) there are strides, bit 3 (from version 4 on) there are kinds, bit 4 (from version 4
+ *        on) there are statistics, bit 5 (version 5) there are outlines
  *    20  rank    u32
  *    24  records u32, 1 … ESDM__PAGE_RECORDS
  *    28  body_bytes u32: of the body before LZ4
@@ -36,7 +37,9 @@
  *     codec ids     as u32
  *     with strides, for each dimension: stride, 1 where dense or where the box has one element
  *     with statistics: see below
- *     inline data of all inline records, one after the other; of constants one element
+ *     with outlines: length of the outline, 0: none
+ *     inline data of all inline records, of constants one element, and outlines of the others
+ *     (codec/outline.h), in the order of records
  *
  * With kinds (layout/page_sources.c):
  *     varint n, then n × { varint role, varint length, description }: layout/source.h
@@ -70,6 +73,8 @@
 #define ESDM__PAGE_BODY_MAX (32u << 20)
 /** Inline data of a page; a longer page is split. One inline fragment is at most that long. */
 #define ESDM__PAGE_INLINE_MAX (2u << 20)
+/** Longest outline. */
+#define ESDM__PAGE_OUTLINE_MAX 16384u
 /** Longest name of a target or a pack. */
 #define ESDM__PAGE_NAME_MAX 1023u
 

@@ -210,8 +210,26 @@ put_inline_data(encoder *e)
         const esdm__record *r = item(e, i);
         size_t bytes = (size_t) esdm__record_inline_bytes(r);
         if (bytes > 0)
-            esdm__buffer_put(&e->body, e->records->inline_data + r->position, bytes);
+            esdm__buffer_put(&e->body, e->records->inline_data + esdm__record_inline_at(r), bytes);
     }
+}
+
+static bool
+has_outlines(const encoder *e)
+{
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (item(e, i)->pack != NULL && item(e, i)->outline_bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+put_outline_lengths(encoder *e)
+{
+    for (uint32_t i = 0; i < e->count; i++)
+        e->values[i] = item(e, i)->pack != NULL ? item(e, i)->outline_bytes : 0;
+    esdm__page_put_column(e);
 }
 
 static bool
@@ -241,6 +259,8 @@ build_body(encoder *e, bool absolute)
         put_strides(e);
     if (esdm__page_has_statistics(e))
         esdm__page_put_statistics(e);
+    if (has_outlines(e))
+        put_outline_lengths(e);
     put_inline_data(e);
     return !e->body.failed;
 }
@@ -263,7 +283,12 @@ build_page(const encoder *e, bool absolute, esdm__buffer *out)
 {
     uint16_t flags = e->sources != NULL ? ESDM__PAGE_FLAG_KINDS : 0;
     flags |= esdm__page_has_statistics(e) ? ESDM__PAGE_FLAG_STATISTICS : 0;
-    uint16_t version = flags != 0 ? 4 : has_places(e) ? 3 : has_strides(e) ? 2 : 1;
+    flags |= has_outlines(e) ? ESDM__PAGE_FLAG_OUTLINES : 0;
+    uint16_t version = (flags & ESDM__PAGE_FLAG_OUTLINES) != 0 ? 5
+                       : flags != 0                            ? 4
+                       : has_places(e)                         ? 3
+                       : has_strides(e)                        ? 2
+                                                               : 1;
     flags |= absolute ? ESDM__PAGE_FLAG_ABSOLUTE : 0;
     flags |= version > 2 && has_strides(e) ? ESDM__PAGE_FLAG_STRIDED : 0;
     put_header(out, e, version, flags);

@@ -12,6 +12,7 @@
 #define ESDM__PAGE_FLAG_STRIDED    4u
 #define ESDM__PAGE_FLAG_KINDS      8u
 #define ESDM__PAGE_FLAG_STATISTICS 16u
+#define ESDM__PAGE_FLAG_OUTLINES   32u
 
 /* Encoding */
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "layout/index_private.h"
+#include "layout/page.h"
 #include "layout/source.h"
 
 /* Pending fragments */
@@ -57,6 +58,9 @@ check_pending(const esdm__index *index, const esdm__fragment *fragment, esdm_err
         what = "inline data is missing, too long or not raw";
     else if (fragment->pack != NULL && fragment->inline_data != NULL)
         what = "it is inline and in a pack";
+    else if (fragment->outline_bytes > ESDM__PAGE_OUTLINE_MAX ||
+             (fragment->outline_bytes > 0 && (fragment->pack == NULL || fragment->outline == NULL)))
+        what = "its outline is missing, too long or not of a pack";
     else if (fragment->pack != NULL &&
              (fragment->pack->target[0] == '\0' || fragment->pack->pack[0] == '\0' ||
               strlen(fragment->pack->target) > ESDM__PAGE_NAME_MAX ||
@@ -100,7 +104,8 @@ add_record(esdm__records *records, const uint64_t *bounds, const uint64_t *strid
     if (!esdm__records_reserve(records, 1, 0) ||
         (elsewhere && !esdm__records_need_elsewhere(records)) ||
         (known && !esdm__records_need_statistics(records)) ||
-        !esdm__records_add(records, bounds, stride, item, fragment->inline_data))
+        !esdm__records_add(records, bounds, stride, item,
+                           item->outline_bytes > 0 ? fragment->outline : fragment->inline_data))
         return false;
     if (elsewhere)
         records->elsewhere[records->count - 1] = fragment->elsewhere;
@@ -122,6 +127,7 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
         .position = fragment->position,
         .pack = fragment->pack,
         .head_bytes = fragment->head_bytes,
+        .outline_bytes = (uint16_t) (fragment->pack != NULL ? fragment->outline_bytes : 0),
     };
     item.kind = fragment->kind;
     memcpy(item.codec_ids, fragment->codec_ids, sizeof item.codec_ids);

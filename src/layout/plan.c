@@ -356,6 +356,11 @@ build_fragment(builder *b, const hit *at, esdm__fragment *fragment)
         fragment->inline_data = b->inline_data;
         b->inline_data += fragment->stored_bytes;
     }
+    if (at->page == NULL && fragment->outline != NULL) {
+        memcpy(b->inline_data, fragment->outline, fragment->outline_bytes);
+        fragment->outline = b->inline_data;
+        b->inline_data += fragment->outline_bytes;
+    }
 }
 
 static size_t

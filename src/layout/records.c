@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "layout/page.h"
+
 void
 esdm__records_init(esdm__records *records, uint32_t rank)
 {
@@ -137,6 +139,24 @@ reserve_inline(esdm__records *records, size_t more)
 }
 
 bool
+esdm__records_set_outline(esdm__records *records, uint32_t index, const uint8_t *outline,
+                          uint32_t bytes)
+{
+    esdm__record *item = &records->items[index];
+    item->outline_bytes = 0;
+    if (bytes == 0)
+        return true;
+    if (bytes > ESDM__PAGE_OUTLINE_MAX || records->inline_bytes + bytes > ESDM__PAGE_INLINE_MAX ||
+        !reserve_inline(records, bytes))
+        return false;
+    item->outline_bytes = (uint16_t) bytes;
+    (void) esdm__record_place_inline(item, records->inline_bytes);
+    memcpy(records->inline_data + records->inline_bytes, outline, bytes);
+    records->inline_bytes += bytes;
+    return true;
+}
+
+bool
 esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline)
 {
     return reserve_items(records, more) && reserve_inline(records, more_inline);
@@ -159,8 +179,8 @@ esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t
         records->elsewhere[index] = (esdm__elsewhere){0};
     if (records->statistics != NULL)
         records->statistics[index] = (esdm__statistics){0};
-    if (item->pack == NULL && !esdm__kind_is_elsewhere(item->kind)) {
-        records->items[index].position = records->inline_bytes;
+    if (bytes > 0) {
+        bytes = esdm__record_place_inline(&records->items[index], records->inline_bytes);
         memcpy(records->inline_data + records->inline_bytes, inline_data, bytes);
         records->inline_bytes += bytes;
     }
@@ -192,8 +212,8 @@ esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t i
     const uint8_t *data = NULL;
     if (from->elsewhere != NULL)
         elsewhere = from->elsewhere[index];
-    if (item.pack == NULL && !esdm__kind_is_elsewhere(item.kind))
-        data = from->inline_data + item.position;
+    if (esdm__record_inline_bytes(&item) > 0)
+        data = from->inline_data + esdm__record_inline_at(&item);
     bool rare = elsewhere.source != NULL;
     bool known = from->statistics != NULL && from->statistics[index].class != ESDM__CLASS_NONE;
     /* Room first: a record is added as a whole, or not. */
@@ -246,12 +266,11 @@ esdm__records_gather(esdm__records *records, const esdm__records *from, const ui
     for (uint32_t i = 0; i < count; i++) {
         esdm__record *item = &records->items[i];
         *item = from->items[order[i]];
-        size_t bytes = (size_t) esdm__record_inline_bytes(item);
-        if (bytes == 0)
+        if (esdm__record_inline_bytes(item) == 0)
             continue;
-        memcpy(records->inline_data + records->inline_bytes, from->inline_data + item->position,
-               bytes);
-        item->position = records->inline_bytes;
+        const uint8_t *data = from->inline_data + esdm__record_inline_at(item);
+        size_t bytes = esdm__record_place_inline(item, records->inline_bytes);
+        memcpy(records->inline_data + records->inline_bytes, data, bytes);
         records->inline_bytes += bytes;
     }
     for (uint32_t i = 0; records->strides != NULL && i < count; i++)
@@ -312,6 +331,10 @@ esdm__records_fragment(const esdm__records *records, uint32_t index, esdm__fragm
     ret_fragment->position = in_page ? 0 : item->position;
     ret_fragment->pack = item->pack;
     ret_fragment->inline_data = in_page ? records->inline_data + item->position : NULL;
+    ret_fragment->outline = item->pack != NULL && item->outline_bytes > 0
+                                ? records->inline_data + item->outline_at
+                                : NULL;
+    ret_fragment->outline_bytes = ret_fragment->outline != NULL ? item->outline_bytes : 0;
     ret_fragment->kind = item->kind;
     ret_fragment->elsewhere = (esdm__elsewhere){0};
     if (records->elsewhere != NULL)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Fragment records in memory, compact: 48 bytes and 16 for each dimension, and 40 more
+ * Fragment records in memory, compact: 56 bytes and 16 for each dimension, and 40 more
  * with statistics. Used for pages and for
  * pending fragments. One thread at a time while growing.
  */
@@ -20,8 +20,10 @@ typedef struct esdm__record {
     uint64_t position;           /* inline: of its bytes in inline_data */
     const esdm__pack_name *pack; /* NULL: in no pack */
     uint32_t head_bytes;
+    uint32_t outline_at; /* of its outline in inline_data */
     uint8_t codec_ids[4];
-    uint8_t kind; /* esdm__kind */
+    uint16_t outline_bytes; /* 0: it has none */
+    uint8_t kind;           /* esdm__kind */
 } esdm__record;
 
 typedef struct esdm__records {
@@ -42,7 +44,8 @@ void esdm__records_init(esdm__records *records, uint32_t rank);
 void esdm__records_clear(esdm__records *records); /* keeps the rank */
 /** Room for more records and inline bytes; false when out of memory. */
 bool esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline);
-/** Copies a record and its inline data (NULL unless it is in the page); false when out of memory.
+/** Copies a record and its inline data (NULL unless it is in the page), or its outline (NULL unless
+ *  it has one); false when out of memory.
  *  @param stride `rank` numbers, or NULL when it is dense. */
 bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
                        const esdm__record *item, const uint8_t *inline_data);
@@ -51,6 +54,10 @@ bool esdm__records_set_elsewhere(esdm__records *records, uint32_t index,
                                  const esdm__elsewhere *elsewhere);
 bool esdm__records_set_statistics(esdm__records *records, uint32_t index,
                                   const esdm__statistics *statistics);
+/** Gives a record in a pack another outline. bytes 0: none. False: it has none, as memory or room
+ * in its page is wanting. */
+bool esdm__records_set_outline(esdm__records *records, uint32_t index, const uint8_t *outline,
+                               uint32_t bytes);
 /** Copies record `index` of `from`, with all that it has, behind the others; false when out of
  *  memory. @param names interns what it points to; NULL: as it is. */
 bool esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t index,
@@ -79,11 +86,33 @@ esdm__records_bounds(const esdm__records *records, uint32_t index)
     return esdm__bounds_at(records->rank, records->bounds, index);
 }
 
-/** Bytes of a record in the inline data of its page. */
+/** Bytes of a record in the inline data of its page: its values, or its outline. */
 static inline uint64_t
 esdm__record_inline_bytes(const esdm__record *item)
 {
-    return item->pack == NULL && !esdm__kind_is_elsewhere(item->kind) ? item->stored_bytes : 0;
+    if (item->pack != NULL)
+        return item->outline_bytes;
+    return esdm__kind_is_elsewhere(item->kind) ? 0 : item->stored_bytes;
+}
+
+/** Where they lie in it. */
+static inline uint64_t
+esdm__record_inline_at(const esdm__record *item)
+{
+    return item->pack != NULL ? item->outline_at : item->position;
+}
+
+/** They lie there now. An outline that would begin behind 4 GiB is given up. @return bytes */
+static inline size_t
+esdm__record_place_inline(esdm__record *item, size_t at)
+{
+    if (item->pack == NULL) {
+        item->position = at;
+    } else {
+        item->outline_bytes = at <= UINT32_MAX ? item->outline_bytes : 0;
+        item->outline_at = (uint32_t) at;
+    }
+    return (size_t) esdm__record_inline_bytes(item);
 }
 
 /** Stored bytes that the site holds for it: none of what lies elsewhere. */

@@ -7,7 +7,9 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "codec/outline.h"
 #include "io/packs/page_list.h"
+#include "io/packs/sources.h"
 #include "io/read/fetch.h"
 #include "io/session/journaling.h"
 #include "layout/packs.h"
@@ -17,6 +19,9 @@
 /* Pages that are replaced with one call, and bytes that are stored for them. */
 #define BATCH_PAGES 64u
 #define BATCH_BYTES (UINT64_C(256) << 20)
+/* What is stored where it is read in parts, and outlines that are known at a time. */
+#define OUTLINED_BYTES (UINT64_C(1) << 20)
+#define OUTLINES_MOST  (UINT64_C(64) << 20)
 
 /* A fragment that was stored anew: pages of several snapshots may name it. */
 typedef struct moved_blob {
@@ -24,6 +29,8 @@ typedef struct moved_blob {
     uint64_t position;
     const esdm__pack_name *to; /* NULL: could not be read */
     uint64_t new_position;
+    uint8_t *outline; /* owned; NULL: none is kept of it */
+    uint32_t outline_bytes;
 } moved_blob;
 
 /* Where the fragments go that lay in packs of one uuid: to packs of the same uuid, which all
@@ -48,6 +55,7 @@ struct esdm__mover {
     size_t count;
     uint64_t batch_bytes;
     uint64_t batch_fragments;
+    uint64_t outlines; /* bytes of those in the table */
     esdm__moved result;
     esdm_error first; /* why a fragment could not be read */
 };
@@ -116,6 +124,8 @@ typedef struct task {
     esdm__pack_set *to;          /* borrowed */
     uint32_t copies;
     esdm__place place; /* where it went; pack NULL: it cannot be read */
+    uint8_t *outline;  /* owned, until the table has it */
+    uint32_t outline_bytes;
     esdm_error why;
 } task;
 
@@ -152,6 +162,22 @@ read_sound(esdm_session *session, const esdm__fragment *fragment, uint8_t **ret_
     return first.status;
 }
 
+/* Where reads wait for a network; without memory for it a reader asks for the head. */
+static void
+make_outline(const mover *m, task *t, const uint8_t *blob)
+{
+    const esdm__fragment *f = &t->fragment;
+    uint32_t bytes = esdm__outline_bytes(blob, f->head_bytes, f->stored_bytes);
+    if (f->stored_bytes - f->head_bytes <= OUTLINED_BYTES || bytes == 0 ||
+        !esdm__sources_are_far(m->session, esdm__place_target_name(&t->place)))
+        return;
+    t->outline = malloc(bytes);
+    if (t->outline == NULL)
+        return;
+    esdm__outline_make(blob, f->head_bytes, t->outline);
+    t->outline_bytes = bytes;
+}
+
 static esdm_status
 move_blob(void *context, size_t i, esdm_error *err)
 {
@@ -172,6 +198,8 @@ move_blob(void *context, size_t i, esdm_error *err)
         .copies = t->copies, .global = m->job->global, .allowed = m->allowed};
     const esdm_iov iov = {blob, (size_t) t->fragment.stored_bytes};
     status = esdm__pack_set_append(t->to, &hint, &iov, 1, &t->place, err);
+    if (status == ESDM_OK)
+        make_outline(m, t, blob);
     free(blob);
     return status;
 }
@@ -200,7 +228,9 @@ note_stored(mover *m, const esdm__fragment *fragment, bool *ret_stored, esdm_err
         return esdm__error_nomem(err, sizeof *fragment, "a fragment");
     moved_blob *slot = slot_of(m->table, m->slots, from, fragment->position);
     m->used += slot->from == NULL;
-    *slot = (moved_blob){from, fragment->position, to, position};
+    free(slot->outline);
+    *slot = (moved_blob){
+        .from = from, .position = fragment->position, .to = to, .new_position = position};
     return ESDM_OK;
 }
 
@@ -245,7 +275,7 @@ note_results(page_tasks *p, esdm_error *err)
 {
     mover *m = p->mover;
     for (size_t i = 0; i < p->count; i++) {
-        const task *t = &p->tasks[i];
+        task *t = &p->tasks[i];
         moved_blob *slot = slot_of(m->table, m->slots, t->from, t->fragment.position);
         if (t->place.pack == NULL) {
             m->result.failed++;
@@ -256,6 +286,12 @@ note_results(page_tasks *p, esdm_error *err)
         slot->to = esdm__packs_intern(m->names, esdm__place_target_name(&t->place),
                                       esdm__place_pack_name(&t->place));
         slot->new_position = t->place.position;
+        if (m->outlines + t->outline_bytes <= OUTLINES_MOST) {
+            m->outlines += t->outline_bytes;
+            slot->outline = t->outline;
+            slot->outline_bytes = t->outline_bytes;
+            t->outline = NULL;
+        }
         if (slot->to == NULL)
             return esdm__error_nomem(err, sizeof *t, "the name of a pack");
         m->batch_fragments++;
@@ -265,6 +301,16 @@ note_results(page_tasks *p, esdm_error *err)
             m->job->moved(m->job->user, t->from->pack, t->fragment.stored_bytes);
     }
     return ESDM_OK;
+}
+
+/* What moved far away has an outline from now on, if its page has room for it; what came near needs
+ * none. */
+static void
+move_outline(const mover *m, esdm__records *records, uint32_t index, const moved_blob *slot)
+{
+    bool far = esdm__sources_are_far(m->session, slot->to->target);
+    if (slot->outline != NULL || !far)
+        (void) esdm__records_set_outline(records, index, slot->outline, slot->outline_bytes);
 }
 
 /* The page with the new places; *ret_changed whether there are any. */
@@ -294,6 +340,7 @@ rewrite_page(mover *m, const esdm_meta_page *entry, esdm__page *page, bool *ret_
             continue;
         record->pack = slot->to;
         record->position = slot->new_position;
+        move_outline(m, records, i, slot);
         *ret_changed = true;
     }
     uint8_t *data = NULL;
@@ -436,6 +483,8 @@ move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *er
     if (status == ESDM_OK)
         status = m->job->dry_run ? count_tasks(&tasks) : store_tasks(&tasks, entry, page, any, err);
     esdm__page_unref(page);
+    for (size_t i = 0; i < tasks.count; i++)
+        free(tasks.tasks[i].outline);
     free(tasks.tasks);
     return status;
 }
@@ -482,6 +531,8 @@ esdm__mover_free(esdm__mover *m)
         return;
     for (size_t i = 0; i < m->ndestinations; i++)
         esdm__pack_set_free(m->destinations[i].packs);
+    for (size_t i = 0; i < m->slots; i++)
+        free(m->table[i].outline);
     esdm__packs_unref(m->names);
     free(m->destinations);
     free(m->table);

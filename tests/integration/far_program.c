@@ -6,7 +6,8 @@
  *     far_program loop NAME FIRST COUNT STEP [LINES]  a step (its first lines) after the other
  *     far_program steps NAME T…                    these steps, in that order
  *     far_program whole NAME                       by one read
- *     far_program leave NAME COUNT                 as many steps, and ends without a close
+ *     far_program rows NAME FIRST EVERY [FIRST EVERY]…  of the first step, from one on every so
+ * many far_program leave NAME COUNT                 as many steps, and ends without a close
  *
  * What is read is compared with what was written. Prints "seconds N" of what it read.
  */
@@ -104,6 +105,30 @@ read_box(esdm_dataset *tas, const uint64_t *offset, const uint64_t *size, double
     free(data);
 }
 
+/* Rows first, first + every, … of the first step. */
+static void
+read_rows(esdm_dataset *tas, uint64_t first, uint64_t every, double *seconds)
+{
+    esdm_dataspace space;
+    uint64_t count = (shape[1] - 1 - first) / every + 1;
+    float *data = malloc(count * shape[2] * sizeof *data);
+    must(esdm_dataspace_init(&space, 3, (uint64_t[]){0, first, 0}, (uint64_t[]){1, count, shape[2]},
+                             &error),
+         "space");
+    must(esdm_dataspace_set_stride(&space, (uint64_t[]){1, every, 1}, &error), "stride");
+    double start = now();
+    must(esdm_read(tas, &space, ESDM_TYPE_FLOAT32, data, NULL, &error), "read");
+    *seconds += now() - start;
+    for (uint64_t y = 0; y < count; y++)
+        for (uint64_t x = 0; x < shape[2]; x++)
+            if (data[y * shape[2] + x] != value_at(0, first + y * every, x)) {
+                fprintf(stderr, "far_program: wrong value in row %llu\n",
+                        (unsigned long long) (first + y * every));
+                exit(1);
+            }
+    free(data);
+}
+
 static void
 read_field(esdm_dataset *tas, const char *what, char **a, int n)
 {
@@ -126,6 +151,9 @@ read_field(esdm_dataset *tas, const char *what, char **a, int n)
         for (uint64_t t = 0; t < strtoull(a[0], NULL, 10); t++)
             read_box(tas, (uint64_t[]){t, 0, 0}, (uint64_t[]){1, shape[1], shape[2]}, &seconds);
         exit(0);
+    } else if (strcmp(what, "rows") == 0 && n >= 2 && n % 2 == 0) {
+        for (int i = 0; i < n; i += 2)
+            read_rows(tas, strtoull(a[i], NULL, 10), strtoull(a[i + 1], NULL, 10), &seconds);
     } else if (strcmp(what, "whole") == 0) {
         read_box(tas, (uint64_t[]){0, 0, 0}, shape, &seconds);
     } else {

@@ -5,11 +5,13 @@ a loop over steps tells what will be wanted. Requests are counted by a proxy bef
 holds each back."""
 
 import contextlib
+import json
 import os
 import re
+import tempfile
 
 import s3proxy
-from esdmtest import BUILD, Site, by_clock, by_size, expect, main, run
+from esdmtest import BUILD, Site, by_clock, by_size, expect, main, run, tool
 from s3proxy import Proxy, Rule
 from s3server import Server
 
@@ -31,11 +33,11 @@ def far_site(name, *written):
 
 
 @contextlib.contextmanager
-def server_site(server, target):
+def server_site(server, *targets):
     saved = dict(os.environ)
     os.environ.update(server.client_environment())
     try:
-        with Site(targets=[target], engine={"threads": 2, "memory": "256 MiB"}) as site:
+        with Site(targets=list(targets), engine={"threads": 2, "memory": "256 MiB"}) as site:
             yield site
     finally:
         os.environ.clear()
@@ -123,17 +125,28 @@ def test_far__the_first_step_brings_the_next_two():
                    f"{requests} requests, {at_once} at once for {arguments}")
 
 
-def test_far__tables_of_large_fragments_are_read_once():
-    """Of fragments above what a read costs a point takes the table and a block; another point the
-    block alone."""
+def test_far__a_point_of_a_large_fragment_takes_one_request():
+    """The index page has what a reader needs of the table of blocks."""
     steps = by_size(4, 6, 30)
     for codec in ("none", "zstd"):
         with far_site("far.nc", steps, 1024, 1024, codec, 1) as (_, proxy):
             points = [100, 0, 700, 500, 300, 300, 1000, 20]
             requests, *_ = counted(proxy, "series", "far.nc", *points[:2])
-            expect(requests == 2 * steps, f"{requests} requests")
+            expect(requests == steps, f"{requests} requests for {codec}")
             requests, *_ = counted(proxy, "series", "far.nc", *points)
-            expect(requests == 5 * steps, f"{requests} requests for {codec}")
+            expect(requests == 4 * steps, f"{requests} requests of four points for {codec}")
+            run([tool("esdm-fsck"), "--data"])
+
+
+@by_clock
+def test_far__whole_reads_and_loops_take_one_request_a_fragment():
+    """No less than before index pages had outlines."""
+    steps = by_size(4, 6, 30)
+    for codec in ("none", "zstd"):
+        for command in (["whole"], ["loop", 0, steps, 1]):
+            with far_site("far.nc", steps, 1024, 1024, codec, 1) as (_, proxy):
+                requests, *_ = counted(proxy, command[0], "far.nc", *command[1:])
+                expect(requests == steps, f"{requests} requests for {codec}")
 
 
 def test_far__a_fragment_of_a_mebibyte_takes_one_request():
@@ -144,8 +157,49 @@ def test_far__a_fragment_of_a_mebibyte_takes_one_request():
         expect(requests == steps, f"{requests} requests")
 
 
+def test_far__what_was_drained_takes_one_request():
+    """Data that were written near have no outline until they move far away."""
+    steps = by_size(4, 6, 30)
+    with Server() as server, Proxy(server) as proxy, tempfile.TemporaryDirectory() as disk:
+        near = {"name": "disk", "plugin": "posix", "directory": disk}
+        far = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint)
+        with server_site(server, near) as site:
+            for codec in ("none", "zstd"):
+                run([PROGRAM, "write", f"{codec}.nc", str(steps), "1024", "1024", codec, "1"])
+            config = json.loads(site.config.read_text())
+            config["targets"].append(far)
+            site.config.write_text(json.dumps(config))
+            run([tool("esdm-mkfs")])
+            run([tool("esdm-drain"), "--age", "0s", "--from", "disk"])
+            for codec in ("none", "zstd"):
+                requests, *_ = counted(proxy, "series", f"{codec}.nc", 100, 0)
+                expect(requests == steps, f"{requests} requests for {codec}")
+            run([tool("esdm-fsck"), "--data"])
+
+
+def test_far__other_data_of_the_same_length_are_noticed():
+    """Two packs change places on the server: each is sound by itself."""
+    with Server() as server, Proxy(server) as proxy:
+        target = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint)
+        with server_site(server, target):
+            packs = []
+            for lat in (1024, 512):  # the same bytes a step
+                run([PROGRAM, "write", f"{lat}.nc", "1", str(lat), str((1 << 20) // lat), "none", "1"])
+                packs += [pack for pack in server.objects.glob("far/packs/*")
+                          if pack.stat().st_size > 1 << 20 and pack not in packs]
+            expect(len(packs) == 2, f"{packs}")
+            contents = [pack.read_bytes() for pack in packs]
+            for pack, content in zip(packs, reversed(contents)):
+                pack.write_bytes(content)
+            for command in ([PROGRAM, "series", "1024.nc", "100", "0"], [tool("esdm-fsck")]):
+                done = run(command, check=False)
+                expect(done.returncode != 0, f"{command}: {done.stdout} {done.stderr}")
+            expect("outline" in done.stdout + done.stderr, done.stdout + done.stderr)
+
+
 def test_far__damaged_tables_are_not_kept():
-    """An entry that nobody wants yet is damaged on the way."""
+    """Every second row is wanted, for which the table is read: an entry that nobody wants yet is
+    damaged on the way."""
     head = 64 + 1024 * 16  # of 4 MiB in blocks of 4 KiB
     hits = []
 
@@ -154,12 +208,12 @@ def test_far__damaged_tables_are_not_kept():
         if len(exchange.answer) == head and not hits:
             hits.append(exchange.target)
             answer = bytearray(exchange.answer)
-            answer[64 + 512 * 16 + 8] ^= 0x10
+            answer[64 + 513 * 16 + 8] ^= 0x10
             exchange.answer = bytes(answer)
 
     with far_site("far.nc", 1, 1024, 1024, "none", 1) as (_, proxy):
         proxy.rules = [Rule(flip_entry, method="GET", path="/[^?]*/packs/.*")]
-        requests, *_ = counted(proxy, "series", "far.nc", 100, 0, 512, 0)
+        requests, *_ = counted(proxy, "rows", "far.nc", 400, 2, 401, 2)
         expect(len(hits) == 1, "no table was read")
         expect(requests == 4, f"{requests} requests")
 
@@ -178,6 +232,9 @@ main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_gu
      test_far__the_first_reads_of_a_series_do_not_wait_for_the_mark,
      test_far__nothing_is_read_from_a_place_that_is_not_the_sites,
      test_far__the_first_step_brings_the_next_two,
-     test_far__tables_of_large_fragments_are_read_once,
+     test_far__a_point_of_a_large_fragment_takes_one_request,
+     test_far__whole_reads_and_loops_take_one_request_a_fragment,
+     test_far__what_was_drained_takes_one_request,
+     test_far__other_data_of_the_same_length_are_noticed,
      test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept,
      test_far__programs_end_while_requests_are_under_way)

@@ -56,6 +56,18 @@ add_source(esdm__sources *sources, esdm__target *target)
     sources->targets[at] = target;
 }
 
+bool
+esdm__sources_are_far(esdm_session *session, const char *places)
+{
+    esdm__pack_place place;
+    while (esdm__places_next(&places, &place)) {
+        const esdm__target *target = esdm__session_target(session, place.target);
+        if (target != NULL && target->plugin->concurrency > 0)
+            return true;
+    }
+    return false;
+}
+
 esdm_status
 esdm__sources_of(esdm_session *session, const esdm__pack_name *pack, esdm__sources *ret_sources,
                  esdm_error *err)

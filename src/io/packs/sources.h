@@ -21,6 +21,8 @@ typedef struct esdm__sources {
  */
 esdm_status esdm__sources_of(esdm_session *session, const esdm__pack_name *pack,
                              esdm__sources *ret_sources, esdm_error *err);
+/** Whether each read of one of the places (layout/places.h) waits for a network. */
+bool esdm__sources_are_far(esdm_session *session, const char *places);
 /** Notes how a read from source i ended; the others are asked first for a while after a failure. */
 void esdm__sources_note(esdm_session *session, const esdm__sources *sources, size_t i,
                         esdm_status status);

@@ -84,6 +84,12 @@ bool esdm__fetch_takes_whole(const esdm__fragment *fragment, const esdm__target 
  *  one does not take all of the fragment anyhow. (fetch_ahead.c) */
 bool esdm__fetch_keeps_table(const esdm__fragment *fragment, const esdm__target *target);
 
+/** Whether whole groups of raw blocks are verified by the outline, which costs no read of the
+ * table.
+ *  @param blocks of the fragment, which is raw. (fetch_ahead.c) */
+bool esdm__fetch_has_sums(const esdm__fragment *fragment, const esdm__target *target,
+                          const esdm__blocks *blocks);
+
 /** Whether the payload is the raw data. */
 bool esdm__fragment_is_raw(const esdm__fragment *fragment);
 

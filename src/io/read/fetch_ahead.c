@@ -2,6 +2,7 @@
 /* What reading a fragment will ask its target for. A wrong guess costs a request, never more. */
 #include <stdlib.h>
 
+#include "codec/outline.h"
 #include "codec/raw_blocks.h"
 #include "io/read/fetch.h"
 #include "plugin/registry.h"
@@ -27,7 +28,7 @@ one(esdm_range *ret, uint64_t position, uint64_t bytes)
     return 1;
 }
 
-/* Of coded blocks, when the cache has the head. */
+/* Of coded blocks, when the outline or the cache has the head. */
 static bool
 locate_coded(esdm_session *session, const esdm__fragment *fragment, esdm__cache_key key,
              const esdm__coarse *coarse, uint64_t from, uint64_t to, part *ret)
@@ -36,9 +37,12 @@ locate_coded(esdm_session *session, const esdm__fragment *fragment, esdm__cache_
     uint8_t *head = malloc(bytes);
     esdm__blob_view view;
     key.block = ESDM__HEAD_BLOCK;
-    bool known = head != NULL && esdm__cache_get(session->cache, &key, head, bytes) &&
-                 esdm__blob_parse(head, bytes, esdm__plugin_codec_by_id, &view, NULL) == ESDM_OK &&
-                 to <= view.raw_bytes;
+    bool known = (fragment->outline != NULL && fragment->outline_bytes == bytes &&
+                  esdm__blob_parse(fragment->outline, bytes, esdm__plugin_codec_by_id, &view,
+                                   NULL) == ESDM_OK) ||
+                 (head != NULL && esdm__cache_get(session->cache, &key, head, bytes) &&
+                  esdm__blob_parse(head, bytes, esdm__plugin_codec_by_id, &view, NULL) == ESDM_OK);
+    known = known && to <= view.raw_bytes;
     if (known) {
         ret->geometry = view.geometry;
         ret->first = esdm__blocks_at(&view.geometry, from);
@@ -99,6 +103,31 @@ esdm__fetch_keeps_table(const esdm__fragment *fragment, const esdm__target *targ
            fragment->head_bytes <= ESDM__KEPT_TABLE_BYTES;
 }
 
+bool
+esdm__fetch_has_sums(const esdm__fragment *fragment, const esdm__target *target,
+                     const esdm__blocks *blocks)
+{
+    return fragment->outline != NULL && target->read_bytes > 0 &&
+           !esdm__fetch_takes_whole(fragment, target) &&
+           esdm__outline_fits(blocks, fragment->outline_bytes);
+}
+
+/* The groups around the blocks, where they may be read in place of the table. */
+static bool
+group_range(const esdm__fragment *fragment, const esdm__target *target, const part *p,
+            esdm_range *ret)
+{
+    if (!esdm__fetch_has_sums(fragment, target, &p->geometry))
+        return false;
+    uint32_t group = esdm__outline_group(&p->geometry);
+    uint64_t end = ((uint64_t) p->last / group + 1) * group;
+    end = end < p->geometry.blocks ? end : p->geometry.blocks;
+    uint64_t from = esdm__blocks_start(&p->geometry, p->first - p->first % group);
+    uint64_t bytes = esdm__blocks_start(&p->geometry, (uint32_t) end) - from;
+    *ret = (esdm_range){fragment->position + fragment->head_bytes + from, bytes, NULL};
+    return bytes - p->bytes <= target->read_bytes;
+}
+
 /* Entries of the table, unless they are known, and blocks: by one request where most of what lies
  * between is wanted. */
 static size_t
@@ -112,6 +141,8 @@ raw_ranges(esdm_session *session, const esdm__fragment *fragment, const esdm__ta
     key.block = ESDM__HEAD_BLOCK;
     if (all && esdm__cache_has(session->cache, &key))
         return one(ret, fragment->position + blocks, p->bytes);
+    if (group_range(fragment, target, p, ret))
+        return 1;
     if (all) { /* serves the next one too */
         entries = 0;
         table = fragment->head_bytes;

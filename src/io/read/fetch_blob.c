@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/scratch.h"
+#include "codec/outline.h"
 #include "codec/raw_blocks.h"
 #include "io/read/fetch.h"
 #include "plugin/registry.h"
@@ -72,6 +73,23 @@ esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment, const 
     return status;
 }
 
+/* Whether what the index page has of a sound head is of this one. */
+static bool
+outline_agrees(const esdm__fragment *fragment, const uint8_t *head)
+{
+    uint8_t made[ESDM__OUTLINE_MOST];
+    if (fragment->outline == NULL)
+        return true;
+    if (!esdm__outline_is_raw(head)) /* of an equal fragment of another dataset, maybe */
+        return fragment->outline_bytes == fragment->head_bytes &&
+               esdm__blob_head_equals(fragment->outline, head, fragment->head_bytes);
+    if (esdm__outline_bytes(head, fragment->head_bytes, fragment->stored_bytes) !=
+        fragment->outline_bytes)
+        return false;
+    esdm__outline_make(head, fragment->head_bytes, made);
+    return memcmp(made, fragment->outline, fragment->outline_bytes) == 0;
+}
+
 esdm_status
 esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head, esdm_error *err)
 {
@@ -81,6 +99,8 @@ esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head, esdm
     if (status == ESDM_OK && (view.raw_bytes != fragment->raw_bytes ||
                               view.payload_bytes != fragment->stored_bytes - fragment->head_bytes))
         status = esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    if (status == ESDM_OK && !outline_agrees(fragment, head))
+        status = esdm__error_set(err, ESDM_ECORRUPT, "its outline in the index page differs");
     return status;
 }
 

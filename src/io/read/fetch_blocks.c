@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "codec/outline.h"
 #include "codec/raw_blocks.h"
 #include "io/read/fetch.h"
 #include "plugin/registry.h"
@@ -78,6 +79,18 @@ esdm__block_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
     return status;
 }
 
+/* Whether the index page has the head. One that is not sound is read where it is stored. */
+static bool
+take_outline(blob *b)
+{
+    const esdm__fragment *f = b->fragment;
+    if (f->outline == NULL || f->outline_bytes != f->head_bytes)
+        return false;
+    memcpy(b->head, f->outline, f->head_bytes);
+    return esdm__blob_parse(b->head, f->head_bytes, esdm__plugin_codec_by_id, &b->view, NULL) ==
+           ESDM_OK;
+}
+
 static esdm_status
 load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
 {
@@ -86,20 +99,23 @@ load_head(blob *b, const esdm__coarse *coarse, esdm_error *err)
     if (b->head == NULL)
         return esdm__error_nomem(err, bytes, "the head of a fragment");
     b->key.block = ESDM__HEAD_BLOCK;
-    b->head_known = esdm__cache_get(b->session->cache, &b->key, b->head, bytes);
+    bool outlined = take_outline(b);
+    b->head_known = outlined || esdm__cache_get(b->session->cache, &b->key, b->head, bytes);
     if (!b->head_known) {
         esdm_range range = {b->fragment->position, bytes, b->head};
         esdm_status status = esdm__block_ranges(b, &range, 1, err);
         if (status != ESDM_OK)
             return status;
     }
-    esdm_status status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
+    esdm_status status = ESDM_OK;
+    if (!outlined)
+        status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
     if (status != ESDM_OK)
         return status;
     if (b->view.raw_bytes != b->fragment->raw_bytes ||
         b->view.payload_bytes != b->fragment->stored_bytes - bytes)
         return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
-    if (bytes <= ESDM__KEPT_TABLE_BYTES)
+    if (bytes <= ESDM__KEPT_TABLE_BYTES && !outlined)
         esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
     b->geometry = b->view.geometry;
     if (esdm__coarse_is_asked(coarse))
@@ -214,14 +230,126 @@ read_with_entries(blob *b, const block_run *runs, size_t nruns, esdm_range *rang
     return status;
 }
 
+/* ---- by outline --------------------------------------------------------------------------- */
+
+static uint64_t
+bytes_of(const blob *b, const block_run *run)
+{
+    return esdm__blocks_start(&b->geometry, run->first + run->count) -
+           esdm__blocks_start(&b->geometry, run->first);
+}
+
+/* The groups around the runs, and where these are not what is wanted, how many bytes they have. */
+static size_t
+widen(const blob *b, const block_run *runs, size_t nruns, block_run *wide, uint64_t *ret_staged,
+      uint64_t *ret_more)
+{
+    const uint32_t group = esdm__outline_group(&b->geometry);
+    uint64_t wanted = 0;
+    uint64_t all = 0;
+    size_t n = 0;
+    *ret_staged = 0;
+    for (size_t i = 0; i < nruns; i++) {
+        const block_run *run = &runs[i];
+        uint32_t first = run->first - run->first % group;
+        uint64_t end = ((uint64_t) run->first + run->count + group - 1) / group * group;
+        end = end < b->geometry.blocks ? end : b->geometry.blocks;
+        wanted += bytes_of(b, run);
+        if (n > 0 && first < wide[n - 1].first + wide[n - 1].count) {
+            wide[n - 1].count = (uint32_t) end - wide[n - 1].first;
+            wide[n - 1].out = NULL;
+            continue;
+        }
+        wide[n] = (block_run){.first = first, .count = (uint32_t) end - first};
+        wide[n++].out = first == run->first && end - first == run->count ? run->out : NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bytes = bytes_of(b, &wide[i]);
+        all += bytes;
+        *ret_staged += wide[i].out == NULL ? bytes : 0;
+    }
+    *ret_more = all - wanted;
+    return n;
+}
+
+/* Copies what is wanted out of groups that were staged. */
+static void
+take_wanted(const blob *b, const block_run *runs, size_t nruns, const block_run *wide)
+{
+    for (size_t i = 0; i < nruns; i++) {
+        while (runs[i].first >= wide->first + wide->count)
+            wide++;
+        uint64_t from = esdm__blocks_start(&b->geometry, runs[i].first) -
+                        esdm__blocks_start(&b->geometry, wide->first);
+        if (wide->out != runs[i].out)
+            memcpy(runs[i].out, wide->out + from, (size_t) bytes_of(b, &runs[i]));
+    }
+}
+
+static esdm_status
+read_groups(blob *b, block_run *wide, size_t nwide, uint8_t *staging, esdm_range *ranges,
+            esdm_error *err)
+{
+    for (size_t i = 0; i < nwide; i++) {
+        if (wide[i].out == NULL) {
+            wide[i].out = staging;
+            staging += bytes_of(b, &wide[i]);
+        }
+        ranges[i] = range_of_run(b, &wide[i]);
+    }
+    esdm_status status = esdm__block_ranges(b, ranges, nwide, err);
+    for (size_t i = 0; i < nwide && status == ESDM_OK; i++)
+        status = esdm__outline_verify(&b->geometry, wide[i].first, wide[i].count,
+                                      b->fragment->outline, wide[i].out, err);
+    return status;
+}
+
+/* Whole groups in place of the table, where that is not more than what a read costs; else
+ * *ret_done is false, and nothing happened. */
+static esdm_status
+read_by_outline(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, bool *ret_done,
+                esdm_error *err)
+{
+    block_run few[8];
+    uint64_t staged = 0;
+    uint64_t more = 0;
+    *ret_done = false;
+    if (b->whole != NULL || !esdm__fetch_has_sums(b->fragment, b->target, &b->geometry))
+        return ESDM_OK;
+    block_run *wide = nruns <= 8 ? few : malloc(nruns * sizeof *wide);
+    if (wide == NULL)
+        return esdm__error_nomem(err, nruns * sizeof *wide, "blocks");
+    size_t nwide = widen(b, runs, nruns, wide, &staged, &more);
+    esdm_status status = ESDM_OK;
+    if (more <= b->target->read_bytes) {
+        uint8_t *staging = staged > 0 ? esdm__block_buffer(b, staged) : NULL;
+        *ret_done = true;
+        if (staged > 0 && staging == NULL)
+            status = esdm__error_nomem(err, (size_t) staged, "blocks");
+        if (status == ESDM_OK)
+            status = read_groups(b, wide, nwide, staging, ranges, err);
+        if (status == ESDM_OK)
+            take_wanted(b, runs, nruns, wide);
+        esdm__scratch_free(staging);
+    }
+    if (wide != few)
+        free(wide);
+    return status;
+}
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
 /* @param ranges room for two of each run. */
 static esdm_status
 read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
     bool whole;
+    bool done = false;
     esdm_range table;
     esdm_status status = whole_table(b, &whole, &table, err);
-    if (status != ESDM_OK)
+    if (status == ESDM_OK && !(whole && table.bytes == 0)) /* no table is there yet */
+        status = read_by_outline(b, runs, nruns, ranges, &done, err);
+    if (status != ESDM_OK || done)
         return status;
     return whole ? read_with_table(b, runs, nruns, &table, ranges, err)
                  : read_with_entries(b, runs, nruns, ranges, err);

@@ -5,12 +5,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "codec/outline.h"
 #include "io/container/access.h"
 #include "io/encode/strings.h"
+#include "io/packs/sources.h"
 #include "model/copy.h"
 
 /* Largest element of a fragment that is stored as one. */
 #define CONSTANT_BYTES 4096u
+
+/* What targets on a network read as a whole, at least (read_bytes of the plug-in). */
+#define OUTLINED_BYTES ((size_t) 1 << 20)
 
 typedef esdm__slot slot;
 typedef esdm__way way;
@@ -171,6 +176,29 @@ encode(const round *r, const slot *s, const void *raw, size_t bytes, esdm__blob 
                              bytes, ret_blob, err);
 }
 
+/* Where reads wait for a network the index page gets the outline of what they do not take as a
+ * whole. Without memory for it a reader asks for the head. */
+static void
+keep_outline(const round *r, slot *s, const esdm__blob *blob)
+{
+    esdm_container *container = r->dataset->group->container;
+    const esdm__pack_name *equal = s->stored.equal;
+    if (!r->inline_room || esdm__io_of(container)->trial != NULL ||
+        blob->payload_bytes <= OUTLINED_BYTES)
+        return;
+    const char *places = equal != NULL ? equal->target : esdm__place_target_name(&s->stored.place);
+    uint32_t bytes = esdm__outline_bytes(blob->head, (uint32_t) blob->head_bytes,
+                                         blob->head_bytes + blob->payload_bytes);
+    if (bytes == 0 || !esdm__sources_are_far(container->session, places))
+        return;
+    s->outline = malloc(bytes);
+    if (s->outline == NULL)
+        return;
+    esdm__outline_make(blob->head, (uint32_t) blob->head_bytes, s->outline);
+    s->fragment.outline = s->outline;
+    s->fragment.outline_bytes = bytes;
+}
+
 static esdm_status
 store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, esdm_error *err)
 {
@@ -201,6 +229,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
         const esdm__chain *chain = way_of(r, &r->slots[i])->chain;
         for (uint32_t k = 0; k < chain->count; k++)
             fragment->codec_ids[k] = chain->codecs[k]->id;
+        keep_outline(r, &r->slots[i], &blob);
     }
     esdm__blob_clear(&blob);
     return status;

@@ -22,6 +22,7 @@ typedef struct esdm__slot {
     esdm__whereabouts where; /* in the regions of the accuracy */
     esdm__appended stored;
     void *inline_data; /* owned; NULL for fragments in packs */
+    void *outline;     /* owned; NULL for others, and where none is kept */
 } esdm__slot;
 
 /** By which codecs fragments are stored. */

@@ -79,7 +79,9 @@ run_round(round *r, size_t count, esdm_error *err)
         status = enter_pending(r, count, err);
     for (size_t i = 0; i < count; i++) {
         free(r->slots[i].inline_data);
+        free(r->slots[i].outline);
         r->slots[i].inline_data = NULL;
+        r->slots[i].outline = NULL;
     }
     return status;
 }
@@ -185,6 +187,8 @@ prepare(const round *r, slot *s)
 {
     const esdm_dataspace *space = r->strided;
     s->fragment.inline_data = NULL;
+    s->fragment.outline = NULL;
+    s->fragment.outline_bytes = 0;
     s->fragment.pack = NULL;
     s->fragment.position = 0;
     s->fragment.head_bytes = 0;

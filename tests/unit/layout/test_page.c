@@ -285,7 +285,7 @@ test_page__differences_from_the_directory_are_corrupt(void **state)
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_OK);
     esdm__page_unref(page);
 
-    s.data[16] = 5;
+    s.data[16] = 6;
     seal(s.data, s.bytes);
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_ENOTSUP);
     assert_non_null(strstr(err.message, "use a newer ESDM"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Pages of version 4: records of all kinds of sources, and statistics. */
+/* Pages of versions 4 and 5: records of all kinds of sources, statistics, and outlines. */
 #include <math.h>
 
 #include "layout_support.h"
@@ -11,6 +11,7 @@
 enum { RECORDS = 60, UNKNOWN_KIND = 9, UNKNOWN_ROLE = 77 };
 
 static const esdm__pack_name pack = {"scratch", "aa-1"};
+static const uint8_t outline[] = "what a reader needs of the table of blocks";
 
 /* Descriptions as their makers store them. */
 typedef struct descriptions {
@@ -98,6 +99,8 @@ make_fragment(const descriptions *d, uint64_t i, esdm__fragment *f)
         f->position = i * 1000;
         f->stored_bytes = 900;
         f->head_bytes = 80;
+        f->outline = i % 12 == 6 ? outline : NULL;
+        f->outline_bytes = f->outline != NULL ? (uint32_t) (1 + i % sizeof outline) : 0;
         f->statistics =
             (esdm__statistics){.class = i % 12 == 0 ? ESDM__CLASS_FLOAT : ESDM__CLASS_SIGNED,
                                .valid = 99,
@@ -164,6 +167,10 @@ assert_same(const esdm__fragment *f, const esdm__fragment *expected)
     assert_int_equal(f->inline_data == NULL, expected->inline_data == NULL);
     if (f->inline_data != NULL)
         assert_memory_equal(f->inline_data, expected->inline_data, f->stored_bytes);
+    assert_int_equal(f->outline_bytes, expected->outline_bytes);
+    assert_int_equal(f->outline == NULL, expected->outline == NULL);
+    if (f->outline != NULL)
+        assert_memory_equal(f->outline, expected->outline, f->outline_bytes);
     assert_true(same_source(f->elsewhere.source, expected->elsewhere.source));
     assert_true(same_source(f->elsewhere.decoding, expected->elsewhere.decoding));
     assert_int_equal(f->elsewhere.check, expected->elsewhere.check);
@@ -205,9 +212,11 @@ make_sample(sample *s)
                                    .position = f.position,
                                    .pack = f.pack,
                                    .head_bytes = f.head_bytes,
+                                   .outline_bytes = (uint16_t) f.outline_bytes,
                                    .kind = f.kind};
         const uint64_t bounds[2] = {f.box.lo[0], f.box.lo[0] + f.box.n[0]};
-        assert_true(esdm__records_add(&s->records, bounds, NULL, &item, f.inline_data));
+        const uint8_t *data = f.outline != NULL ? f.outline : f.inline_data;
+        assert_true(esdm__records_add(&s->records, bounds, NULL, &item, data));
         if (f.elsewhere.source != NULL)
             assert_true(esdm__records_set_elsewhere(&s->records, i, &f.elsewhere));
         if (f.statistics.class != ESDM__CLASS_NONE)
@@ -238,8 +247,8 @@ test_page_kinds__all_kinds_come_back(void **state)
     esdm__page *page = NULL;
     esdm_error err = {0};
     make_sample(&s);
-    assert_int_equal(s.data[16], 4);
-    assert_int_equal(s.data[18] & 24, 24);
+    assert_int_equal(s.data[16], 5);
+    assert_int_equal(s.data[18] & 56, 56);
     if (esdm__page_decode(&s.entry, s.data, s.bytes, &page, &err) != ESDM_OK)
         fail_msg("%s", err.message);
     for (uint32_t i = 0; i < RECORDS; i++) {
@@ -262,10 +271,51 @@ test_page_kinds__older_versions_have_no_kinds(void **state)
     esdm__page *page = NULL;
     esdm_error err = {0};
     make_sample(&s);
-    s.data[16] = 3;
-    uint64_t checksum = esdm__checksum(s.data + 16, s.bytes - 16);
-    memcpy(s.data + 8, &checksum, sizeof checksum);
-    assert_int_equal(esdm__page_decode(&s.entry, s.data, s.bytes, &page, &err), ESDM_ECORRUPT);
+    for (uint8_t version = 3; version < 5; version++) { /* 4: no outlines */
+        s.data[16] = version;
+        uint64_t checksum = esdm__checksum(s.data + 16, s.bytes - 16);
+        memcpy(s.data + 8, &checksum, sizeof checksum);
+        assert_int_equal(esdm__page_decode(&s.entry, s.data, s.bytes, &page, &err), ESDM_ECORRUPT);
+    }
+    clear_sample(&s);
+}
+
+/* Outlines are given, taken and refused; a page whose outlines are gone is one of version 4. */
+static void
+test_page_kinds__outlines_come_and_go(void **state)
+{
+    (void) state;
+    static uint8_t longest[ESDM__PAGE_OUTLINE_MAX + 1];
+    sample s;
+    esdm__page *page = NULL;
+    esdm__fragment f;
+    make_sample(&s);
+    assert_int_equal(esdm__page_decode(&s.entry, s.data, s.bytes, &page, NULL), ESDM_OK);
+    uint32_t at = 0;
+    while (page->records.items[at].pack == NULL)
+        at++;
+    assert_false(esdm__records_set_outline(&page->records, at, longest, sizeof longest));
+    assert_true(
+        esdm__records_set_outline(&page->records, at, longest, (uint32_t) sizeof longest - 1));
+    esdm__records_fragment(&page->records, at, &f);
+    assert_int_equal(f.outline_bytes, ESDM__PAGE_OUTLINE_MAX);
+    assert_memory_equal(f.outline, longest, f.outline_bytes);
+    uint32_t given = 0; /* as many as a page has room for */
+    while (given < 1000 && esdm__records_set_outline(&page->records, at, longest, 16384))
+        given++;
+    assert_true(given > 0 && given < ESDM__PAGE_INLINE_MAX / 16384u);
+    for (uint32_t i = 0; i < RECORDS; i++)
+        assert_true(esdm__records_set_outline(&page->records, i, NULL, 0));
+    esdm__records_fragment(&page->records, at, &f);
+    assert_true(f.outline == NULL && f.outline_bytes == 0);
+    free(s.data);
+    for (uint32_t i = 0; i < RECORDS; i++)
+        s.order[i] = i;
+    assert_int_equal(
+        esdm__page_encode(&page->records, s.order, RECORDS, true, &s.data, &s.bytes, NULL),
+        ESDM_OK);
+    assert_int_equal(s.data[16], 4);
+    esdm__page_unref(page);
     clear_sample(&s);
 }
 
@@ -463,6 +513,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page_kinds__all_kinds_come_back),
         cmocka_unit_test(test_page_kinds__older_versions_have_no_kinds),
+        cmocka_unit_test(test_page_kinds__outlines_come_and_go),
         cmocka_unit_test(test_page_kinds__nonsense_does_no_harm),
         cmocka_unit_test(test_page_kinds__descriptions_come_back),
         cmocka_unit_test(test_page_kinds__merging_keeps_everything),
