@@ -6,9 +6,10 @@ back for some milliseconds (bench_delay.c).
     tests/bench/far.py --install VENV                                    once: rivals from PyPI
     tests/bench/far.py --build build --python VENV/bin/python [--repeat 3] [--delay 30] [--mib 1,4]
           [--steps 120] [--stores NAME,…] [--tasks NAME,…] [--server versitygw|minio] [--json FILE]
+          [--codec zstd]
 
 A variable (time, y, x) of float32 is written without the way, one chunk a step, without
-compression; `--mib` says how large a step is. Then each task is a process of its own, stores take
+compression (`--codec`: ESDM compresses, the others do not); `--mib` says how large a step is. Then each task is a process of its own, stores take
 turns, and what is read must have the same checksum everywhere:
 
 open    the variable is opened; its time is not in the others
@@ -161,6 +162,7 @@ def arguments():
     parser.add_argument("--stores", default="", help="those whose names have one of these texts")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--server", default="versitygw")
+    parser.add_argument("--codec", default="none", help="ESDM's")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -223,7 +225,7 @@ class Run:
     def write_site(self, endpoint):
         """What was written without the way is read by it."""
         (self.folder / "site.json").write_text(json.dumps({
-            "site": {"name": self.folder.name}, "engine": {"codec": "none"},
+            "site": {"name": self.folder.name}, "engine": {"codec": self.options.codec},
             "targets": [self.server.target(prefix="esdm", endpoint=endpoint)],
             "metadata": {"plugin": "sqlite", "directory": "metadata"}}))
 

@@ -4,10 +4,12 @@
 
     tests/bench/ranks.py --build build-bench [--ranks 1 2 4] [--repeat 5] [--gigabytes 0.5]
                          [--folder /dev/shm] [--tasks write,read,commit] [--json FILE] [--priority]
+                         [--bind core|none]
 
 One variable is written step by step, by bands, then read; and small records are committed. Every
 repetition runs every variant in turn. Prints medians, what more ranks bring, and the ratios to
-stock. The programs need OpenMPI, and are linked with the plug-in; `--build` must be an optimised build.
+stock. mpirun binds each of one or two ranks to a core of its own: `--bind none` lets one rank use
+all cores. The programs need OpenMPI, and are linked with the plug-in; `--build` must be an optimised build.
 """
 
 import argparse
@@ -47,6 +49,7 @@ def arguments():
     parser.add_argument("--tasks", default="write,read,commit")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--priority", action="store_true", help="run with real-time priority")
+    parser.add_argument("--bind", help="what mpirun binds ranks to; its own choice")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.steps = max(2, round(options.gigabytes * 1e9 / STEP_BYTES))
@@ -70,7 +73,8 @@ class Bench:
                    str(self.options.steps), str(COMMITS)]
         if self.options.priority:
             command = ["chrt", "--fifo", "10"] + command
-        line = [mpirun.launcher("openmpi"), "-n", str(ranks)] + command
+        bound = ["--bind-to", self.options.bind] if self.options.bind else []
+        line = [mpirun.launcher("openmpi"), *bound, "-n", str(ranks)] + command
         done = subprocess.run(line, env=self.env, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=600, check=False)
         if done.returncode:
