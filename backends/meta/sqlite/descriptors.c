@@ -21,6 +21,7 @@
 
 #include "base/descriptor.h"
 #include "base/sqlite_files.h"
+#include "log_writes.h"
 #include "sql.h"
 
 typedef struct open_file {
@@ -139,6 +140,7 @@ open_high(const char *path, int flags, int mode)
         fd = move_opened(open(path, flags | O_CLOEXEC | O_NONBLOCK, mode), writable);
     }
     int why = errno;
+    sqlite__log_opened(path, fd);
     (void) pthread_mutex_unlock(&mutex);
     errno = why;
     return fd;
@@ -168,6 +170,7 @@ static int
 close_high(int fd)
 {
     (void) pthread_mutex_lock(&mutex);
+    sqlite__log_closing(fd);
     open_file *file = files;
     while (file != NULL && (file->fd != fd || file->parked))
         file = file->next;
@@ -214,6 +217,9 @@ set_calls(sqlite3_syscall_ptr open_call, sqlite3_syscall_ptr close_call)
         return;
     (void) vfs->xSetSystemCall(vfs, "open", open_call);
     (void) vfs->xSetSystemCall(vfs, "close", close_call);
+#ifdef ESDM_OWN_SQLITE
+    sqlite__log_install(vfs);
+#endif
 }
 
 static void
@@ -223,8 +229,9 @@ install(void)
     /* Nobody asks how much memory SQLite has; counting it takes a lock for each piece. */
     (void) sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 #endif
-    (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+    /* First: what is registered first is locked last. */
     set_calls((sqlite3_syscall_ptr) open_high, (sqlite3_syscall_ptr) close_high);
+    (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
 }
 
 void
