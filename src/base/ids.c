@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/own_process.h"
 #include "base/program.h"
 
 void
@@ -16,12 +16,7 @@ esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t random[16];
-    size_t have = 0;
-    while (have < sizeof random) {
-        ssize_t n = getrandom(random + have, sizeof random - have, 0);
-        if (n > 0)
-            have += (size_t) n;
-    }
+    esdm__own_random(random, sizeof random);
     for (size_t i = 0; i < sizeof random; i++) {
         ret_uuid[2 * i] = digits[random[i] >> 4];
         ret_uuid[2 * i + 1] = digits[random[i] & 15];

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/own_process.h"
 #include "base/thread.h"
 
 /* A pack ends when it is so long, or when nothing was entered for so long: packs that nobody has
@@ -65,7 +65,7 @@ esdm__journal_new(const esdm__journal_host *host)
         journal->host.queue_bytes = QUEUE_BYTES;
     if (journal->host.wait_ms == 0)
         journal->host.wait_ms = WAIT_MS;
-    journal->process = getpid();
+    journal->process = esdm__own_pid();
     esdm__uuid_new(journal->writer);
     esdm__buffer_init(&journal->queue);
     (void) pthread_mutex_init(&journal->lock, NULL);
@@ -265,7 +265,7 @@ void
 esdm__journal_enter(esdm__journal *journal, esdm__buffer *records, bool wait)
 {
     esdm__journal *j = journal;
-    if (j->process == getpid()) {
+    if (j->process == esdm__own_pid()) {
         (void) pthread_mutex_lock(&j->lock);
         if (records->failed)
             atomic_store(&j->failed, true);
@@ -294,7 +294,7 @@ bool
 esdm__journal_settle(esdm__journal *journal)
 {
     esdm__journal *j = journal;
-    if (j->process != getpid())
+    if (j->process != esdm__own_pid())
         return true;
     (void) pthread_mutex_lock(&j->lock);
     bool busy = j->threaded && (j->queue.bytes > 0 || j->storing);
@@ -311,7 +311,7 @@ esdm__journal_free(esdm__journal *journal)
     esdm__journal *j = journal;
     if (j == NULL)
         return;
-    if (j->process == getpid()) {
+    if (j->process == esdm__own_pid()) {
         (void) pthread_mutex_lock(&j->lock);
         while (j->threaded && j->queue.bytes > 0 && wait_for_thread(j))
             ;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/own_process.h"
 #include "upkeep/upkeep.h"
 
 typedef struct entry {
@@ -68,7 +68,7 @@ start(esdm_session *session)
     if (drainer == NULL)
         return NULL;
     drainer->session = session;
-    drainer->process = getpid();
+    drainer->process = esdm__own_pid();
     (void) pthread_mutex_init(&drainer->lock, NULL);
     (void) pthread_cond_init(&drainer->work, NULL);
     if (pthread_create(&drainer->thread, NULL, work, drainer) == 0)
@@ -98,7 +98,7 @@ esdm__drain_later(esdm_session *session, const char *name)
         session->drainer = start(session);
     esdm__drainer *drainer = session->drainer;
     (void) pthread_mutex_unlock(&session->writer_lock);
-    if (drainer == NULL || drainer->process != getpid())
+    if (drainer == NULL || drainer->process != esdm__own_pid())
         return;
     (void) pthread_mutex_lock(&drainer->lock);
     entry *e = drainer->entries;
@@ -136,7 +136,7 @@ esdm__drain_end(esdm_session *session)
     (void) pthread_mutex_unlock(&session->writer_lock);
     if (drainer == NULL)
         return;
-    if (drainer->process != getpid()) {
+    if (drainer->process != esdm__own_pid()) {
         /* Its thread is not here; what it was about to change, the lock too, is in an unknown
          * state. */
         free_entries(drainer);

@@ -5,14 +5,95 @@
  * What a connection has read last, for who asks again while nobody has committed anything. Programs
  * ask whether a file is there, look at its bytes, and open it: that is one container, asked for
  * three times. SQLite counts the states of the database that a connection has met; to meet the
- * present one, a statement has to read something.
+ * present one, a statement has to read something, which locks the log.
+ *
+ * Without a lock, and without a system call, the head of the log's index tells it (the -shm file,
+ * of which SQLite's documentation of the format says what is where): it has a count of commits, the
+ * end of the log and a checksum of all that is in it, and lies there twice, as whoever writes it
+ * may be interrupted. What was read while it stayed the same is of the state that it stands for. A
+ * store with a rollback journal has none, and one that was copied neither: there a statement tells.
  */
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "store.h"
+
+/* ---- the state of the log ------------------------------------------------------------------- */
+
+#define REGION_BYTES 32768 /* as SQLite maps the shared memory */
+#define INIT_WORD    3     /* which is not 0 once the index was made */
+
+/* SQLite writes by memcpy() what this reads: equal copies are whole. */
+__attribute__((no_sanitize("thread"))) static bool
+copy_state(const volatile uint32_t *memory, sqlite__log_state *ret_state)
+{
+    const size_t n = sizeof ret_state->words / sizeof *ret_state->words;
+    for (size_t i = 0; i < n; i++)
+        ret_state->words[i] = memory[i];
+    atomic_thread_fence(memory_order_acquire);
+    bool same = true;
+    for (size_t i = 0; i < n; i++)
+        same = same && ret_state->words[i] == memory[n + i];
+    return same && (ret_state->words[INIT_WORD] & 0xffff) != 0;
+}
+
+static void
+read_state(sqlite__link *link, sqlite__log_state *ret_state)
+{
+    sqlite3_file *file = NULL;
+    volatile void *memory = NULL;
+    ret_state->is_known = false;
+    if (!link->shares_log ||
+        sqlite3_file_control(link->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK)
+        return;
+    if (file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, REGION_BYTES, 0, &memory) != SQLITE_OK || memory == NULL)
+        return;
+    ret_state->is_known = copy_state(memory, ret_state);
+}
+
+/* Whether somebody has committed since, if that can be told. Within a transaction another state may
+ * be seen than there is. */
+static bool
+compare_state(sqlite__link *link, const sqlite__log_state *then, bool *ret_same)
+{
+    sqlite__log_state now;
+    if (!then->is_known || sqlite3_get_autocommit(link->db) == 0)
+        return false;
+    read_state(link, &now);
+    *ret_same = now.is_known && memcmp(now.words, then->words, sizeof now.words) == 0;
+    return now.is_known;
+}
+
+static bool
+is_state(sqlite__link *link, const sqlite__log_state *then)
+{
+    bool same = false;
+    return compare_state(link, then, &same) && same;
+}
+
+void
+sqlite__newest_begin(sqlite__link *link)
+{
+    link->began.is_known = false;
+    if (sqlite3_get_autocommit(link->db) != 0)
+        read_state(link, &link->began);
+}
+
+/* Within the reading: what it has seen, if nobody has committed meanwhile. */
+static void
+keep_state(sqlite__link *link, sqlite__log_state *ret_state)
+{
+    read_state(link, ret_state);
+    ret_state->is_known =
+        ret_state->is_known && link->began.is_known &&
+        memcmp(ret_state->words, link->began.words, sizeof link->began.words) == 0;
+}
+
+/* ---- what is kept --------------------------------------------------------------------------- */
 
 /* Within a reading: which state of the database it sees. */
 static bool
@@ -32,6 +113,7 @@ sqlite__newest_keep(sqlite__link *link, const char *name, const esdm_meta_snapsh
     if (!kept->is_there)
         return;
     memcpy(kept->name, name, bytes);
+    keep_state(link, &kept->state);
     kept->has_snapshot = snapshot && loaded->snapshot == loaded->record.snapshot &&
                          loaded->nlengths <= sizeof kept->lengths / sizeof *kept->lengths;
     kept->loaded = *loaded;
@@ -51,11 +133,16 @@ sqlite__newest_is(sqlite__link *link, const char *name, bool *ret_is, esdm_error
     *ret_is = false;
     if (!link->newest.is_there || strcmp(name, link->newest.name) != 0)
         return ESDM_OK;
+    if (compare_state(link, &link->newest.state, ret_is))
+        return ESDM_OK;
+    sqlite__newest_begin(link);
     esdm_status status = sqlite__prepare(link, SQLITE__FORMAT_GET, &statement, err, "");
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
     if (row) {
         *ret_is = find_version(link, &version) && version == link->newest.version;
+        if (*ret_is)
+            keep_state(link, &link->newest.state);
         (void) sqlite3_reset(statement);
     }
     return status;
@@ -83,4 +170,30 @@ sqlite__newest_load(sqlite__link *link, const char *name, uint64_t known_contain
         return esdm__error_nomem(err, bytes, "lengths");
     memcpy(ret_snapshot->lengths, kept->lengths, bytes);
     return ESDM_OK;
+}
+
+bool
+sqlite__newest_has(sqlite__link *link, uint64_t container, uint64_t snapshot)
+{
+    const sqlite__newest *kept = &link->newest;
+    return kept->is_there && kept->has_snapshot && kept->loaded.record.container == container &&
+           kept->loaded.snapshot == snapshot && is_state(link, &kept->state);
+}
+
+void
+sqlite__absent_keep(sqlite__link *link, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    link->absent.state.is_known = false;
+    if (bytes > sizeof link->absent.name)
+        return;
+    memcpy(link->absent.name, name, bytes);
+    keep_state(link, &link->absent.state);
+}
+
+bool
+sqlite__absent_is(sqlite__link *link, const char *name)
+{
+    return link->absent.state.is_known && strcmp(name, link->absent.name) == 0 &&
+           is_state(link, &link->absent.state);
 }

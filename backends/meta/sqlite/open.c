@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "base/shared_file_systems.h"
 #include "store.h"
 
@@ -95,6 +96,7 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
         wal = false;
     }
     store->rollback_journal = !wal;
+    link->shares_log = wal;
     if (status != ESDM_OK)
         sqlite__link_close(link);
     return status;
@@ -135,7 +137,7 @@ new_store(esdm__place *place, sqlite__store **ret_store, esdm_error *err)
     sqlite__store *store = calloc(1, sizeof *store);
     if (store == NULL)
         return esdm__error_nomem(err, sizeof *store, "a metadata store");
-    store->pid = getpid();
+    store->pid = esdm__own_pid();
     store->directory = place->directory;
     place->directory = NULL;
     if (asprintf(&store->file, "%s/%s", store->directory, SQLITE__FILE) < 0)
@@ -219,7 +221,7 @@ void
 sqlite__settle(void *self)
 {
     sqlite__store *store = self;
-    if (store->pid != getpid() || pthread_mutex_trylock(&store->write_mutex) != 0)
+    if (store->pid != esdm__own_pid() || pthread_mutex_trylock(&store->write_mutex) != 0)
         return; /* exit() may have been called in a signal handler */
     shorten_log(store);
     (void) pthread_mutex_unlock(&store->write_mutex);
@@ -232,7 +234,7 @@ sqlite__close(void *self)
     if (store == NULL)
         return;
     sqlite__leave_list(store);
-    if (store->pid != getpid()) {
+    if (store->pid != esdm__own_pid()) {
         if (!sqlite__abandon(store))
             return; /* a thread of the parent was inside: its memory is lost to this child */
     } else {
@@ -269,7 +271,7 @@ held_here(sqlite__store *store)
 esdm_status
 sqlite__begin_read(sqlite__store *store, esdm_error *err)
 {
-    if (store->pid != getpid())
+    if (store->pid != esdm__own_pid())
         return after_fork(store, err);
     if (held_here(store))
         return ESDM_OK;
@@ -399,7 +401,7 @@ check_serves(sqlite__store *store, esdm_error *err)
 esdm_status
 sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
 {
-    if (store->pid != getpid())
+    if (store->pid != esdm__own_pid())
         return after_fork(store, err);
     if (store->refused.status != ESDM_OK) {
         if (err != NULL)

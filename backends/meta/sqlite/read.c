@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "store.h"
 
 /* A snapshot can be deleted between finding and pinning it, once for every commit. */
@@ -49,13 +50,19 @@ sqlite__container_find(void *self, const char *name, esdm_meta_container *ret_re
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__newest_is(link, name, &again, err);
+    bool absent = sqlite__absent_is(link, name);
+    if (!absent)
+        status = sqlite__newest_is(link, name, &again, err);
     if (again)
         *ret_record = link->newest.loaded.record;
-    if (status == ESDM_OK && !again)
+    if (status == ESDM_OK && !again && !absent) {
+        sqlite__newest_begin(link);
         status = sqlite__prepare(link, SQLITE__CONTAINER_FIND, &statement, err, "t", name);
-    if (status == ESDM_OK && !again)
-        status = sqlite__step(link, statement, &row, err);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+        if (status == ESDM_OK && !row)
+            sqlite__absent_keep(link, name);
+    }
     if (row) {
         sqlite__read_record(statement, &found.record);
         sqlite__newest_keep(link, name, &found, false);
@@ -92,6 +99,7 @@ sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *tex
     if (status != ESDM_OK)
         return status;
     sqlite__link *link = &store->reader;
+    sqlite__newest_begin(link);
     if (check == NULL) {
         status = read_rows(link, id, text, visit, NULL, user, err);
     } else if ((status = sqlite__begin_question(store, err)) == ESDM_OK) {
@@ -151,6 +159,8 @@ static esdm_status
 check_containers(sqlite__link *link, void *user, esdm_error *err)
 {
     const container_visit *asked = user;
+    if (asked->prefix != NULL && asked->rows == 0)
+        sqlite__absent_keep(link, asked->prefix);
     if (asked->prefix != NULL && !asked->below)
         return ESDM_OK;
     return sqlite__check_count(
@@ -225,6 +235,7 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
         sqlite__end_read(store);
         return status;
     }
+    sqlite__newest_begin(&store->reader);
     status = sqlite__schema_has_tables_of_5(&store->reader, &has_tags, err);
     if (status == ESDM_OK)
         status = sqlite__prepare(
@@ -276,15 +287,19 @@ snapshot_exists(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = find_snapshot(&store->reader, key, &statement, err);
-    *ret_exists = statement != NULL;
+    *ret_exists = sqlite__newest_has(&store->reader, key >> 32, key & SQLITE__LOW_MAX);
+    if (!*ret_exists) {
+        status = find_snapshot(&store->reader, key, &statement, err);
+        *ret_exists = statement != NULL;
+    }
     (void) sqlite3_reset(statement); /* NULL is accepted */
     sqlite__end_read(store);
     return status;
 }
 
 /* Pins, then looks again: who deletes holds the byte until the deletion can be seen. What somebody
- * has looked at so while it was pinned has stayed. */
+ * has looked at so while it was pinned has stayed. To see that nobody has committed since it was
+ * loaded is such a look. */
 static esdm_status
 pin_existing(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error *err)
 {
@@ -354,7 +369,7 @@ void
 sqlite__unpin(void *self, uint64_t container, uint64_t snapshot)
 {
     sqlite__store *store = self;
-    if (store->pid == getpid()) /* a forked child shares the locks: they are its parent's */
+    if (store->pid == esdm__own_pid()) /* a forked child shares the locks: they are its parent's */
         sqlite__pins_drop(&store->pins, sqlite__key(container, snapshot));
 }
 

@@ -191,18 +191,31 @@ typedef struct sqlite__kept {
     uint64_t indexed; /* the last that is in the index */
 } sqlite__kept;
 
+/** What the memory that all processes share says of the log: another one after each commit. */
+typedef struct sqlite__log_state {
+    bool is_known;
+    uint32_t words[12];
+} sqlite__log_state;
+
 /** The record, or the newest snapshot, that was read last. A program that looks at a file before it
  *  opens it asks twice: as long as nobody has committed, the second answer comes from here
- * (read.c).
+ * (newest.c).
  */
 typedef struct sqlite__newest {
     bool is_there;
     bool has_snapshot;         /* else only the record was read */
+    sqlite__log_state state;   /* of the log, when it was read */
     unsigned version;          /* SQLITE_FCNTL_DATA_VERSION of the state it was read from */
     char name[200];            /* longer ones are read again, as are more lengths */
     esdm_meta_snapshot loaded; /* without document and lengths */
     esdm_meta_length lengths[4];
 } sqlite__newest;
+
+/** A name of which there was no container when somebody looked last. */
+typedef struct sqlite__absent {
+    sqlite__log_state state;
+    char name[200];
+} sqlite__absent;
 
 typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
@@ -217,7 +230,10 @@ typedef struct sqlite__link {
     enum { SQLITE__TREES_NONE, SQLITE__TREES_FOREIGN, SQLITE__TREES_THERE } trees;
     bool has_tables_of_5; /* it was seen; formats only rise */
     sqlite__kept kept;
+    bool shares_log;         /* with other processes, through their shared memory */
+    sqlite__log_state began; /* when the reading began in which something may be kept */
     sqlite__newest newest;
+    sqlite__absent absent;
 } sqlite__link;
 
 /** Longest wait for locks of others in one transaction or read, in seconds. */

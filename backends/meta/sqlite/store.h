@@ -183,6 +183,15 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 
 /* ---- newest.c: of the reader, under read_mutex ---------------------------------------------- */
 
+/** Before a reading within which something is to be kept. */
+void sqlite__newest_begin(sqlite__link *link);
+/** Keeps, within the reading that has found it so, that there is no container of that name. */
+void sqlite__absent_keep(sqlite__link *link, const char *name);
+/** Whether that is known, as nobody has committed anything since. Reads nothing. */
+bool sqlite__absent_is(sqlite__link *link, const char *name);
+/** Whether the snapshot is what is kept, and is still there, as nobody has committed anything
+ *  since. Reads nothing. */
+bool sqlite__newest_has(sqlite__link *link, uint64_t container, uint64_t snapshot);
 /** Keeps what was loaded, within the reading that has loaded it. @param snapshot false: only the
  *  record is known. */
 void sqlite__newest_keep(sqlite__link *link, const char *name, const esdm_meta_snapshot *loaded,

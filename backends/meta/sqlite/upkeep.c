@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "store.h"
 
 typedef struct record_visit {
@@ -74,7 +75,7 @@ void
 sqlite__writer_end(void *self, const char *writer)
 {
     sqlite__store *store = self;
-    if (store->pid == getpid()) /* a forked child shares the locks: they are its parent's */
+    if (store->pid == esdm__own_pid()) /* a forked child shares the locks: they are its parent's */
         sqlite__pins_drop(&store->pins, writer_key(writer));
 }
 

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/own_process.h"
 #include "io/packs/handover_wire.h"
 #include "io/session/pool.h"
 
@@ -336,7 +337,7 @@ esdm__handover_new(const esdm__handover_to *to, const esdm__pack_owner *owner,
     h->owner = owner;
     h->rank = to->rank;
     h->timeout_s = to->timeout_s;
-    h->process = getpid();
+    h->process = esdm__own_pid();
     memcpy(h->name, to->name, strlen(to->name) + 1);
     (void) pthread_mutex_init(&h->lock, NULL);
     (void) pthread_cond_init(&h->returned, NULL);
@@ -363,7 +364,7 @@ esdm__handover_free(esdm__handover *h)
     }
     free_list(h->packs);
     free_list(h->lost);
-    if (h->process == getpid()) {
+    if (h->process == esdm__own_pid()) {
         (void) pthread_cond_destroy(&h->returned);
         (void) pthread_mutex_destroy(&h->lock);
     }
@@ -473,7 +474,7 @@ ask_for_all(esdm__handover *h, esdm__handover_request *request, const void *name
     int fd = -1;
     esdm__handover_answer answer = {0};
     *ret_moved = false;
-    if (h->process != getpid())
+    if (h->process != esdm__own_pid())
         return esdm__error_set(
             err, ESDM_EINVAL, "the container was opened before fork(): open it again in the child");
     if (atomic_load(&h->gone))

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "io/packs/handover.h"
 #include "io/packs/pack_set_inner.h"
 #include "io/session/models.h"
@@ -409,7 +409,7 @@ esdm__pack_set_free(esdm__pack_set *packs)
 {
     if (packs == NULL)
         return;
-    bool ours = packs->process == getpid();
+    bool ours = packs->process == esdm__own_pid();
     end_all(packs, &packs->open, !ours);
     end_all(packs, &packs->sealed, !ours);
     end_all(packs, &packs->kept, !ours);

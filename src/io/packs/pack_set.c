@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "io/packs/decisions.h"
 #include "io/packs/handover.h"
 #include "io/packs/pack_order.h"
@@ -25,7 +26,7 @@ esdm__pack_set_new(const esdm__pack_owner *owner)
         esdm__uuid_new(packs->owner.writer);
         packs->owner.rank = -1;
     }
-    packs->process = getpid();
+    packs->process = esdm__own_pid();
     packs->decisions = esdm__decisions_new();
     (void) pthread_mutex_init(&packs->lock, NULL);
     (void) pthread_cond_init(&packs->idle, NULL);
@@ -447,7 +448,7 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const 
                       size_t niov, esdm__place *ret_place, esdm_error *err)
 {
     bool taken = false;
-    if (packs->process != getpid())
+    if (packs->process != esdm__own_pid())
         return esdm__error_set(err, ESDM_EINVAL,
                                "the container was opened before fork(); open it again in the "
                                "child, with a session of its own");

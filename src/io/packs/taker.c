@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
 #include "io/packs/handover_wire.h"
@@ -284,7 +285,7 @@ esdm__taker_new(const char *name, esdm__pack_set *packs, esdm__taker **ret_taker
     if (t == NULL)
         return esdm__error_nomem(err, sizeof *t, "storing for other ranks");
     t->packs = packs;
-    t->process = getpid();
+    t->process = esdm__own_pid();
     t->listening = esdm__handover_listen(name);
     int why = errno;
     t->stop = esdm__descriptor_keep(eventfd(0, EFD_CLOEXEC));
@@ -314,7 +315,7 @@ esdm__taker_free(esdm__taker *t)
     const uint64_t one = 1;
     if (t == NULL)
         return;
-    if (t->process != getpid()) { /* the rest may be half changed */
+    if (t->process != esdm__own_pid()) { /* the rest may be half changed */
         (void) esdm__descriptor_close(t->listening);
         (void) esdm__descriptor_close(t->stop);
         free(t);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
 #include "io/session/cache.h"
@@ -88,7 +89,7 @@ end_all(void)
     if (pthread_mutex_timedlock(&all_lock, &until) != 0)
         return; /* exit() was called above the lock's holder */
     for (esdm__ahead *a = all; a != NULL; a = a->next) {
-        if (a->owner != getpid() || pthread_mutex_timedlock(&a->lock, &until) != 0)
+        if (a->owner != esdm__own_pid() || pthread_mutex_timedlock(&a->lock, &until) != 0)
             continue;
         a->stop = true;
         wait_for_readers(a, &until);
@@ -151,7 +152,7 @@ esdm__ahead_new(unsigned threads, uint64_t limit_bytes, esdm__ahead_read read, v
     ahead->limit_bytes = limit_bytes;
     ahead->read = read;
     ahead->user = user;
-    ahead->owner = getpid();
+    ahead->owner = esdm__own_pid();
     (void) pthread_mutex_init(&ahead->lock, NULL);
     (void) pthread_cond_init(&ahead->work, NULL);
     (void) pthread_cond_init(&ahead->arrived, NULL);
@@ -315,7 +316,8 @@ wake(esdm__ahead *ahead)
 void
 esdm__ahead_free(esdm__ahead *ahead)
 {
-    if (ahead == NULL || ahead->owner != getpid()) /* a child's copy stays: locks may be held */
+    if (ahead == NULL ||
+        ahead->owner != esdm__own_pid()) /* a child's copy stays: locks may be held */
         return;
     leave(ahead);
     (void) pthread_mutex_lock(&ahead->lock);
@@ -396,7 +398,7 @@ esdm__ahead_is_empty(const esdm__ahead *ahead)
 bool
 esdm__ahead_ask(esdm__ahead *ahead, const esdm__ahead_want *want)
 {
-    if (ahead == NULL || ahead->nthreads == 0 || ahead->owner != getpid())
+    if (ahead == NULL || ahead->nthreads == 0 || ahead->owner != esdm__own_pid())
         return false;
     esdm__cache_key key = esdm__cache_key_of(want->target->name, want->pack, 0);
     (void) pthread_mutex_lock(&ahead->lock);
@@ -414,7 +416,7 @@ bool
 esdm__ahead_take(esdm__ahead *ahead, const esdm__target *target, const char *pack,
                  const esdm_range *range)
 {
-    if (esdm__ahead_is_empty(ahead) || ahead->owner != getpid())
+    if (esdm__ahead_is_empty(ahead) || ahead->owner != esdm__own_pid())
         return false;
     esdm__cache_key key = esdm__cache_key_of(target->name, pack, 0);
     (void) pthread_mutex_lock(&ahead->lock);
@@ -451,7 +453,7 @@ bool
 esdm__ahead_forget(esdm__ahead *ahead, const esdm__target *target, const char *pack)
 {
     bool any = false;
-    if (esdm__ahead_is_empty(ahead) || ahead->owner != getpid())
+    if (esdm__ahead_is_empty(ahead) || ahead->owner != esdm__own_pid())
         return false;
     esdm__cache_key key = esdm__cache_key_of(target->name, pack, 0);
     (void) pthread_mutex_lock(&ahead->lock);
@@ -469,7 +471,7 @@ esdm__ahead_forget(esdm__ahead *ahead, const esdm__target *target, const char *p
 void
 esdm__ahead_drop(esdm__ahead *ahead, const void *owner, uint64_t from, uint64_t before)
 {
-    if (esdm__ahead_is_empty(ahead) || ahead->owner != getpid())
+    if (esdm__ahead_is_empty(ahead) || ahead->owner != esdm__own_pid())
         return;
     (void) pthread_mutex_lock(&ahead->lock);
     for (entry *e = ahead->first; e != NULL; e = e->next) {

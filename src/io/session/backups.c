@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "journal/backup.h"
 #include "site/catalogue.h"
 
@@ -165,7 +165,7 @@ join(esdm_session *session)
 {
     struct esdm__backup_thread *thread = session->backup;
     session->backup = NULL;
-    if (thread != NULL && thread->process == getpid())
+    if (thread != NULL && thread->process == esdm__own_pid())
         (void) pthread_join(thread->thread, NULL);
     free(thread);
 }
@@ -181,13 +181,13 @@ esdm__backup_later(esdm_session *session)
         due_s == 0) /* the first commit: a short session looks when it ends */
         return;
     (void) pthread_mutex_lock(&session->writer_lock);
-    if (session->backup != NULL && session->backup->process == getpid() &&
+    if (session->backup != NULL && session->backup->process == esdm__own_pid() &&
         atomic_load(&session->backup->over))
         join(session);
     struct esdm__backup_thread *thread = session->backup == NULL ? calloc(1, sizeof *thread) : NULL;
     if (thread != NULL) {
         thread->session = session;
-        thread->process = getpid();
+        thread->process = esdm__own_pid();
         session->backup = thread;
         if (pthread_create(&thread->thread, NULL, work, thread) != 0) {
             session->backup = NULL;

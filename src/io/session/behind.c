@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
 
@@ -35,7 +36,7 @@ esdm__behind_new(uint64_t limit_bytes)
     if (b == NULL)
         return NULL;
     b->limit_bytes = limit_bytes;
-    b->owner = getpid();
+    b->owner = esdm__own_pid();
     (void) pthread_mutex_init(&b->lock, NULL);
     (void) pthread_cond_init(&b->work, NULL);
     (void) pthread_cond_init(&b->changed, NULL);
@@ -52,7 +53,7 @@ esdm__behind_limit(const esdm__behind *behind)
 esdm_status
 esdm__behind_check(const esdm__behind *b, esdm_error *err)
 {
-    if (b->owner == getpid())
+    if (b->owner == esdm__own_pid())
         return ESDM_OK;
     return esdm__error_set(err, ESDM_EINVAL,
                            "the session was opened before fork(): open it again in the child");
@@ -175,7 +176,7 @@ esdm__behind_free(esdm__behind *behind)
 {
     if (behind == NULL)
         return;
-    if (behind->owner != getpid()) { /* the jobs are the parent's */
+    if (behind->owner != esdm__own_pid()) { /* the jobs are the parent's */
         free(behind);
         return;
     }

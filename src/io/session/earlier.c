@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/own_process.h"
 #include "io/session/earlier_parts.h"
 
 /* Reads that are asked for early: of a use that was seen once, and of one that was seen more often.
@@ -76,7 +77,7 @@ esdm__earlier_new(const esdm__site *site)
     if (earlier == NULL)
         return NULL;
     (void) pthread_mutex_init(&earlier->lock, NULL);
-    earlier->owner = getpid();
+    earlier->owner = esdm__own_pid();
     if (!esdm__earlier_place(earlier, site->id)) {
         esdm__earlier_free(earlier);
         return NULL;
@@ -342,7 +343,7 @@ conclude(esdm__use *use, esdm__monitor *monitor)
 void
 esdm__earlier_settle(esdm__earlier *earlier, esdm__monitor *monitor)
 {
-    if (earlier == NULL || earlier->owner != getpid())
+    if (earlier == NULL || earlier->owner != esdm__own_pid())
         return;
     bool changed = false;
     (void) pthread_mutex_lock(&earlier->lock);

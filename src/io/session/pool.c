@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
 #include "monitor/monitor.h"
@@ -57,7 +58,7 @@ esdm__pool_new(unsigned threads, unsigned waiting)
     esdm__pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
-    pool->owner = getpid();
+    pool->owner = esdm__own_pid();
     pool->nthreads = threads > 0 ? threads - 1 : 0;
     pool->most = pool->nthreads + waiting;
     pool->threads = calloc(pool->most + 1u, sizeof *pool->threads);
@@ -76,7 +77,7 @@ esdm__pool_free(esdm__pool *pool)
 {
     if (pool == NULL)
         return;
-    if (pool->owner != getpid()) {
+    if (pool->owner != esdm__own_pid()) {
         free(pool->threads);
         free(pool);
         return;
@@ -205,7 +206,7 @@ run_alone(size_t count, esdm__task_fn task, void *context, esdm_error *err)
 esdm_status
 esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
 {
-    if (count <= 1 || pool->most == 0 || pool->owner != getpid())
+    if (count <= 1 || pool->most == 0 || pool->owner != esdm__own_pid())
         return run_alone(count, task, context, err);
 
     job j = {.task = task,

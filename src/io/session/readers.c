@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own_process.h"
 #include "io/session/earlier.h"
 #include "io/session/reads.h"
 #include "io/session/session.h"
@@ -57,7 +58,7 @@ esdm__readers_new(const esdm_session *session)
     if (readers == NULL)
         return NULL;
     readers->session = session;
-    readers->owner = getpid();
+    readers->owner = esdm__own_pid();
     (void) pthread_mutex_init(&readers->lock, NULL);
     return readers;
 }
@@ -301,7 +302,8 @@ void
 esdm__readers_settle(esdm__readers *readers, esdm__monitor *monitor)
 {
     /* At the end of a program the lock may never be given back. */
-    if (readers == NULL || readers->owner != getpid() || pthread_mutex_trylock(&readers->lock) != 0)
+    if (readers == NULL || readers->owner != esdm__own_pid() ||
+        pthread_mutex_trylock(&readers->lock) != 0)
         return;
     bool settled = readers->settled;
     readers->settled = true;

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/own_process.h"
 
 struct esdm__room {
     pthread_mutex_t lock; /* guards what changes below; a leaf lock */
@@ -25,7 +26,7 @@ esdm__room_new(uint64_t limit_bytes, esdm__pool *pool)
         return NULL;
     room->limit_bytes = limit_bytes;
     room->pool = pool;
-    room->owner = getpid();
+    room->owner = esdm__own_pid();
     (void) pthread_mutex_init(&room->lock, NULL);
     (void) pthread_cond_init(&room->changed, NULL);
     return room;
@@ -36,7 +37,7 @@ esdm__room_free(esdm__room *room)
 {
     if (room == NULL)
         return;
-    if (room->owner == getpid()) {
+    if (room->owner == esdm__own_pid()) {
         (void) pthread_cond_destroy(&room->changed);
         (void) pthread_mutex_destroy(&room->lock);
     }
@@ -71,7 +72,7 @@ wait_for_turn(esdm__room *room, uint64_t bytes)
 uint64_t
 esdm__room_take(esdm__room *room, uint64_t bytes)
 {
-    if (bytes == 0 || room->owner != getpid())
+    if (bytes == 0 || room->owner != esdm__own_pid())
         return 0;
     (void) pthread_mutex_lock(&room->lock);
     bool at_once = room->served == room->arrived && fits(room, bytes);
