@@ -24,8 +24,9 @@ tell_settled(esdmnc_file *file)
     file->settled_told = true;
 }
 
+/* @param last nobody will read or write by it. */
 static int
-commit(esdmnc_file *file, const char *what)
+commit(esdmnc_file *file, const char *what, bool last)
 {
     esdm_error err;
     if (!file->writable || file->transient)
@@ -35,7 +36,10 @@ commit(esdmnc_file *file, const char *what)
     if (rc != NC_NOERR)
         return rc;
     bool first = esdm_container_snapshot(file->container) == 0;
-    file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
+    esdm_status status = last && !esdmnc_files_share(file)
+                             ? esdm_container_commit_last(file->container, NULL, &err)
+                             : esdm_container_commit(file->container, NULL, &err);
+    file->commit_failed = status != ESDM_OK;
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
     esdmnc_recipe_note_file("write", file);
@@ -315,7 +319,7 @@ esdmnc_sync(esdmnc_id id)
     rc = esdmnc_agree(file, settle(file));
     if (rc != NC_NOERR)
         return rc;
-    rc = commit(file, "commit of");
+    rc = commit(file, "commit of", false);
     if (rc == NC_NOERR)
         file->snapshot = esdm_container_snapshot(file->container);
     return rc;
@@ -362,7 +366,7 @@ give_up(esdmnc_id id, esdmnc_file *file)
     if (rc == NC_NOERR && keep && file->writable) {
         if (indef || !esdmnc_is_nc3(file))
             revert(file);
-        rc = commit(file, "commit at nc_abort of");
+        rc = commit(file, "commit at nc_abort of", false);
     }
     dispose(id, file);
     return rc;
@@ -470,7 +474,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     if (rc == NC_NOERR && put_off(file))
         return NC_NOERR;
     if (rc == NC_NOERR)
-        rc = commit(file, "commit at close of");
+        rc = commit(file, "commit at close of", true);
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */
     warn_of_writes(file);

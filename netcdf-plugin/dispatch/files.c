@@ -203,6 +203,17 @@ esdmnc_files_use(const esdm_container *container)
     return found;
 }
 
+bool
+esdmnc_files_share(const esdmnc_file *with)
+{
+    pthread_mutex_lock(&table_lock);
+    const esdmnc_file *file = all_files;
+    while (file != NULL && (file == with || file->container != with->container))
+        file = file->next;
+    pthread_mutex_unlock(&table_lock);
+    return file != NULL;
+}
+
 void
 esdmnc_files_forked(void)
 {

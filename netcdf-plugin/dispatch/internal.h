@@ -202,6 +202,8 @@ void esdmnc_warn_unkept(esdm_session *session, const char *name);
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */
 bool esdmnc_files_use(const esdm_container *container);
+/** Whether another open file has the same container. */
+bool esdmnc_files_share(const esdmnc_file *with);
 /* The parts of it, for ending.c. The lock guards the list; `until` NULL waits for ever. */
 bool esdmnc_files_lock(const struct timespec *until);
 void esdmnc_files_unlock(void);

@@ -309,6 +309,16 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
     return status;
 }
 
+esdm_status
+esdm_container_commit_last(esdm_container *container, const char *message, esdm_error *err)
+{
+    ESDM__NEED(err, container);
+    esdm__io_of(container)->leaves = true;
+    esdm_status status = esdm_container_commit(container, message, err);
+    esdm__io_of(container)->leaves = status == ESDM_OK;
+    return status;
+}
+
 size_t
 esdm_container_give_up_failed(esdm_container *container)
 {

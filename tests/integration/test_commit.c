@@ -371,6 +371,48 @@ more_bytes_than_there_are(esdm_session *session)
     ok(esdm_container_close(container, ERR));
 }
 
+/* A last commit that fails leaves a handle that still reads; one that does not is as any other, for
+ * everybody else. */
+static void
+last_commits_keep_what_failed(esdm_session *session, esdm_session *other)
+{
+    enum { CELLS = 3 };
+    double values[CELLS] = {1, 2, 3};
+    esdm_container *container, *second;
+    esdm_dimension *dimension;
+    esdm_dataset *dataset;
+    ok(esdm_container_create(session, "last", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "x", CELLS, &dimension, ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, &dimension, &dataset, ERR));
+    for (uint64_t row = 0; row < CELLS; row++)
+        write_row(dataset, row, values[row]);
+    ok(esdm_container_commit_last(container, "the first", ERR));
+    check(esdm_container_snapshot(container) == 1);
+    check(!esdm_container_is_dirty(container));
+    esdm_container_discard(container);
+    ok(esdm_container_open(session, "last", ESDM_OPEN_WRITE, 0, &container, ERR));
+    ok(esdm_container_open(other, "last", ESDM_OPEN_WRITE, 0, &second, ERR));
+    ok(esdm_dimension_create(esdm_container_root(second), "y", 2, &dimension, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "z", 2, &dimension, ERR));
+    ok(esdm_container_commit_last(second, NULL, ERR));
+    esdm_container_discard(second);
+    fails(esdm_container_commit_last(container, NULL, ERR), ESDM_ECONFLICT, "structure");
+    memset(values, 0, sizeof values);
+    read_rows(find(container, "v"), CELLS, values);
+    check(values[0] == 1 && values[1] == 2 && values[2] == 3);
+    esdm_container_discard(container);
+    ok(esdm_container_open(session, "last", ESDM_OPEN_WRITE, 0, &container, ERR));
+    check(esdm_container_snapshot(container) == 2);
+    write_row(find(container, "v"), 1, 7);
+    ok(esdm_container_commit_last(container, NULL, ERR));
+    ok(esdm_container_open(other, "last", ESDM_OPEN_READ, 0, &second, ERR));
+    read_rows(find(second, "v"), CELLS, values);
+    check(values[0] == 1 && values[1] == 7 && values[2] == 3);
+    esdm_container_discard(second);
+    esdm_container_discard(container);
+}
+
 int
 main(void)
 {
@@ -385,6 +427,7 @@ main(void)
     commits_do_not_fill_memory(session);
     small_fragments_do_not_fill_memory(session);
     more_bytes_than_there_are(session);
+    last_commits_keep_what_failed(session, other);
     esdm_session_close(other);
     esdm_session_close(session);
     return 0;

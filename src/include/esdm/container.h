@@ -98,6 +98,14 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_open(esdm_session *session, 
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_commit(esdm_container *container,
                                                            const char *message, esdm_error *err);
+/**
+ * esdm_container_commit() of a handle that is only to be discarded afterwards, for who must have
+ * the handle when that fails (then it is as it was). After success nothing keeps the snapshot that
+ * this has made from being deleted, and the handle has forgotten where its data lie.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_commit_last(esdm_container *container,
+                                                                const char *message,
+                                                                esdm_error *err);
 
 /**
  * Gives up what writes that failed have not stored, in all datasets: commits go on without it. What
