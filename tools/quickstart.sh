@@ -31,8 +31,18 @@ if [ -t 1 ]; then
 fi
 step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 prompt() { printf '%s$%s %s\n' "$dim" "$plain" "$*"; }
+# What a shell takes apart is shown in quotes, as it is to be typed.
+quoted() {
+    local word
+    for word in "$@"; do
+        case $word in
+        *[!A-Za-z0-9_./:=,%@+-]*) printf "'%s' " "$word" ;;
+        *) printf '%s ' "$word" ;;
+        esac
+    done
+}
 # Shows a command, then runs it.
-show() { prompt "$@" && "$@"; }
+show() { local shown && shown=$(quoted "$@") && prompt "${shown% }" && "$@"; }
 
 install_packages() {
     step "1. Install what is missing"

@@ -154,6 +154,13 @@ def _bytes(count):
         count /= 1024
 
 
+def _open_xarray(url, options):
+    import xarray  # pylint: disable=import-outside-toplevel
+    from .xarray_engine import EsdmBackend  # pylint: disable=import-outside-toplevel
+    # By its class: of a package that is in PYTHONPATH alone xarray does not know the engine's name.
+    return xarray.open_dataset(url, engine=EsdmBackend, **options)
+
+
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
     """One published state of a container."""
@@ -200,8 +207,7 @@ class Container:
 
     def to_xarray(self, snapshot=None, **options):
         """An xarray.Dataset, read when it is needed."""
-        import xarray  # pylint: disable=import-outside-toplevel
-        return xarray.open_dataset(_url(self.name, snapshot), engine="esdm", **options)
+        return _open_xarray(_url(self.name, snapshot), options)
 
     def row(self):
         return {"name": self.name, "modified": f"{self.modified:%Y-%m-%d %H:%M:%S}",
@@ -225,8 +231,7 @@ class Match:
 
     def to_xarray(self, snapshot=None, **options):
         """The container as an xarray.Dataset."""
-        import xarray  # pylint: disable=import-outside-toplevel
-        return xarray.open_dataset(_url(self.container, snapshot), engine="esdm", **options)
+        return _open_xarray(_url(self.container, snapshot), options)
 
     def row(self):
         return {"container": self.container, "variable": self.variable or ""}
@@ -254,8 +259,7 @@ class Place:
 
     def to_xarray(self, **options):
         """All that is there as one xarray.Dataset, read when it is needed."""
-        import xarray  # pylint: disable=import-outside-toplevel
-        return xarray.open_dataset(self.url, engine="esdm", **options)
+        return _open_xarray(self.url, options)
 
     def row(self):
         return {"place": self.name + ("/" if self.is_folder else ""), "containers": self.containers}

@@ -278,6 +278,7 @@ def store_into(dataset, name, places, every, message):
 
 
 def _store_into(dataset, name, places, every, message, elsewhere):
+    from .xarray_engine import EsdmBackend  # pylint: disable=import-outside-toplevel
     library = _data.api()
     container = _open_for_writing(name)
     writes, left = _Writes(), {}
@@ -285,7 +286,7 @@ def _store_into(dataset, name, places, every, message, elsewhere):
         handle = _data.Handle.borrowed(container, name)
         snapshot = library.esdm_container_snapshot(container)
         # Times stay numbers: some may be missing, where another process has written behind them (gather()).
-        with xarray.open_dataset(f"esdm://{name}@{snapshot}", engine="esdm", decode_times=False) as there:
+        with xarray.open_dataset(f"esdm://{name}@{snapshot}", engine=EsdmBackend, decode_times=False) as there:
             unknown = set(places) - set(there.sizes)
             if unknown:
                 raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")

@@ -23,6 +23,12 @@ grep -q "^python3 -c" said.sh || fail "no word of Python in the end"
 sed -i "s#^python3#/usr/bin/python3#" said.sh
 bash -e said.sh >said.txt 2>&1 || fail "$(cat said.sh said.txt)"
 grep -q "tas.*time, lat, lon" said.txt || fail "Python sees: $(cat said.txt)"
+# The commands that it shows can be typed as they stand.
+{ grep "^export" said.sh; echo "cd '$SITE_DIR/quick'"; sed -n 's/^\$ \(esdm-find .*\|esdm-run cdo -s ntime .*\|esdm-cp --accuracy .*\)$/\1/p' <<<"$output" |
+    sed 's/^esdm-cp /&-f /'; } >typed.sh
+[ "$(grep -c "^esdm-" typed.sh)" = 3 ] || fail "it shows other commands: $(cat typed.sh)"
+bash -e typed.sh >typed.txt 2>&1 || fail "$(cat typed.sh typed.txt)"
+grep -q "^demo/input.nc:/tas" typed.txt && grep -q "^146" typed.txt || fail "typed: $(cat typed.txt)"
 # Both questions of README find something in it.
 { grep "^export" said.sh; sed -n '/^## Find/,/^Details/{/^esdm-/p}' "$ESDM_SOURCE/README.md"; } >asked.sh
 [ "$(grep -c "^esdm-" asked.sh)" = 2 ] || fail "README asks otherwise: $(cat asked.sh)"

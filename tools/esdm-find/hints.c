@@ -241,9 +241,10 @@ tell_unknown_range(esdm_session *session, const char *variable, bool nothing)
                    name);
     if (status != ESDM_OK || count == 0)
         return;
-    tool_error("%s%u containers have '%s', but nobody knows its range, so they are not found: its "
-               "values lie in files (esdm-ref), or all of them are missing",
-               count == ROWS_MOST ? "more than " : "", count, name);
+    tool_error("%s%u container%s '%s', but nobody knows its range, so %s not found: its values lie "
+               "in files (esdm-ref), or all of them are missing",
+               count == ROWS_MOST ? "more than " : "", count, count == 1 ? " has" : "s have", name,
+               count == 1 ? "it is" : "they are");
 }
 
 void

@@ -9,6 +9,7 @@ import struct
 import sys
 
 from esdmtest import BUILD, SANITIZE, SOURCE, Site, client_environment, expect, main, run, skip, tool
+from clients import python_of
 from inprocess import names, python, started
 
 WRITE = """
@@ -100,6 +101,30 @@ if hasattr(xr, "DataTree"):
         told = python(site, "pypi", started(site) + WRITE_FIRST.replace("d.to_netcdf", "os.environ['ESDM_LIBRARY_DIR'] = os.environ['PATH'] = "
                       "'/none'\nd.to_netcdf") + "d.to_netcdf('esdm://x.nc')", check=False)
         expect(told.returncode == 1 and "libesdm-netcdf.so was not found: install ESDM" in told.stderr, told.stderr)
+
+
+PATH_ALONE = """
+import esdm, numpy, sys, xarray
+sys.path.insert(0, "")
+data = xarray.Dataset({"v": (("t", "x"), numpy.arange(6.0).reshape(2, 3))}, {"t": [0, 1], "x": [0, 1, 2]})
+data.to_netcdf("esdm://exp/a.nc", unlimited_dims="t")
+esdm.append(data.assign_coords(t=[2, 3]), "exp/a.nc", dim="t")
+esdm.write_region(data * 10, "exp/a.nc", {"t": slice(0, 2)})
+for found in (esdm.ls("exp")[0], esdm.find("max(v) > 1")[0]):
+    with found.to_xarray() as read:
+        assert read.sizes["t"] == 4 and float(read["v"].max()) == 50, read
+"""
+
+
+def test_the_package_in_the_path_alone():
+    """As tools/quickstart.sh says: it is not installed, so xarray does not know the engine by its name."""
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    with Site() as site:
+        env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
+                                  "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+        env.pop("LD_PRELOAD", None)
+        run([python_of("debian"), "-c", PATH_ALONE], env=env, cwd=site.folder)
 
 
 def test_the_catalogue():
@@ -491,7 +516,7 @@ main(
     test_debian_s_netcdf4_before_and_after,
     test_pypi_s_netcdf4_before_and_after,
     test_xarray_alone,
-    test_the_catalogue,
+    test_the_package_in_the_path_alone, test_the_catalogue,
     test_esdm_open_tells_errors_once,
     test_what_is_no_snapshot_is_told,
     test_the_import_reads_little,
