@@ -13,7 +13,9 @@ import threading
 import numpy
 import xarray.backends
 import xarray.backends.api
+import xarray.backends.common
 import xarray.backends.netCDF4_
+import xarray.backends.plugins
 from xarray.backends import BackendArray, NetCDF4BackendEntrypoint, NetCDF4DataStore
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
@@ -287,3 +289,15 @@ class EsdmBackend(NetCDF4BackendEntrypoint):
 
         tree.set_close(close)
         return tree
+
+
+def _register():
+    """xarray knows engines of installed packages. One that is in PYTHONPATH alone tells its own: others
+    have left names of containers to it above."""
+    known = xarray.backends.common.BACKEND_ENTRYPOINTS
+    with_modules = any(isinstance(backend, tuple) for backend in known.values())  # since 2023
+    known.setdefault("esdm", (None, EsdmBackend) if with_modules else EsdmBackend)
+    xarray.backends.plugins.list_engines.cache_clear()
+
+
+_register()

@@ -110,7 +110,9 @@ data = xarray.Dataset({"v": (("t", "x"), numpy.arange(6.0).reshape(2, 3))}, {"t"
 data.to_netcdf("esdm://exp/a.nc", unlimited_dims="t")
 esdm.append(data.assign_coords(t=[2, 3]), "exp/a.nc", dim="t")
 esdm.write_region(data * 10, "exp/a.nc", {"t": slice(0, 2)})
-for found in (esdm.ls("exp")[0], esdm.find("max(v) > 1")[0]):
+with xarray.open_mfdataset(["esdm://exp/a.nc"], chunks={}) as all, xarray.open_dataset("esdm://exp/a.nc", engine="esdm") as one:
+    assert all.sizes["t"] == 4 and one.sizes["t"] == 4
+for found in (esdm.ls("exp")[-1], esdm.find("max(v) > 1")[-1]):
     with found.to_xarray() as read:
         assert read.sizes["t"] == 4 and float(read["v"].max()) == 50, read
 """
@@ -124,7 +126,8 @@ def test_the_package_in_the_path_alone():
         env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
                                   "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
         env.pop("LD_PRELOAD", None)
-        run([python_of("debian"), "-c", PATH_ALONE], env=env, cwd=site.folder)
+        for kind in ("debian", "pypi"):
+            run([python_of(kind), "-c", PATH_ALONE.replace("exp/", f"exp/{kind}-")], env=env, cwd=site.folder)
 
 
 def test_the_catalogue():
