@@ -371,16 +371,23 @@ def opening():
         tasks.note(number)
     if watch_threads() and not ("workers" in watched and is_shared(sys._getframe(1))):
         threads.__dict__.setdefault("opened", []).append(number)
-    exc = sys.exc_info()[1]
+    exc = sys.exc_info()[1] or of_the_end()
     if exc is not None:
         exc.__dict__.setdefault(SEEN, number)
     return number
 
 
+def of_the_end():
+    """What has ended the program, while functions of atexit run, which may close what it had not finished."""
+    if hasattr(sys, "ps1") or "IPython" in sys.modules:
+        return None
+    return getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+
+
 def closing(number, exc):
     """The key of the exception that unwinds the stack while file `number` is closed; 0: none does.
     `exc`: what C code is about to raise."""
-    exc = sys.exc_info()[1] if exc is None else exc
+    exc = (sys.exc_info()[1] or of_the_end()) if exc is None else exc
     while isinstance(exc, GeneratorExit):  # the usual end of a generator
         exc = exc.__context__
     if ends_well(exc) or exc.__dict__.get(SEEN, number + 1) <= number:

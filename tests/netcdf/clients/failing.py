@@ -3,6 +3,7 @@
 is half done 0."""
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
 import gc
@@ -79,6 +80,18 @@ def message_and_exit():
     except Stop as stop:
         print(stop)
         sys.exit(1)
+
+
+def closed_at_exit():
+    ds = begin()
+    atexit.register(ds.close)
+    raise Stop("half way")
+
+
+def written_at_exit():
+    """By what the program does because it failed."""
+    atexit.register(whole)
+    raise Stop("before the file was there")
 
 
 def generator():
@@ -524,6 +537,8 @@ ways = {
     "retried": retried,
     "appends-after": appends_after,
     "generator": generator_ended,
+    "exit-closes": closed_at_exit,
+    "exit-writes": written_at_exit,
     "handler": handler_writes,
     "thread": thread,
     "thread-frame": thread_frame,

@@ -16,7 +16,7 @@ SCRIPT = clients.HERE / "failing.py"
 WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
 
 # How the program ends on files: with status 0, with another one, by SIGINT.
-FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt": -signal.SIGINT, "exit1": 1,
+FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt": -signal.SIGINT, "exit1": 1, "exit-closes": 1,
          "append": 1, "message": 1, "thread": 0, "thread-frame": 0, "future": 1, "child": 0, "pool": 0, "dask": 1, "dask-caught": 0,
          "future-unasked": 0, "future-frame": 0, "future-kept": 0, "future-kept-frame": 0,
          "task": 1, "task-unasked": 0, "task-frame": 0, "task-kept": 0, "task-kept-frame": 0, "task-thread": 0, "task-cancelled": 1,
@@ -25,10 +25,10 @@ FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt":
 HALF_DONE = {"exit0": 0, "raised-later": 1, "caught": 0, "caught-at-once": 0, "kept": 0, "collected": 0,
              "pickled": 0, "future-caught": 0, "task-caught": 0, "task-stopped": 0, "task-other-loop": 0,
              "task-shared": 0, "task-returned": 0, "dask-task-caught": 0, "trio-stopped": 0}
-COMPLETE = {"retried": 0, "dask-retried": 0, "dask-late": 0, "appends-after": 0, "generator": 0, "handler": 0, "future-reopened": 0}
+COMPLETE = {"retried": 0, "dask-retried": 0, "dask-late": 0, "appends-after": 0, "generator": 0, "exit-writes": 1, "handler": 0, "future-reopened": 0}
 SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thread", "thread-frame", "child", "dask", "dask-caught",
         "future-unasked", "future-frame", "future-kept-frame", "future-caught", "future-reopened", "raised-later",
-        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "task-second", "task-second-executor", "task-shielded", "dask-second", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
+        "task-unasked", "task-kept-frame", "task-caught", "task-cancelled", "task-stopped", "task-other-loop", "task-second", "task-second-executor", "task-shielded", "dask-second", "caught-at-once", "kept", "collected", "appends-after", "generator", "exit-closes", "exit-writes", "handler")
 
 
 def fail(python, path, how, *loop):
