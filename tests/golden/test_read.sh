@@ -20,10 +20,11 @@ copies_state_nothing()
     esdm-rm copy.nc
 }
 
+version() { sqlite3 "$store/metadata/catalogue.sqlite" "PRAGMA user_version${1:-}"; }
+
 # The first change has upgraded the catalogue; one that is newer than ours is refused.
 upgraded()
 {
-    version() { sqlite3 "$store/metadata/catalogue.sqlite" "PRAGMA user_version${1:-}"; }
     [ "$(version)" = 5 ] || fail "$golden: the catalogue has format $(version)"
     version "=7"
     esdm-ls 2>told.txt && fail "$golden: a newer catalogue is read"
@@ -57,6 +58,7 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     mkdir "$store"
     tar -xJf "$golden/store.tar.xz" -C "$store"
     export ESDM_CONFIG=$store/site.json
+    format=$(version)
     esdm-mkfs --check >check.log || fail "esdm-mkfs --check of $golden: $(cat check.log)"
     for container in $(esdm-ls); do
         client ncdump "esdm://$container" >got.cdl || fail "$golden: $container"
@@ -67,6 +69,9 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
         diff "$golden/layers.coarse" - >difference.txt ||
         fail "$golden: a layer reads otherwise: $(head -20 difference.txt)"
     [ "$(esdm-ls | wc -l)" = "$(ls "$golden"/*.cdl | wc -l)" ] || fail "$golden: $(esdm-ls)"
+    # Who only reads changes no format, also where something is noted, as digests are.
+    esdm-stat --digest fields.nc >/dev/null && esdm-fsck --data >fsck.log || fail "$golden: $(cat fsck.log)"
+    [ "$(version)" = "$format" ] || fail "$golden: reading has made format $(version) of format $format"
     client ncatted -h -a now,global,c,c,written esdm://folder/classic.nc || fail "$golden: writing"
     client ncdump -h esdm://folder/classic.nc | grep -q ':now = "written"' || fail "$golden: written"
     [ ! -e "$golden/accuracy.cdl" ] || copies_state_nothing

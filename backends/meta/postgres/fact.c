@@ -44,7 +44,7 @@ postgres__fact_put(void *self, const char *name, const char *text, esdm_error *e
     PGresult *result = NULL;
     esdm_status status = esdm__check_fact(name, err);
     if (status == ESDM_OK)
-        status = postgres__enter_write(store, err);
+        status = postgres__enter_note(store, err);
     if (status != ESDM_OK)
         return status;
     postgres__put_escaped(&params, name);

@@ -97,7 +97,10 @@ esdm_status postgres__enter(postgres__store *store, esdm_error *err);
 esdm_status postgres__enter_known(postgres__store *store, esdm_error *err);
 /** As above; ESDM_EACCES when the store is open for reading only. */
 esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
-/** The same for a commit that need not survive a crash of the server, unless `durable`. */
+/** The same for facts, which all formats have alike: a store of an older format keeps that one. */
+esdm_status postgres__enter_note(postgres__store *store, esdm_error *err);
+/** As postgres__enter_write() for a commit that need not survive a crash of the server, unless
+ * `durable`. */
 esdm_status postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err);
 /** Gives a store of an older format the current one (admin.c). ESDM_EEXIST: it has it already. */
 esdm_status postgres__upgrade(postgres__link *link, esdm_error *err);

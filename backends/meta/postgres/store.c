@@ -345,14 +345,14 @@ postgres__enter(postgres__store *store, esdm_error *err)
     return status;
 }
 
-esdm_status
-postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
+static esdm_status
+enter_to_write(postgres__store *store, bool durable, bool upgrades, esdm_error *err)
 {
     esdm_status status = postgres__enter(store, err);
     postgres__link *link = &store->link;
     /* A server of the site's own is a process among others, and may be killed like them. */
     bool relaxed = !durable && !link->replicated && store->config->directory == NULL;
-    if (status == ESDM_OK && store->writable)
+    if (status == ESDM_OK && store->writable && upgrades)
         upgrade(store);
     if (status == ESDM_OK && store->writable && link->conn != NULL && link->relaxed != relaxed) {
         link->relaxed = relaxed;
@@ -367,9 +367,21 @@ postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
 }
 
 esdm_status
+postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
+{
+    return enter_to_write(store, durable, true, err);
+}
+
+esdm_status
 postgres__enter_write(postgres__store *store, esdm_error *err)
 {
-    return postgres__enter_commit(store, true, err);
+    return enter_to_write(store, true, true, err);
+}
+
+esdm_status
+postgres__enter_note(postgres__store *store, esdm_error *err)
+{
+    return enter_to_write(store, true, false, err);
 }
 
 /* What waits for the disk waits for all that came before. */

@@ -32,7 +32,7 @@ sqlite__fact_put(void *self, const char *name, const char *text, esdm_error *err
     sqlite__store *store = self;
     esdm_status status = esdm__check_fact(name, err);
     if (status == ESDM_OK)
-        status = sqlite__begin_write(store, false, err);
+        status = sqlite__begin_note(store, false, err);
     if (status != ESDM_OK)
         return status;
     status = text != NULL ? sqlite__run(&store->writer, SQLITE__FACT_PUT, err, "tt", name, text)

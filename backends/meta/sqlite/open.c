@@ -399,7 +399,7 @@ check_serves(sqlite__store *store, esdm_error *err)
 }
 
 esdm_status
-sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
+sqlite__begin_note(sqlite__store *store, bool durable, esdm_error *err)
 {
     if (store->pid != esdm__own_pid())
         return after_fork(store, err);
@@ -423,8 +423,16 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
         return status;
     }
     status = check_serves(store, err);
-    if (status == ESDM_OK && !store->current)
-        status = sqlite__schema_upgrade(&store->writer, &store->current, err);
+    return status == ESDM_OK ? ESDM_OK : sqlite__end_write(store, status, err);
+}
+
+esdm_status
+sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
+{
+    esdm_status status = sqlite__begin_note(store, durable, err);
+    if (status != ESDM_OK || store->current)
+        return status;
+    status = sqlite__schema_upgrade(&store->writer, &store->current, err);
     return status == ESDM_OK ? ESDM_OK : sqlite__end_write(store, status, err);
 }
 

@@ -159,6 +159,9 @@ esdm_status sqlite__check_count(sqlite__link *link, sqlite__statement_id id, con
  * @param durable whether the commit is to survive power loss.
  */
 esdm_status sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err);
+/** The same for facts, which all formats have alike: a store of an older format keeps that one. So
+ * who only reads, and leaves a note of what was found, does not shut out older versions. */
+esdm_status sqlite__begin_note(sqlite__store *store, bool durable, esdm_error *err);
 /** Commits if `status` is ESDM_OK, else rolls back. Returns the final status. */
 esdm_status sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err);
 
