@@ -193,8 +193,8 @@ stretches_of(const esdm__keys *keys, const esdm__cells *cells, size_t members, s
     return all;
 }
 
-static void
-format_time(esdm__calendar calendar, double ms, char text[40])
+void
+esdm__ms_format(esdm__calendar calendar, double ms, char text[40])
 {
     const double day_ms = 86400000.;
     double day = floor(ms / day_ms);
@@ -211,8 +211,8 @@ say(const stretch *s, esdm__calendar calendar, char text[90])
 {
     char from[40];
     char to[40];
-    format_time(calendar, s->low, from);
-    format_time(calendar, s->high, to);
+    esdm__ms_format(calendar, s->low, from);
+    esdm__ms_format(calendar, s->high, to);
     (void) snprintf(text, 90, is_point(s) ? "%s" : "%s to %s", from, to);
 }
 

@@ -2,6 +2,7 @@
 /* What must be equal in all members, but for the joined dimension. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,19 +174,33 @@ check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
     return status == ESDM_OK ? check_grid_mapping(p, x, y, err) : status;
 }
 
+/* A value as meant() has it: a date, of times. */
+static void
+say_value(const esdm_dataset *x, double value, char text[40])
+{
+    esdm__meaning meaning;
+    if (esdm__meaning_of(x, &meaning, NULL) == ESDM_OK && meaning.is_time && !isnan(value))
+        esdm__ms_format(meaning.time.calendar, value, text);
+    else
+        (void) snprintf(text, 40, "%.9g", value);
+}
+
 static esdm_status
 differ_at(const esdm__pair *p, const esdm_dataset *x, uint64_t at, double one, double other,
           esdm_error *err)
 {
+    char first[40], second[40];
+    say_value(x, one, first);
+    say_value(x, other, second);
     if (p->axis == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
-                               "variable '%s' is %.9g in '%s' and %.9g in '%s' (element %" PRIu64
+                               "variable '%s' is %s in '%s' and %s in '%s' (element %" PRIu64
                                "), so others are not put together",
-                               x->name, one, p->one, other, p->other, at);
+                               x->name, first, p->one, second, p->other, at);
     return esdm__error_set(err, ESDM_EINVAL,
-                           "variable '%s', which does not depend on '%s', is %.9g in '%s' and %.9g "
-                           "in '%s' (element %" PRIu64 ")",
-                           x->name, p->axis, one, p->one, other, p->other, at);
+                           "variable '%s', which does not depend on '%s', is %s in '%s' and %s in "
+                           "'%s' (element %" PRIu64 ")",
+                           x->name, p->axis, first, p->one, second, p->other, at);
 }
 
 /* What a number stands for: unpacked, times as milliseconds; NaN is no value. */

@@ -340,6 +340,8 @@ bool esdm__has_cells(esdm_container *member, const char *axis);
 esdm_status esdm__cells_of(esdm_container *member, const char *axis, esdm__cells *ret,
                            esdm_error *err);
 void esdm__cells_clear(esdm__cells *cells);
+/** The date of a time in milliseconds, as keys of coordinates have it; "?" where there is none. */
+void esdm__ms_format(esdm__calendar calendar, double ms, char text[40]);
 /** Finds two members with steps of which one lies over the other, and is not the same. @param keys
  *  of each member, as `cells`. @param ret_two, what set when `ret_over` is. */
 esdm_status esdm__cells_check(size_t members, const esdm__keys *keys, const esdm__cells *cells,

@@ -35,6 +35,15 @@ key_same(const esdm__keys *k, double a, double b)
     return a == b || (!k->is_time && esdm__coordinate_same(a, b, k->spacing));
 }
 
+static void
+key_format(const esdm__keys *keys, double key, char text[40])
+{
+    if (keys->is_time)
+        esdm__ms_format(keys->calendar, key, text);
+    else
+        (void) snprintf(text, 40, "%.9g", key);
+}
+
 void
 esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, bool *ret_same,
                    bool *ret_flipped, char what[ESDM__WHAT_BYTES])
@@ -57,9 +66,12 @@ esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, b
     } else if (a->count != b->count)
         (void) snprintf(what, bytes, "'%s' has %" PRIu64 " and %" PRIu64 " values", name, a->count,
                         b->count);
-    else if (!*ret_same)
-        (void) snprintf(what, bytes, "'%s' at %" PRIu64 " is %.9g and %.9g", name, same,
-                        a->values[same], b->values[same]);
+    else if (!*ret_same) {
+        char one[40], other[40];
+        key_format(a, a->values[same], one);
+        key_format(b, b->values[same], other);
+        (void) snprintf(what, bytes, "'%s' at %" PRIu64 " is %s and %s", name, same, one, other);
+    }
 }
 
 static bool
@@ -286,13 +298,18 @@ static esdm_status
 check_stack(const survey *s, esdm_error *err)
 {
     const esdm__virtual_member *items = s->whole->members.items;
-    for (size_t i = 0; i < s->whole->members.count; i++)
-        if (s->looks[i].dimension >= 0)
-            return esdm__error_set(
-                err, ESDM_EINVAL,
-                "'%s' and '%s' have other values along '%s' (%s): &gaps=fill fills what one lacks",
-                items[s->first].name, items[i].name,
-                esdm__survey_dimension(s, (size_t) s->looks[i].dimension), s->looks[i].what);
+    for (size_t i = 0; i < s->whole->members.count; i++) {
+        const look *l = &s->looks[i];
+        if (l->dimension < 0)
+            continue;
+        const esdm__keys *first = &s->keys[l->dimension];
+        bool fills = first->is_time == l->keys.is_time &&
+                     esdm__calendars_agree(first->calendar, l->keys.calendar);
+        return esdm__error_set(
+            err, ESDM_EINVAL, "'%s' and '%s' have other values along '%s' (%s)%s",
+            items[s->first].name, items[i].name, esdm__survey_dimension(s, (size_t) l->dimension),
+            l->what, fills ? ": &gaps=fill fills what one lacks" : "");
+    }
     return ESDM_OK;
 }
 

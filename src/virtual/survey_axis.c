@@ -44,17 +44,16 @@ esdm__survey_choose_axis(const survey *s, int *ret_axis, esdm_error *err)
 }
 
 static esdm_status
-check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__keys *other,
-               esdm_error *err)
+check_calendar(const survey *s, const char *axis, size_t i, const esdm__keys *one,
+               const esdm__keys *other, esdm_error *err)
 {
     const esdm__virtual_member *items = s->whole->members.items;
     if (one->is_time == other->is_time && esdm__calendars_agree(one->calendar, other->calendar))
         return ESDM_OK;
     (void) !esdm__error_set(
         err, ESDM_EINVAL, "'%s' has '%s' in the calendar %s, '%s' in %s: these do not join",
-        items[s->first].name, s->whole->axis.name,
-        one->is_time ? esdm__calendar_name(one->calendar) : "none", items[i].name,
-        other->is_time ? esdm__calendar_name(other->calendar) : "none");
+        items[s->first].name, axis, one->is_time ? esdm__calendar_name(one->calendar) : "none",
+        items[i].name, other->is_time ? esdm__calendar_name(other->calendar) : "none");
     return esdm__odd_one_out(s->whole, s->first, i, err);
 }
 
@@ -121,7 +120,7 @@ esdm__survey_sort_axis(survey *s, int axis, const esdm__question *question, esdm
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < count && status == ESDM_OK; i++) { /* borrowed */
         keys[i] = s->looks[i].keys.values != NULL ? s->looks[i].keys : *of_first;
-        status = check_calendar(s, i, of_first, &keys[i], err);
+        status = check_calendar(s, to->name, i, of_first, &keys[i], err);
     }
     if (status == ESDM_OK)
         status = of_first->is_time ? check_cells(s, keys, err) : check_results(s, to->name, err);
@@ -160,7 +159,8 @@ esdm__survey_sort_cross(survey *s, esdm_error *err)
         return esdm__error_nomem(err, count * sizeof *keys, "coordinates");
     for (size_t i = 0; i < count && status == ESDM_OK; i++) { /* borrowed */
         keys[i] = s->looks[i].crossed >= 0 ? s->looks[i].cross : s->keys[cross];
-        status = check_calendar(s, i, &s->keys[cross], &keys[i], err);
+        status = check_calendar(s, esdm__survey_dimension(s, (size_t) cross), i, &s->keys[cross],
+                                &keys[i], err);
     }
     if (status == ESDM_OK)
         status = esdm__cross_make(whole, esdm__survey_dimension(s, (size_t) cross), keys, err);

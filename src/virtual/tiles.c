@@ -64,6 +64,15 @@ differs(const looking *l, size_t d)
     return false;
 }
 
+static bool
+some_lacks(const looking *l, size_t d)
+{
+    for (size_t i = 0; i < l->question->count; i++)
+        if (l->keys[i * l->ndimensions + d].values == NULL)
+            return true;
+    return false;
+}
+
 /* Levels that differ are no tiles: a variable has them all or is another one. */
 static bool
 is_vertical(const looking *l, size_t d)
@@ -90,7 +99,8 @@ choose_dimension(const looking *l, size_t *ret)
     for (size_t d = 0; d < l->ndimensions; d++) {
         if (l->keys[d].values == NULL || !differs(l, d))
             continue;
-        if (is_vertical(l, d))
+        /* "lat" beside "latitude" is no tile either. */
+        if (some_lacks(l, d) || is_vertical(l, d))
             return false;
         if (n++ == 0 || !l->keys[d].is_time)
             *ret = d;

@@ -23,7 +23,8 @@ def write(path, case, times, **how):
             d.setncattr(name, value)
         if not how.get("scalar"):
             d.createDimension("time", how.get("length"))
-        d.createDimension("lat", len(how.get("lats", LATS)))
+        lat = how.get("lat_name", "lat")
+        d.createDimension(lat, len(how.get("lats", LATS)))
         d.createDimension("bnds", 2)
         order = (lambda *dims: tuple(n for n in dims[::-1 if how.get("transposed") else 1]
                                      if n != "time" or not how.get("scalar")))
@@ -39,11 +40,11 @@ def write(path, case, times, **how):
                 [numpy.asarray(times) - 1, numpy.asarray(times) + 366], axis=1)  # they overlap
         if "mapping" in how:
             d.createVariable("crs", "i4").setncatts({"grid_mapping_name": "rotated_latitude_longitude", **how["mapping"]})
-        y = d.createVariable("lat", how.get("lat_type", "f8"), ("lat",))
+        y = d.createVariable(lat, how.get("lat_type", "f8"), (lat,))
         y.units = "degrees_north"
         y[:] = how.get("lats", LATS)
         b = d.createVariable("time_bnds", "f8", order("time", "bnds")) if how.get("bounds", True) else {}
-        v = d.createVariable(how.get("variable", "tas"), how.get("type", "f4"), order("time", "lat"),
+        v = d.createVariable(how.get("variable", "tas"), how.get("type", "f4"), order("time", lat),
                              fill_value=how.get("fill"), chunksizes=how.get("chunks"),
                              **how.get("codec", {}))
         v.units = how.get("var_units", "K")
@@ -177,6 +178,7 @@ def cases():
         "static_texts": (dict(one, label="aa"), dict(two, label="ab"), ("label", "another text")),
         "groups": (dict(one, group="g"), dict(two, group="g"), {**joined, "g/tas": joined["tas"]}),
         "lat_other": (one, dict(two, lats=LATS + 1), ("lat", "time")),
+        "lat_renamed": (one, dict(two, lat_name="latitude"), ("no variable 'lat'",)),
         "lat_number": (one, dict(two, lats=[0., 1.], values=[[1, 2], [3, 4]]), ("lat", "3", "2")),
         "overlap": (dict(one, times=[0, 1, 2]), dict(two, times=[2, 3]), joined),
         "overlap_differs": (dict(one, times=[0, 1, 2]), dict(two, times=[2, 3], base=7),
