@@ -271,7 +271,30 @@ test_name__forgetting_deletes_pages(void **state)
     assert_status(meta()->page_load(f->store, page, &data, &bytes, &place_error), ESDM_ENOENT);
 }
 
+/* Lists are of the state that is held, whoever stops them, and end it not. */
+static void
+test_name__lists_of_one_state(void **state)
+{
+    fixture *f = *state;
+    if (meta()->hold == NULL)
+        skip();
+    meta_create(f->store, "a");
+    meta_create(f->store, "b");
+    for (int round = 0; round < 2; round++) {
+        assert_ok(meta()->hold(f->store, &place_error));
+        expect_names(f, NULL, "a b");
+        listing l = {.text = "", .stop_after = 1};
+        assert_ok(meta()->container_list(f->store, NULL, add_name, &l, &place_error));
+        expect_names(f, "b", "b");
+        expect_names(f, NULL, "a b");
+        assert_true(meta()->release(f->store));
+    }
+    meta_create(f->store, "c");
+    expect_names(f, NULL, "a b c");
+}
+
 const struct CMUnitTest meta_name_tests[] = {
+    WITH_STORE(test_name__lists_of_one_state),
     WITH_STORE(test_name__list_is_in_byte_order_by_prefix),
     WITH_STORE(test_name__unknown_names_are_enoent),
     WITH_STORE(test_name__removal_frees_the_name),
