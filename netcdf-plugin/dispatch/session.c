@@ -4,11 +4,13 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Guards `current`, `current_read_only` and `current_generation`. Held while a session opens, so
@@ -60,6 +62,37 @@ open_session(bool read_only, esdm_error *err)
     current_read_only = read_only;
     current_generation = esdmnc_session_generation();
     return ESDM_OK;
+}
+
+static bool
+cannot_write(const char *path, char *ret_why, size_t bytes)
+{
+    (void) snprintf(ret_why, bytes, "cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+bool
+esdmnc_records_write(const char *path, char *ret_why, size_t bytes)
+{
+    esdm_error err = {0};
+    char part[PATH_MAX]; /* what stands at `path` stays unless all is written */
+    if ((size_t) snprintf(part, sizeof part, "%s.XXXXXX", path) >= sizeof part) {
+        errno = ENAMETOOLONG;
+        return cannot_write(path, ret_why, bytes);
+    }
+    int file = mkostemp(part, O_CLOEXEC);
+    if (file < 0)
+        return cannot_write(path, ret_why, bytes);
+    esdm_status status = esdm_records_write(file, &err);
+    bool written = fchmod(file, 0644) == 0;
+    written = close(file) == 0 && written && (status != ESDM_OK || rename(part, path) == 0);
+    if (!written)
+        (void) cannot_write(path, ret_why, bytes);
+    else if (status != ESDM_OK)
+        (void) snprintf(ret_why, bytes, "%s", err.message);
+    if (!written || status != ESDM_OK)
+        (void) unlink(part);
+    return written && status == ESDM_OK;
 }
 
 /* Whether there is no site, and the default one would be made by opening it: reading finds nothing

@@ -313,6 +313,13 @@ answer(char *report, size_t bytes, int result, const char *text)
     return result;
 }
 
+static bool
+ends_in(const char *text, const char *end)
+{
+    size_t all = strlen(text), bytes = strlen(end);
+    return all > bytes && strcmp(text + all - bytes, end) == 0;
+}
+
 /* Visible to what is loaded from now on, and never unloaded. */
 static bool
 become_global(void)
@@ -356,6 +363,32 @@ esdm_netcdf_activate_r(int *ret_calls)
     char report[256];
     *ret_calls = esdm_netcdf_activate(report, sizeof report);
     if (*ret_calls < 0)
+        (void) fprintf(stderr, "esdm: %s\n", report);
+}
+
+__attribute__((visibility("default"))) int
+esdm_netcdf_records(const char *path, char *report, size_t bytes)
+{
+    char why[512] = "";
+    const esdmnc__core *core = esdmnc__core_if_loaded();
+    if (path == NULL || !ends_in(path, ".jsonl"))
+        return answer(report, bytes, -1,
+                      "the name of the file must end in .jsonl, which esdm-explain reads");
+    if (core == NULL)
+        return answer(report, bytes, -1,
+                      "nothing was done with esdm:// names yet. Calls of plain files are not "
+                      "recorded here: esdm-run --report PROGRAM tells them");
+    if (!core->records_write(path, why, sizeof why))
+        return answer(report, bytes, -1, why);
+    return answer(report, bytes, 0, "");
+}
+
+__attribute__((visibility("default"))) void
+esdm_netcdf_records_r(char **path, int *ret_status)
+{
+    char report[512];
+    *ret_status = esdm_netcdf_records(*path, report, sizeof report);
+    if (*ret_status != 0)
         (void) fprintf(stderr, "esdm: %s\n", report);
 }
 

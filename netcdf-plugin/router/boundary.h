@@ -200,6 +200,10 @@ ESDMNC_EXPORT bool esdmnc_descriptor_is_kept(int fd);
 ESDMNC_EXPORT int esdmnc_descriptor_opened(int fd);
 ESDMNC_EXPORT unsigned esdmnc_descriptor_limit(void);
 
+/** Writes what this process did with ESDM so far, into a file that is made or emptied.
+ *  @return false: `ret_why` tells the reason, cut off at `bytes`. Any thread. */
+ESDMNC_EXPORT bool esdmnc_records_write(const char *path, char *ret_why, size_t bytes);
+
 /* ---- provided by the router (libesdm-netcdf.so) -----------------------------------------------
  */
 

@@ -77,7 +77,8 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_recipe_copy", &ret->recipe_copy},
                   {"esdmnc_descriptor_is_kept", &ret->descriptor_is_kept},
                   {"esdmnc_descriptor_opened", &ret->descriptor_opened},
-                  {"esdmnc_descriptor_limit", &ret->descriptor_limit}};
+                  {"esdmnc_descriptor_limit", &ret->descriptor_limit},
+                  {"esdmnc_records_write", &ret->records_write}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *found = dlsym(handle, wanted[i].name);
         if (!found) {

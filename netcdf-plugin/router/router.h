@@ -156,6 +156,7 @@ typedef struct esdmnc__core {
     bool (*descriptor_is_kept)(int fd);
     int (*descriptor_opened)(int fd);
     unsigned (*descriptor_limit)(void);
+    bool (*records_write)(const char *path, char *ret_why, size_t bytes);
 } esdmnc__core;
 
 /** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */

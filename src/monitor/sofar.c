@@ -166,7 +166,8 @@ esdm__sofar_text(char **ret_text, size_t *ret_bytes, esdm_error *err)
     else if (!any)
         status = esdm__error_set(err, ESDM_ENOENT,
                                  "no session of this process keeps what it does: nothing was done "
-                                 "with ESDM yet, or ESDM_MONITOR=off");
+                                 "with ESDM yet, or ESDM_MONITOR=off (calls of plain files are "
+                                 "not recorded here: esdm-run --report PROGRAM tells them)");
     if (status != ESDM_OK) {
         free(text);
         return status;

@@ -43,6 +43,26 @@ void esdm_netcdf_activate_r(int *ret_calls);
  */
 void esdm_netcdf_listen(char *text, size_t bytes);
 
+/**
+ * What this process did with `esdm://` names so far, once esdm_netcdf_activate() was called: writes
+ * records which `esdm-explain PATH` explains, and `esdm-explain --page PAGE.html PATH`. Counters
+ * are of all calls, what took long is told of the last 8192. Calls of plain files are not in it: of
+ * a program that is started anew `esdm-run --report PROGRAM` tells these, too. Threads: any.
+ *
+ * @param path of a file that is made, or emptied; it ends in ".jsonl".
+ * @param report the reason of a failure, cut off at `bytes`; may be NULL.
+ * @return 0, or -1: `path` has another ending or cannot be written, or nothing was done with
+ * `esdm://` names yet.
+ */
+int esdm_netcdf_records(const char *path, char *report, size_t bytes);
+
+/**
+ * The same for languages that pass pointers alone, as R's `.C`. A failure is told on standard
+ * error.
+ * @param path one text. @param ret_status as esdm_netcdf_records() returns. Both never NULL.
+ */
+void esdm_netcdf_records_r(char **path, int *ret_status);
+
 /** Directs those calls back, for tests; open containers stay usable. @return how many. */
 int esdm_netcdf_deactivate(void);
 

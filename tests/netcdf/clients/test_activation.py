@@ -3,6 +3,7 @@
 """`import esdm` in programs that esdm-run did not start: before and after netCDF4, with xarray alone,
 with Debian's and PyPI's libraries; the catalogue from Python; and the C function by itself."""
 
+import json
 import os
 import shutil
 import struct
@@ -401,6 +402,17 @@ use("esdm://r/after.nc")
 use("plain2.nc")
 stopifnot(file.exists("plain2.nc"), !file.exists("r"))
 """
+# What was done so far, as esdm.report() of Python.
+RECORDS = """
+records <- function(file) .C("esdm_netcdf_records_r", file, status = 0L)$status
+stopifnot(activate() >= 0)
+library(ncdf4)
+use("plain3.nc")
+stopifnot(records("none.jsonl") == -1, !file.exists("none.jsonl"))
+use("esdm://r/told.nc")
+stopifnot(records("told.txt") == -1, records("no/folder.jsonl") == -1, records("told.jsonl") == 0, records("told.jsonl") == 0)
+stopifnot(all(list.files(".", "jsonl|txt") == "told.jsonl"))
+"""
 
 
 def test_r__before_and_after_ncdf4():
@@ -415,6 +427,12 @@ def test_r__before_and_after_ncdf4():
             site.file("try.R").write_text(R.replace("PLUGIN", str(BUILD / "netcdf-plugin/libesdm-netcdf.so")) + script)
             told += run(["Rscript", site.file("try.R")], env=env, cwd=site.folder).stdout
         expect(told.split() == ["15"] * 4 and names() == ["r/after.nc", "r/before.nc"], f"{told}{names()}")
+        site.file("try.R").write_text(R.replace("PLUGIN", str(BUILD / "netcdf-plugin/libesdm-netcdf.so")) + RECORDS)
+        done = run(["Rscript", site.file("try.R")], env=env, cwd=site.folder)
+        for words in ("alls of plain files are not recorded here", "must end in .jsonl", "cannot write 'no/folder.jsonl'"):
+            expect(words in done.stderr, done.stderr)
+        report = json.loads(run([tool("esdm-explain"), "--json", site.file("told.jsonl")]).stdout)
+        expect([v["write"]["bytes"] for v in report["variables"] if v["variable"] == "/v"] == [20], report["variables"])
 
 
 FOUND_BY_NAME = """

@@ -409,3 +409,10 @@ esdmnc_descriptor_limit(void)
 {
     return 0;
 }
+
+bool
+esdmnc_records_write(const char *path, char *ret_why, size_t bytes)
+{
+    (void) snprintf(ret_why, bytes, "no records for '%s'", path);
+    return false;
+}
