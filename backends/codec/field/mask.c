@@ -46,9 +46,15 @@ point(const uint8_t *row, size_t nx, size_t x)
     return row != NULL && x < nx ? row[x] & 1u : 0;
 }
 
-static uint32_t
+/* Bits of four points, the first one highest; at once where all are there. */
+static inline uint32_t
 four(const uint8_t *row, size_t nx, size_t x)
 {
+    uint32_t bytes;
+    if (row != NULL && x + 4 <= nx) {
+        memcpy(&bytes, row + x, sizeof bytes);
+        return (bytes & 0x01010101u) * 0x08040201u >> 24 & 15;
+    }
     return point(row, nx, x) << 3 | point(row, nx, x + 1) << 2 | point(row, nx, x + 2) << 1 |
            point(row, nx, x + 3);
 }
@@ -121,8 +127,12 @@ decode_mask_row(field__source *source, mask_coder *coder, uint8_t *row, const ui
         uint32_t c = group_context(row, north, before, nx, x);
         uint32_t bits = get_mixed(source, source, &coder->group[c], &coder->group_seen[c],
                                   &coder->rough[c & 255], &coder->rough_seen[c & 255]);
-        for (size_t i = 0; i < GROUP && x + i < nx; i++)
-            row[x + i] = bits >> (GROUP - 1 - i) & 1;
+        uint32_t points =
+            (bits >> 3 & 1) | (bits >> 2 & 1) << 8 | (bits >> 1 & 1) << 16 | (bits & 1) << 24;
+        if (x + GROUP <= nx)
+            memcpy(row + x, &points, GROUP);
+        else
+            memcpy(row + x, &points, nx - x);
     }
 }
 
