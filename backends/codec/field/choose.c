@@ -128,6 +128,12 @@ find_former_cap(const field__job *job, const esdm_codec_accuracy *a, field__map 
 static void
 choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
 {
+    field__map grid;
+    if (field__is_float(job->kind) && !(a->finest > 0) && field__grid_find(job, &grid) &&
+        grid.multiplier / grid.divisor > 1.8 * a->relative * field__largest(job)) {
+        *map = grid; /* coarser than all steps of the bound */
+        return;
+    }
     if (suits_pieces(job, a) && field__pieces_make(map, a->relative, job->smallest)) {
         if (!field__meets_exact(job, map))
             return;

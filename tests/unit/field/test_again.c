@@ -278,6 +278,26 @@ test_again__exact_values_cost_no_more(void **state)
     }
 }
 
+/* Decimals that are coarser than the steps of a relative bound are kept as they are. */
+static void
+test_again__decimals_within_relative_bounds_cost_no_more(void **state)
+{
+    (void) state;
+    for (esdm_codec_effort effort = ESDM_EFFORT_BALANCED; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+        size_t bytes[2];
+        for (int k = 0; k < 2; k++) {
+            const esdm_codec_accuracy accuracy = bounds(INFINITY, 1e-5, INFINITY);
+            float *values = make_values(31, 36);
+            for (size_t i = 0; i < ELEMENTS; i++)
+                values[i] = (float) (rint(1000.0 * values[i]) / 1000);
+            bytes[k] = store(k == 0 ? NULL : &accuracy, effort, values);
+            free(values);
+        }
+        if ((double) bytes[1] > 1.02 * (double) bytes[0])
+            fail_msg("%zu bytes, %zu without loss", bytes[1], bytes[0]);
+    }
+}
+
 /* Whole numbers whose ties are as far off as the bound, with every effort. */
 static void
 test_again__a_bound_of_whole_numbers_costs_no_more(void **state)
@@ -366,6 +386,7 @@ main(void)
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
         cmocka_unit_test(test_again__exact_values_cost_no_more),
         cmocka_unit_test(test_again__a_bound_of_whole_numbers_costs_no_more),
+        cmocka_unit_test(test_again__decimals_within_relative_bounds_cost_no_more),
         cmocka_unit_test(test_again__relative_bounds_have_levels),
         cmocka_unit_test(test_again__sums_stay),
     };
