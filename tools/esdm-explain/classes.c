@@ -255,7 +255,7 @@ explain_writes(const GPtrArray *list)
         char *typical = time_text(usual_s(c));
         char *size = bytes_text(mean_bytes(c));
         if (answers_from_memory(list, c)) {
-            memory_s = c->typical_s;
+            memory_s = usual_s(c);
             set_cause(c, "page cache",
                       g_strdup_printf("%s for %s: memory took them, the device gets them later",
                                       typical, size));
@@ -273,7 +273,7 @@ explain_writes(const GPtrArray *list)
                       g_strdup_printf(
                           "%s for %s, %.0f times the others: these calls waited until older data "
                           "were stored",
-                          typical, size, c->typical_s / memory_s));
+                          typical, size, usual_s(c) / memory_s));
         } else {
             set_cause(c,
                       is_target(c)   ? "target"

@@ -172,7 +172,8 @@ typedef struct run {
     guint64 read_bytes, write_bytes, read_calls, write_calls, small_reads, small_writes;
     guint64 opens, lookups, failed_lookups, files;
     guint64 cpu_us;
-    double best_s; /* of the reads, if all were in the page cache */
+    double cpu_most_s; /* that they had processors for, all together; INFINITY: not known */
+    double best_s;     /* of the reads, if all were in the page cache */
 } run;
 
 /** Nothing, to be filled. */

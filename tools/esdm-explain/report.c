@@ -9,8 +9,11 @@
 #define ROWS        8
 #define ADVICE      3
 #define LEAST_SHARE 0.005 /* of the time: what took less is one of the others */
-#define CLASS_SHARE 0.01  /* the same of classes of times */
-#define CLASSES_S   1e-3  /* all reads, or all writes, took less: nobody asks why */
+/* Waiting that is told. */
+#define WAITING_S     0.5
+#define WAITING_SHARE 0.2
+#define CLASS_SHARE   0.01 /* the same of classes of times */
+#define CLASSES_S     1e-3 /* all reads, or all writes, took less: nobody asks why */
 
 typedef enum order { BY_FILE_TIME, BY_VARIABLE_TIME } order;
 
@@ -283,6 +286,23 @@ library_words(const run *r)
     return "NetCDF library: decompression, conversion, copies";
 }
 
+/* What the program did not do itself, of what was not input and output. */
+static void
+print_waiting(const run *r, double own)
+{
+    double waited = own - r->cpu_most_s;
+    if (!(waited >= WAITING_S && waited >= WAITING_SHARE * run_seconds(r)))
+        return;
+    char *cpu = time_text(r->cpu_most_s);
+    char *rest = time_text(waited);
+    (void) printf(
+        "  The program had processors for %s in all: in at least %s of its own time it "
+        "waited,\n  for processors that others used, for other programs, or on purpose.\n",
+        cpu, rest);
+    g_free(rest);
+    g_free(cpu);
+}
+
 static void
 print_time(const run *r)
 {
@@ -302,11 +322,13 @@ print_time(const run *r)
         seconds_of(r->meta_ns));
     told |= print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
     told |= print_share(r, library_words(r), library);
+    double own = MAX(run_seconds(r) - files - library - seconds_of(r->mpi_ns), 0);
     if (r->processes->len == 1)
-        told |= print_share(r, "the program itself",
-                            MAX(run_seconds(r) - files - library - seconds_of(r->mpi_ns), 0));
+        told |= print_share(r, "the program itself", own);
     if (!told)
         (void) printf("  Input and output took next to nothing of it.\n");
+    if (r->processes->len == 1)
+        print_waiting(r, own);
     print_ahead(r);
 }
 

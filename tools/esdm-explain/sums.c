@@ -3,6 +3,7 @@
 #define WATCH_NAMES
 #include "esdm-explain/esdm-explain.h"
 
+#include <math.h>
 #include <string.h>
 
 #define STREAMS 8 /* places in a file from which a program may go on */
@@ -257,10 +258,26 @@ command_of(const process *p)
     return g_string_free(text, FALSE);
 }
 
+/* Whether the processor time of a process is known: it ended, or called exec(), and the program
+ * that followed it ended, whose time includes it. */
+static bool
+is_over(const run *r, const process *p)
+{
+    for (guint i = 0; i < r->processes->len; i++) {
+        const process *other = r->processes->pdata[i];
+        if (other->head.ended_ns != 0 && other->head.pid == p->head.pid &&
+            strncmp(other->head.host, p->head.host, sizeof p->head.host) == 0 &&
+            other->head.started_ns >= p->head.started_ns)
+            return true;
+    }
+    return false;
+}
+
 void
 run_sum(run *r)
 {
     const process *first = r->processes->pdata[0];
+    bool all_ended = true;
     r->start_ns = G_MAXUINT64;
     GHashTable *ranks = g_hash_table_new(g_direct_hash, g_direct_equal);
     for (guint i = 0; i < r->processes->len; i++) {
@@ -271,9 +288,11 @@ run_sum(run *r)
         r->end_ns = MAX(r->end_ns, p->end_ns);
         r->dropped += p->head.dropped;
         r->cpu_us += p->head.user_us + p->head.system_us;
+        all_ended = all_ended && is_over(r, p);
         if (p->head.rank >= 0)
             (void) g_hash_table_add(ranks, GINT_TO_POINTER(p->head.rank + 1));
     }
+    r->cpu_most_s = all_ended && r->cpu_us > 0 ? (double) r->cpu_us / 1e6 : INFINITY;
     r->ranks = g_hash_table_size(ranks);
     g_hash_table_destroy(ranks);
     r->command = command_of(first);

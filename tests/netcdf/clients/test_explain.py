@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import random
+import re
 import resource
 import struct
 import sys
@@ -28,10 +29,10 @@ def number_of(name):
     return names.index(f"WATCH_OP_{name}")
 
 
-def write_records(folder, calls, file_system=0):
+def write_records(folder, calls, file_system=0, cpu_s=0, ended=True):
     """A file of one process: `calls` are (start, seconds, bytes, position, name) of one file."""
     head = struct.pack("<QIiiiiIQQQQQQQQQ64s256s2048s", 0x3168637461776465, WINDOW, 7, 1, -1, 0, 2,
-                       10**18, 1, int((calls[-1][0] + 10) * 1e9), 0, 0, 0, 1, len(calls), 0, b"host",
+                       10**18, 1, int((calls[-1][0] + 10) * 1e9) if ended else 0, int(cpu_s * 1e6), 0, 0, 1, len(calls), 0, b"host",
                        b"/bin/x", b"x\0")
     out = bytearray(head.ljust(WINDOW, b"\0"))
     entry = struct.pack("<IIiIIiiI", 1, 0, 0, 0, 0, -1, -1, file_system)
@@ -123,6 +124,34 @@ def test_one_kind_alone_stays_one_class():
         write_records(folder, calls)
         report = json.loads(run([tool("esdm-explain"), "--json", folder]).stdout)
         expect([c["cause"] for c in report["read_times"]] == ["page cache"], str(report["read_times"]))
+
+
+def test_numbers_of_a_sentence_agree():
+    """A class of a few slow writes with one much slower: "22 ms for 64 KiB, 2 times the others" beside others of 40 us."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+        folder = pathlib.Path(path)
+        calls, at = [], 0.0
+        for i in range(600):
+            seconds = 80e-3 if i in (300, 480) else 40e-6 if i % 30 else 0.6e-3
+            calls.append((at, seconds, 65536, i * 65536, WRITE))
+            at += seconds + 1e-6
+        write_records(folder, calls)
+        text = run([tool("esdm-explain"), folder]).stdout
+        units = {"µs": 1e-6, "ms": 1e-3, "s": 1}
+        found = re.findall(r"calls, [^:]*: ([0-9.]+) (µs|ms|s) for [^,]*, ([0-9]+) times the others", text)
+        expect(found, text)
+        for number, unit, times in found:
+            expect(0.8 < float(number) * units[unit] / 40e-6 / float(times) < 1.25, text)
+
+
+def test_a_program_that_waits_is_no_program_that_computes():
+    """Of ten seconds that are no calls of files, the processes had processors for one."""
+    calls = [(i * 1e-3, 3e-6, 4096, 4096 * i, READ) for i in range(100)]
+    for cpu_s, ended, told in ((1, True, True), (9.9, True, False), (1, False, False), (0, True, False)):
+        with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+            write_records(pathlib.Path(path), calls, 0, cpu_s, ended)
+            text = run([tool("esdm-explain"), path]).stdout
+            expect(("The program had processors for 1.0 s in all" in text) == told and ("waited," in text) == told, text)
 
 
 def test_large_calls_do_not_wait_for_others():
@@ -293,5 +322,5 @@ def test_sizes_that_differ():
         expect(len(had) > 50 and len(lacked) > 50 and good >= 0.9 * len(calls), f"{good} of {len(calls)}: " + run([tool("esdm-explain"), records]).stdout)
 
 
-main(test_sizes_that_differ, test_causes_that_are_known, test_many_files, test_storage_that_takes_the_time_is_told, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
+main(test_numbers_of_a_sentence_agree, test_a_program_that_waits_is_no_program_that_computes, test_sizes_that_differ, test_causes_that_are_known, test_many_files, test_storage_that_takes_the_time_is_told, test_one_kind_alone_stays_one_class, test_best_case, test_large_calls_do_not_wait_for_others,
      test_cached_reads_of_this_machine)

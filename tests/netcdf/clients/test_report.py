@@ -224,6 +224,42 @@ def test_calls_without_decoding_take_time_too():
         expect(found and found[2] == "ms" and float(found[1]) >= 2, text)
 
 
+WHOLE = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("t", 60), ("y", 200), ("x", 200)):
+        d.createDimension(name, size)
+    d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 200, 200))[:] = numpy.random.rand(60, 200, 200)
+for _ in range(3):
+    with netCDF4.Dataset(sys.argv[1]) as d:
+        d["v"][:]
+"""
+
+
+def test_who_waits_for_a_processor_does_not_work():
+    """Decompression that shares a processor with three other programs is not four times the work, and going without it saves no more
+    than the work."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    need_program("taskset")
+    processor = min(os.sched_getaffinity(0))
+    with Folder() as folder:
+        others = [subprocess.Popen(["taskset", "-c", str(processor), "/bin/sh", "-c", "while :; do :; done"]) for _ in range(3)]
+        try:
+            done = reported("taskset", "-c", processor, "/usr/bin/python3", "-c", WHOLE, folder.path / "v.nc", options=("--report",))
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+    text = " ".join(done.stderr.split())
+    found = re.search(r"held up by decompression: ([0-9.]+) (\S+) of work at most \(calls took ([0-9.]+) (\S+): the rest they waited", text)
+    units = {"µs": 1e-6, "ms": 1e-3, "s": 1}
+    expect(found, done.stderr)
+    work, calls = float(found[1]) * units[found[2]], float(found[3]) * units[found[4]]
+    saves = [float(n) * units[u] for n, u in re.findall(r"held up by decompression:.*?Could save up to ([0-9.]+) ([a-zµ]+)", text)]
+    expect(work * 1.5 < calls and saves and saves[0] <= work, done.stderr)
+
+
 def test_what_cannot_be_written_stops_nobody():
     """Records that find no room are counted; statuses are the program's; wrong options are told."""
     with Folder() as folder:
@@ -277,7 +313,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
