@@ -172,7 +172,7 @@ typedef struct run {
     guint64 read_bytes, write_bytes, read_calls, write_calls, small_reads, small_writes;
     guint64 opens, lookups, failed_lookups, files;
     guint64 cpu_us;
-    double cpu_most_s; /* that they had processors for, all together; INFINITY: not known */
+    double cpu_most_s; /* that those with NetCDF calls, else all, had processors; INFINITY: ? */
     double best_s;     /* of the reads, if all were in the page cache */
 } run;
 

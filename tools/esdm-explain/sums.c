@@ -273,11 +273,33 @@ is_over(const run *r, const process *p)
     return false;
 }
 
+/* Seconds that processes had processors: those that called the library, where some did, since
+ * children that only begin others leave no time. INFINITY: one was killed. */
+static double
+cpu_most(const run *r)
+{
+    double seconds = 0;
+    g_autoptr(GHashTable) asked = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (c->kind >= WATCH_KIND_NC_READ)
+            (void) g_hash_table_add(asked, c->process);
+    }
+    for (guint i = 0; i < r->processes->len; i++) {
+        process *p = r->processes->pdata[i];
+        if (g_hash_table_size(asked) > 0 && !g_hash_table_contains(asked, p))
+            continue;
+        if (!is_over(r, p))
+            return INFINITY;
+        seconds += (double) (p->head.user_us + p->head.system_us) / 1e6;
+    }
+    return seconds > 0 ? seconds : INFINITY;
+}
+
 void
 run_sum(run *r)
 {
     const process *first = r->processes->pdata[0];
-    bool all_ended = true;
     r->start_ns = G_MAXUINT64;
     GHashTable *ranks = g_hash_table_new(g_direct_hash, g_direct_equal);
     for (guint i = 0; i < r->processes->len; i++) {
@@ -288,11 +310,10 @@ run_sum(run *r)
         r->end_ns = MAX(r->end_ns, p->end_ns);
         r->dropped += p->head.dropped;
         r->cpu_us += p->head.user_us + p->head.system_us;
-        all_ended = all_ended && is_over(r, p);
         if (p->head.rank >= 0)
             (void) g_hash_table_add(ranks, GINT_TO_POINTER(p->head.rank + 1));
     }
-    r->cpu_most_s = all_ended && r->cpu_us > 0 ? (double) r->cpu_us / 1e6 : INFINITY;
+    r->cpu_most_s = cpu_most(r);
     r->ranks = g_hash_table_size(ranks);
     g_hash_table_destroy(ranks);
     r->command = command_of(first);

@@ -225,7 +225,9 @@ def test_calls_without_decoding_take_time_too():
 
 
 WHOLE = """
-import sys, netCDF4, numpy
+import os, sys, netCDF4, numpy
+if os.fork() == 0: # a child that leaves no time
+    os._exit(0)
 with netCDF4.Dataset(sys.argv[1], "w") as d:
     for name, size in (("t", 60), ("y", 200), ("x", 200)):
         d.createDimension(name, size)
