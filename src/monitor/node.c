@@ -118,7 +118,24 @@ read_number(const char *path, double *ret_value)
     return found;
 }
 
-/* RAPL: the packages (intel-rapl:N), in microjoules. They wrap around after some hours. */
+/* Whether a zone is a package: the machine as a whole (psys) includes these, parts of them
+ * (intel-rapl:N:M) and what is seen a second way (intel-rapl-mmio:N) would count twice. */
+static bool
+is_package(const char *zone)
+{
+    char path[512];
+    char name[16] = "";
+    if (strncmp(zone, "intel-rapl:", 11) != 0 || strchr(zone + 11, ':') != NULL)
+        return false;
+    (void) snprintf(path, sizeof path, "/sys/class/powercap/%s/name", zone);
+    FILE *file = fopen(path, "re");
+    bool read = file != NULL && fgets(name, sizeof name, file) != NULL;
+    if (file != NULL)
+        (void) fclose(file);
+    return read && strncmp(name, "package", 7) == 0;
+}
+
+/* RAPL: the packages, in microjoules. They wrap around after some hours. */
 static void
 read_energy(esdm__node_sample *s)
 {
@@ -129,8 +146,7 @@ read_energy(esdm__node_sample *s)
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         char path[512];
         double value = 0;
-        const char *colon = strchr(entry->d_name, ':');
-        if (colon == NULL || strchr(colon + 1, ':') != NULL)
+        if (!is_package(entry->d_name))
             continue;
         (void) snprintf(path, sizeof path, "/sys/class/powercap/%s/energy_uj", entry->d_name);
         if (!read_number(path, &value))

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from esdmtest import (Site, client, client_environment, expect, expect_error, main, need_data,
-                      need_program, run, tool)
+                      need_program, run, skip, tool)
 
 
 def lines(path):
@@ -113,5 +113,41 @@ def test_a_killed_program_leaves_its_trace():
         expect(len(whole) > 40 and all(json.loads(line) for line in whole), "a broken trace")
 
 
-main(test_spans_have_their_causes_and_bytes, test_the_environment_counts_more_than_the_site,
-     test_a_killed_program_leaves_its_trace)
+POWER = """
+mount -t tmpfs power /sys/class || exit 77
+cd /sys/class
+zone() { mkdir -p "powercap/$1"; echo "$2" > "powercap/$1/name"; echo 1000000000 > "powercap/$1/energy_uj"; }
+zone intel-rapl:0 package-0; zone intel-rapl:0:0 core; zone intel-rapl:1 psys; zone intel-rapl-mmio:0 package-0
+joule() { echo "$1" > powercap/new; mv powercap/new "powercap/$2/energy_uj"; }
+( i=0; while :; do i=$((i + 1)); joule $((1000000000 + 1000000 * i)) intel-rapl:0
+  for z in intel-rapl:0:0 intel-rapl:1 intel-rapl-mmio:0; do joule $((1000000000 + 50000000 * i)) $z; done; done ) &
+counting=$!
+before=$(cat powercap/intel-rapl:0/energy_uj)
+"$@"; status=$?
+after=$(cat powercap/intel-rapl:0/energy_uj)
+kill $counting
+echo "joules $before $after"
+exit $status
+"""
+
+
+def test_energy_is_that_of_packages():
+    """Counters of processors as Linux shows them (RAPL), made up: of the parts of a package, the whole machine (psys), and the same
+    package seen a second way (mmio) nothing is added."""
+    need_program("unshare")
+    file = need_data("fields", "pop_SST.nc")
+    with Site() as site:
+        stats = site.file("energy.json")
+        done = client(["unshare", "-m", "/bin/sh", "-c", POWER, "sh", "nccopy", file, "esdm://a.nc"], check=False,
+                      env={"ESDM_MONITOR": f"stats:{stats},node"})
+        if not stats.exists() and ("unshare:" in done.stderr or done.returncode == 77):
+            skip("no mount in a namespace of its own")
+        expect(done.returncode == 0, done.stderr)
+        before, after = map(int, done.stdout.split("joules", 1)[1].split())
+        energy = max(line["node"]["energy_j"] for line in lines(stats))
+        print(f"    {energy:.0f} J, {(after - before) / 1e6:.0f} J while the program ran", flush=True)
+        expect(0 < energy <= (after - before) / 1e6, f"{energy} J of {before} to {after}")
+
+
+main(test_energy_is_that_of_packages, test_spans_have_their_causes_and_bytes,
+     test_the_environment_counts_more_than_the_site, test_a_killed_program_leaves_its_trace)
