@@ -172,11 +172,16 @@ esdm__put_span(char *at, const esdm__span_heads *heads, const esdm__object *obje
     at = esdm__put_number(esdm__put_text(at, ",\"ns\":"), r->ns);
     at = esdm__put_bytes(at, object->members, object->member_bytes);
     at = esdm__put_number(esdm__put_text(at, ",\"bytes\":"), r->bytes);
-    at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
-    at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
-    at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
-    size_t detail_bytes = r->detail != NULL ? strlen(r->detail) : 0;
-    return esdm__put_text(esdm__put_bytes(at, r->detail, detail_bytes), "}\n");
+    if (r->stored_bytes == 0 && r->pieces == 0 && r->status == 0) { /* of most */
+        at = esdm__put_text(at, ",\"stored_bytes\":0,\"pieces\":0,\"status\":0");
+    } else {
+        at = esdm__put_number(esdm__put_text(at, ",\"stored_bytes\":"), r->stored_bytes);
+        at = esdm__put_number(esdm__put_text(at, ",\"pieces\":"), r->pieces);
+        at = esdm__put_signed(esdm__put_text(at, ",\"status\":"), r->status);
+    }
+    if (r->detail == NULL)
+        return esdm__put_text(at, "}\n");
+    return esdm__put_text(esdm__put_text(at, r->detail), "}\n");
 }
 
 void

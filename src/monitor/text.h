@@ -44,6 +44,10 @@ esdm__put_number(char *at, uint64_t number)
                                    "25262728293031323334353637383940414243444546474849"
                                    "50515253545556575859606162636465666768697071727374"
                                    "75767778798081828384858687888990919293949596979899";
+    if (number < 10) { /* most are 0 or 1 */
+        *at = (char) ('0' + number);
+        return at + 1;
+    }
     char *end = at + esdm__digits_of(number);
     char *to = end;
     for (; number >= 100; number /= 100)
