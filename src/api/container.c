@@ -18,6 +18,7 @@
 #include "esdm/digest.h"
 #include "esdm/float_env.h"
 #include "io/io.h"
+#include "io/ranks/collective.h"
 #include "io/read/coarse.h"
 #include "io/read/second_shape.h"
 #include "io/session/session.h"
@@ -362,6 +363,7 @@ esdm_container_discard(esdm_container *container)
     esdm__span_begin(&span, session->monitor);
     const esdm__span_facts facts = esdm__closing_facts(container, &span);
     prune_old(container);
+    esdm__collective_end_ranges(container);
     bool over = esdm__branch_over_is_made(container);
     bool trims = esdm__io_has_dropped(container, &record, uuid);
     (void) snprintf(name, sizeof name, "%s", container->name);

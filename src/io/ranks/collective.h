@@ -128,6 +128,15 @@ void esdm__merging_clear(esdm__merging *merging);
 esdm_status esdm__collective_commit(esdm_container *container, const char *message,
                                     esdm_error *err);
 
+/* ---- collective_ranges.c ------------------------------------------------------------------ */
+
+/** Rank 0, after a commit, with the commit lock held: ranges that queries find the container by.
+ *  @param all at once; else they may be left to a later commit, or to the end. Not collective. */
+void esdm__collective_ranges(esdm_container *container, bool all);
+/** Before a handle is freed: what was left. Nothing on other ranks, of containers that no ranks
+ *  share, and where something is not committed. Not collective. */
+void esdm__collective_end_ranges(esdm_container *container);
+
 /* ---- collective_overlap.c ----------------------------------------------------------------- */
 
 /** The pages of all ranks, marked as esdm__overlap_mark() does. */

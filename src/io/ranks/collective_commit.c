@@ -477,9 +477,9 @@ publish_all(work *g, esdm_error *err)
     } while (g->news->command == COMMAND_AGAIN && parted->status == ESDM_OK);
     if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
-    /* What all ranks wrote is seen now. Best effort, and nobody waits for it. */
+    /* What all ranks wrote is seen now. */
     if (status == ESDM_OK && g->comm->rank == 0)
-        (void) !esdm__extents_refresh(g->own.container, false, NULL);
+        esdm__collective_ranges(g->own.container, g->own.document != NULL);
     if (status != ESDM_OK || concluded == ESDM_OK)
         return status;
     *err = lost;

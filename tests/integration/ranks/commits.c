@@ -126,6 +126,45 @@ many_commits(rank_state *r)
     ok(esdm_container_close(c, ERR));
 }
 
+static bool
+count_match(const esdm_match *match, void *user)
+{
+    (void) match;
+    ++*(int *) user;
+    return true;
+}
+
+/* Commits that follow each other closely leave ranges of values to the last one, or to the end,
+ * whether the handle is closed or discarded. */
+static void
+queries_see_the_last_commit(rank_state *r)
+{
+    uint64_t commits = by_size(60, 100, 300);
+    for (int closes = 0; closes < 2; closes++) {
+        int found = 0;
+        char question[64];
+        const char *name = closes ? "commit/ranges1" : "commit/ranges0";
+        esdm_container *c = create(r, name, ESDM_CREATE_REPLACE);
+        for (uint64_t t = 0; t < commits; t++) { /* the last rank has the largest values */
+            put(find(c, "v"), box3(t, own_row(r), 0, 1, ROWS, 1), (int32_t) (1000 * t) + r->rank,
+                t % 2 == 0);
+            ok(esdm_container_commit(c, NULL, ERR));
+        }
+        if (closes)
+            ok(esdm_container_close(c, ERR));
+        else
+            esdm_container_discard(c);
+        meet(r);
+        (void) snprintf(question, sizeof question, "max(v) = %d",
+                        (int) (1000 * (commits - 1)) + r->size - 1);
+        ok(esdm_find(r->session, question, count_match, &found, ERR));
+        check(found == 1);
+        meet(r);
+        ok(r->rank == 0 ? esdm_container_remove(r->session, name, ERR) : ESDM_OK);
+        meet(r);
+    }
+}
+
 static void
 texts_and_scalars(rank_state *r)
 {
@@ -314,6 +353,7 @@ const named_scenario commit_scenarios[] = {
     {"commit.ranks_without_changes_take_part", ranks_without_changes_take_part},
     {"commit.many_fragments", many_fragments},
     {"commit.many_commits", many_commits},
+    {"commit.queries_see_the_last_commit", queries_see_the_last_commit},
     {"commit.texts_and_scalars", texts_and_scalars},
     {"commit.replacing_keeps_readers_whole", replacing_keeps_readers_whole},
     {"commit.readers_follow_commits_together", readers_follow_commits_together},
