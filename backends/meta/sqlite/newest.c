@@ -68,8 +68,8 @@ compare_state(sqlite__link *link, const sqlite__log_state *then, bool *ret_same)
     return now.is_known;
 }
 
-static bool
-is_state(sqlite__link *link, const sqlite__log_state *then)
+bool
+sqlite__state_is(sqlite__link *link, const sqlite__log_state *then)
 {
     bool same = false;
     return compare_state(link, then, &same) && same;
@@ -83,9 +83,8 @@ sqlite__newest_begin(sqlite__link *link)
         read_state(link, &link->began);
 }
 
-/* Within the reading: what it has seen, if nobody has committed meanwhile. */
-static void
-keep_state(sqlite__link *link, sqlite__log_state *ret_state)
+void
+sqlite__state_keep(sqlite__link *link, sqlite__log_state *ret_state)
 {
     read_state(link, ret_state);
     ret_state->is_known =
@@ -113,7 +112,7 @@ sqlite__newest_keep(sqlite__link *link, const char *name, const esdm_meta_snapsh
     if (!kept->is_there)
         return;
     memcpy(kept->name, name, bytes);
-    keep_state(link, &kept->state);
+    sqlite__state_keep(link, &kept->state);
     kept->has_snapshot = snapshot && loaded->snapshot == loaded->record.snapshot &&
                          loaded->nlengths <= sizeof kept->lengths / sizeof *kept->lengths;
     kept->loaded = *loaded;
@@ -142,7 +141,7 @@ sqlite__newest_is(sqlite__link *link, const char *name, bool *ret_is, esdm_error
     if (row) {
         *ret_is = find_version(link, &version) && version == link->newest.version;
         if (*ret_is)
-            keep_state(link, &link->newest.state);
+            sqlite__state_keep(link, &link->newest.state);
         (void) sqlite3_reset(statement);
     }
     return status;
@@ -177,7 +176,7 @@ sqlite__newest_has(sqlite__link *link, uint64_t container, uint64_t snapshot)
 {
     const sqlite__newest *kept = &link->newest;
     return kept->is_there && kept->has_snapshot && kept->loaded.record.container == container &&
-           kept->loaded.snapshot == snapshot && is_state(link, &kept->state);
+           kept->loaded.snapshot == snapshot && sqlite__state_is(link, &kept->state);
 }
 
 void
@@ -188,12 +187,12 @@ sqlite__absent_keep(sqlite__link *link, const char *name)
     if (bytes > sizeof link->absent.name)
         return;
     memcpy(link->absent.name, name, bytes);
-    keep_state(link, &link->absent.state);
+    sqlite__state_keep(link, &link->absent.state);
 }
 
 bool
 sqlite__absent_is(sqlite__link *link, const char *name)
 {
     return link->absent.state.is_known && strcmp(name, link->absent.name) == 0 &&
-           is_state(link, &link->absent.state);
+           sqlite__state_is(link, &link->absent.state);
 }

@@ -585,7 +585,7 @@ sqlite__page_load(void *self, uint64_t page, void **ret_data, size_t *ret_bytes,
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__value(&store->reader, SQLITE__PAGE_LOAD, &data, &bytes, err, "i", page);
+    status = sqlite__ahead_load(&store->reader, page, &data, &bytes, err);
     sqlite__end_read(store);
     if (status == ESDM_OK && data == NULL)
         status = esdm__error_set(err, ESDM_ENOENT, "metadata store '%.200s' has no index page %llu",

@@ -145,6 +145,7 @@ sqlite__link_close(sqlite__link *link)
     for (int i = 0; i < SQLITE__STATEMENTS; i++)
         (void) sqlite3_finalize(link->statements[i]);
     (void) sqlite3_close_v2(link->db);
+    sqlite__ahead_clear(link);
     *link = (sqlite__link){0};
 }
 

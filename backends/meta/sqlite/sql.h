@@ -133,6 +133,7 @@ typedef enum sqlite__statement_id {
     SQLITE__RECORD_LIST,
     SQLITE__PAGE_LIST_KEPT,
     SQLITE__PAGE_NUMBER_NEXT,
+    SQLITE__PAGE_LOAD_NEXT,
     SQLITE__PAGE_RENUMBER,
     SQLITE__PAGE_DATA_REPLACE,
     SQLITE__CLONE_SOURCE,
@@ -217,6 +218,21 @@ typedef struct sqlite__absent {
     char name[200];
 } sqlite__absent;
 
+/** Index pages that lie behind the one that was asked for last, for who asks for them next: a small
+ *  container has one for each of its variables. */
+#define SQLITE__AHEAD_PAGES 7
+#define SQLITE__AHEAD_BYTES 4096 /* larger ones are loaded when they are asked for */
+typedef struct sqlite__ahead {
+    sqlite__log_state state;
+    uint64_t last; /* page that was asked for last */
+    size_t count;
+    struct {
+        uint64_t page;
+        void *data; /* owned; NULL: somebody has it now */
+        size_t bytes;
+    } pages[SQLITE__AHEAD_PAGES];
+} sqlite__ahead;
+
 typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
     const char *label; /* path of the database for messages; borrowed */
@@ -234,6 +250,7 @@ typedef struct sqlite__link {
     sqlite__log_state began; /* when the reading began in which something may be kept */
     sqlite__newest newest;
     sqlite__absent absent;
+    sqlite__ahead ahead;
 } sqlite__link;
 
 /** Longest wait for locks of others in one transaction or read, in seconds. */
@@ -253,6 +270,8 @@ void sqlite__link_wait(sqlite__link *link, bool waits);
 /** Statements are ended (ESDM_ETIMEDOUT) when that is over; 0: never. */
 void sqlite__link_limit(sqlite__link *link, uint32_t most_ms);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
+/** Frees what was loaded ahead (pages_ahead.c). */
+void sqlite__ahead_clear(sqlite__link *link);
 
 /* Of a damaged database. */
 #define SQLITE__REMEDY                                                                             \

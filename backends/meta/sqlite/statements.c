@@ -215,6 +215,10 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT " PAGE " FROM page "
         "WHERE " PAGE_KEY_SEALED " AND (container, dataset) < (?1, ?2) "
         "ORDER BY container DESC, dataset DESC, page DESC LIMIT 2",
+    /* With those that follow it, of the same container. */
+    [SQLITE__PAGE_LOAD_NEXT] =
+        "SELECT page, length(data), data FROM page_data "
+        "WHERE page >= ?1 AND page <= (?1 | 0xffffffff) ORDER BY page LIMIT ?2",
     [SQLITE__PAGE_LOAD] = "SELECT data FROM page_data WHERE page = ?1",
     [SQLITE__PAGE_INSERT] =
         PAGE_INTO "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, "

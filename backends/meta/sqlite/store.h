@@ -188,6 +188,10 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 
 /** Before a reading within which something is to be kept. */
 void sqlite__newest_begin(sqlite__link *link);
+/** Within it, or after it: the state of the log that it has seen, if nobody has committed since. */
+void sqlite__state_keep(sqlite__link *link, sqlite__log_state *ret_state);
+/** Whether nobody has committed since, as far as that can be told without a reading. */
+bool sqlite__state_is(sqlite__link *link, const sqlite__log_state *then);
 /** Keeps, within the reading that has found it so, that there is no container of that name. */
 void sqlite__absent_keep(sqlite__link *link, const char *name);
 /** Whether that is known, as nobody has committed anything since. Reads nothing. */
@@ -205,6 +209,12 @@ esdm_status sqlite__newest_is(sqlite__link *link, const char *name, bool *ret_is
 esdm_status sqlite__newest_load(sqlite__link *link, const char *name, uint64_t known_container,
                                 uint64_t known_structure, esdm_meta_snapshot *ret_snapshot,
                                 bool *ret_found, esdm_error *err);
+
+/* ---- pages_ahead.c: of the reader, under read_mutex ----------------------------------------- */
+
+/** An index page. @param ret_data owned, free(); NULL: there is none. */
+esdm_status sqlite__ahead_load(sqlite__link *link, uint64_t page, void **ret_data,
+                               size_t *ret_bytes, esdm_error *err);
 
 /* ---- attributes.c --------------------------------------------------------------------------- */
 

@@ -9,13 +9,14 @@ from clients import python_of
 from esdmtest import Site, client, expect, main, need_program, run, tool
 
 COUNT = 12
-# 8 of them with cdo 2.1: it asks whether the file is there, looks at its bytes, opens it, and reads
+# 5 of them with cdo 2.1: it asks whether the file is there, looks at its bytes, opens it, and reads
 # four variables. It had 28 before containers were handed over and pages listed for all, 12 before
-# who asks again was answered from what was read last, and 10 before shared memory told that.
-READINGS = 8
-# 28 of a file that is written; 142 when each page of the log took two calls, and each look at the
-# catalogue a lock.
-CALLS = 34
+# who asks again was answered from what was read last, 10 before shared memory told
+# that, and 7 before index pages came together.
+READINGS = 6
+# 16 of a file that is written. Each page of the log took two calls, and each look at the catalogue
+# a lock.
+CALLS = 20
 COUNTED = "fcntl,pread64,pwrite64,pwritev,getpid,getrandom,fstat,newfstatat,open,openat,close"
 
 
@@ -121,4 +122,5 @@ def test_who_looks_before_opening_gets_the_newest():
         run([tool("esdm-gc"), "--age", "0", "--replaced-now", "--yes"])
 
 
-main(test_each_small_file_costs_few_readings, test_who_looks_before_opening_gets_the_newest)
+main(test_each_small_file_costs_few_readings, test_each_small_file_is_written_by_few_calls,
+     test_who_looks_before_opening_gets_the_newest)
