@@ -469,8 +469,9 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
     if (status == ESDM_OK)
         status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
     if (status == ESDM_OK)
-        status = esdm__extents_of_commit(w->container, w->datasets, w->ndatasets,
-                                         w->document != NULL, &w->extents, err);
+        status = esdm__extents_of_commit(
+            w->container, &(esdm__written){.datasets = w->datasets, .count = w->ndatasets},
+            w->document != NULL, &w->extents, err);
     esdm_meta_committed committed = {0};
     if (status == ESDM_OK)
         status = publish_offered(w, message, &committed, err);

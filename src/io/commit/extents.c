@@ -174,11 +174,13 @@ put_own(maker *m, const esdm__cf_variable *v, esdm__cf_kind kind, const range *r
     size_t own = esdm__cf_place_of(cf, v)->sources[kind];
     uint32_t id = v->dataset->id;
     esdm_status status = ESDM_OK;
-    if (own != SIZE_MAX && ranges[own].known)
+    bool has = own != SIZE_MAX && ranges[own].known;
+    if (has)
         status = put_range(m, id, names[kind], "", unit_of(&cf->sources[own]), ranges[own]);
+    has |= own != SIZE_MAX && esdm__extents_widen(m); /* it may have been entered earlier */
     for (size_t i = 0; i < cf->nsources && status == ESDM_OK; i++) {
         bool hides = ranges[i].known;
-        if (hides && own != SIZE_MAX && ranges[own].known)
+        if (hides && has)
             hides = !same_unit(&cf->sources[i], &cf->sources[own]);
         for (size_t k = 0; k < i && hides; k++)
             hides = !ranges[k].known || !same_unit(&cf->sources[i], &cf->sources[k]);
@@ -191,26 +193,32 @@ put_own(maker *m, const esdm__cf_variable *v, esdm__cf_kind kind, const range *r
     return status;
 }
 
+/* Whether something of a coordinate was written. */
+static bool
+is_touched(const maker *m, const esdm__cf_source *s)
+{
+    return esdm__extents_is_dirty(m, s->dataset) || esdm__extents_is_dirty(m, s->bounds);
+}
+
 /* Ranges of one kind, if something of it was written. */
 static esdm_status
 put_kind(maker *m, esdm__cf_kind kind)
 {
     const esdm__cf *cf = m->cf;
-    bool touched = m->all, shared = is_shared(cf, kind);
+    bool touched = m->all, shared = is_shared(cf, kind), widen = esdm__extents_widen(m);
     bool whole = m->all;
     for (size_t i = 0; i < cf->nsources; i++)
-        touched |=
-            cf->sources[i].kind == kind && (esdm__extents_is_dirty(m, cf->sources[i].dataset) ||
-                                            esdm__extents_is_dirty(m, cf->sources[i].bounds));
+        touched |= cf->sources[i].kind == kind && is_touched(m, &cf->sources[i]);
     range *ranges = touched ? calloc(cf->nsources + 1, sizeof *ranges) : NULL;
     if (!touched)
         return ESDM_OK;
     if (ranges == NULL)
         return esdm__error_nomem(m->err, cf->nsources * sizeof *ranges, "the index of a container");
     esdm_status status = ESDM_OK;
-    m->all |= !shared; /* each range as a whole: hulls of several are not merged */
+    /* Each range as a whole: hulls of several are not merged, but where all only get wider. */
+    m->all |= !shared && !widen;
     for (size_t i = 0; i < cf->nsources && status == ESDM_OK; i++) {
-        if (cf->sources[i].kind == kind)
+        if (cf->sources[i].kind == kind && (!widen || is_touched(m, &cf->sources[i])))
             status = esdm__range_of_kind(m, &cf->sources[i], &ranges[i]);
     }
     m->all = whole;
@@ -352,25 +360,32 @@ put_lengths(maker *m)
 }
 
 esdm_status
-esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t ndirty, bool all,
-                   bool read, esdm__extents *ret_extents, esdm_error *err)
+esdm__extents_find_coordinates(esdm_container *container, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
+    uint64_t changes = atomic_load(&container->changes);
+    if (io->cf_at == changes && changes != 0)
+        return ESDM_OK;
+    esdm__cf_clear(&io->cf);
+    io->cf_at = 0;
+    esdm_status status = esdm__cf_make(container, &io->cf, err);
+    if (status == ESDM_OK)
+        io->cf_at = changes;
+    return status;
+}
+
+esdm_status
+esdm__extents_make(esdm_container *container, const esdm__written *written, bool all, bool read,
+                   esdm__extents *ret_extents, esdm_error *err)
+{
     maker m = {.container = container,
-               .cf = &io->cf,
-               .dirty = dirty,
-               .ndirty = ndirty,
+               .cf = &esdm__io_of(container)->cf,
+               .written = written != NULL ? *written : (esdm__written){0},
                .all = all,
                .read = read,
                .made = {.all = all},
                .err = err};
-    uint64_t changes = atomic_load(&container->changes);
-    esdm_status status = ESDM_OK;
-    if (io->cf_at != changes || changes == 0) {
-        esdm__cf_clear(&io->cf);
-        status = esdm__cf_make(container, &io->cf, err);
-        io->cf_at = changes;
-    }
+    esdm_status status = esdm__extents_find_coordinates(container, err);
     for (int kind = 0; kind < ESDM__CF_KINDS && status == ESDM_OK; kind++)
         status = put_kind(&m, (esdm__cf_kind) kind);
     if (status == ESDM_OK)
@@ -389,16 +404,15 @@ esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t
 }
 
 esdm_status
-esdm__extents_of_commit(esdm_container *container, esdm_dataset *const *dirty, size_t ndirty,
-                        bool all, esdm__extents *ret_extents, esdm_error *err)
+esdm__extents_of_commit(esdm_container *container, const esdm__written *written, bool all,
+                        esdm__extents *ret_extents, esdm_error *err)
 {
     if (esdm__io_of(container)->session->meta->extent_put == NULL)
         return ESDM_OK;
     esdm_error why = {0};
-    esdm_status status =
-        esdm__extents_make(container, dirty, ndirty, all, false, ret_extents, &why);
+    esdm_status status = esdm__extents_make(container, written, all, false, ret_extents, &why);
     if (status != ESDM_OK && status != ESDM_ENOMEM && all)
-        status = esdm__extents_make(container, dirty, ndirty, false, false, ret_extents, &why);
+        status = esdm__extents_make(container, written, false, false, ret_extents, &why);
     if (status != ESDM_ENOMEM)
         return ESDM_OK;
     if (err != NULL)
@@ -416,7 +430,7 @@ esdm__extents_refresh(esdm_container *container, bool read, esdm_error *err)
     if (session->meta->extent_put == NULL)
         return ESDM_OK;
     esdm__container_position(container, &record, &snapshot);
-    esdm_status status = esdm__extents_make(container, NULL, 0, true, read, &made, err);
+    esdm_status status = esdm__extents_make(container, NULL, true, read, &made, err);
     if (status == ESDM_OK)
         status = session->meta->extent_put(session->store, record, snapshot, made.items, made.count,
                                            err);

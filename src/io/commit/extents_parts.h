@@ -6,25 +6,23 @@
 
 #include "io/commit/extents.h"
 
-/* Values of a dataset. */
-typedef struct esdm__range {
-    double low, high;
-    bool known;
-    bool merged; /* together with what is stored; else instead of it */
-} esdm__range;
-
 typedef struct esdm__extents_maker {
     esdm_container *container;
     const esdm__cf *cf;
-    esdm_dataset *const *dirty;
-    size_t ndirty;
+    esdm__written written;
     bool all, read;
     esdm__extents made;
     esdm_error *err;
 } esdm__extents_maker;
 
-/** Whether something of the dataset, or NULL, is pending. */
+/** Whether something was written into the dataset, or NULL. */
 bool esdm__extents_is_dirty(const esdm__extents_maker *m, const esdm_dataset *dataset);
+/** Whether ranges only get wider, by what ranks have written. */
+static inline bool
+esdm__extents_widen(const esdm__extents_maker *m)
+{
+    return m->written.ranges != NULL && !m->all;
+}
 /** Least and greatest stored number. @param read whether values may be read for that. */
 esdm_status esdm__range_of(const esdm__extents_maker *m, esdm_dataset *dataset, bool read,
                            esdm__range *ret);

@@ -25,7 +25,7 @@ typedef esdm__range range;
 bool
 esdm__extents_is_dirty(const maker *m, const esdm_dataset *dataset)
 {
-    return dataset != NULL && esdm__datasets_hold(m->dirty, m->ndirty, dataset);
+    return dataset != NULL && esdm__datasets_hold(m->written.datasets, m->written.count, dataset);
 }
 
 static void
@@ -71,7 +71,7 @@ add_pending(const esdm__fragment *fragment, void *user)
 /* What the pending fragments say. False: that is not all that is to be known, and there are not too
  * many fragments to look at all of them. */
 static bool
-range_of_pending(const maker *m, esdm_dataset *dataset, range *ret)
+range_of_own(const maker *m, esdm_dataset *dataset, range *ret)
 {
     if (!esdm__extents_is_dirty(m, dataset))
         return false;
@@ -99,14 +99,117 @@ range_of_pending(const maker *m, esdm_dataset *dataset, range *ret)
     return true;
 }
 
+/* ---- of ranks ------------------------------------------------------------------------------- */
+
+/* Takes another range in. */
+static void
+join(range *r, const range *more)
+{
+    if (!more->known)
+        return;
+    r->low = r->known ? fmin(r->low, more->low) : more->low;
+    r->high = r->known ? fmax(r->high, more->high) : more->high;
+    r->known = true;
+}
+
+/* What all ranks have written into a dataset, or NULL. */
+static range
+range_of_ranks(const maker *m, const esdm_dataset *dataset)
+{
+    const esdm__written *w = &m->written;
+    if (w->ranges == NULL || !esdm__extents_is_dirty(m, dataset))
+        return (range){0};
+    esdm_dataset *const *at =
+        bsearch(&dataset, w->datasets, w->count, sizeof(esdm_dataset *), esdm__dataset_by_id);
+    return w->ranges[at - w->datasets];
+}
+
+typedef struct bounding {
+    const esdm_dataset *dataset;
+    esdm__missing missing;
+    esdm__statistics total;
+    esdm__box unknown; /* of fragments that do not tell; rank UINT32_MAX: there are none */
+} bounding;
+
+static void
+extend(esdm__box *box, const esdm__box *more)
+{
+    for (uint32_t d = 0; d < box->rank; d++) {
+        uint64_t end = box->lo[d] + box->n[d], other = more->lo[d] + more->n[d];
+        box->lo[d] = more->lo[d] < box->lo[d] ? more->lo[d] : box->lo[d];
+        box->n[d] = (other > end ? other : end) - box->lo[d];
+    }
+}
+
+static bool
+add_bounded(const esdm__fragment *fragment, void *user)
+{
+    bounding *b = user;
+    const esdm__statistics one = esdm__fragment_statistics(b->dataset, &b->missing, fragment);
+    if (one.class != ESDM__CLASS_NONE) {
+        esdm__statistics_add(&b->total, &one);
+        return true;
+    }
+    if (b->unknown.rank == UINT32_MAX)
+        b->unknown = fragment->box;
+    else
+        extend(&b->unknown, &fragment->box);
+    return true;
+}
+
+static bool
+is_coordinate(const esdm_dataset *dataset)
+{
+    esdm_container *container = dataset->group->container;
+    const esdm__cf *cf = &esdm__io_of(container)->cf;
+    if (esdm__extents_find_coordinates(container, NULL) != ESDM_OK)
+        return false;
+    for (size_t i = 0; i < cf->nsources; i++) {
+        if (cf->sources[i].dataset == dataset || cf->sources[i].bounds == dataset)
+            return true;
+    }
+    return false;
+}
+
+void
+esdm__range_of_pending(esdm_dataset *dataset, range *ret)
+{
+    esdm__dataset_io *io = dataset->io;
+    bounding b = {.dataset = dataset, .unknown = {.rank = UINT32_MAX}};
+    esdm__box_statistics found = {0};
+    *ret = (range){0};
+    esdm__missing_of(dataset, &b.missing);
+    if (b.missing.class == ESDM__CLASS_NONE)
+        return;
+    b.total = (esdm__statistics){.class = b.missing.class, .rule = b.missing.rule};
+    (void) pthread_mutex_lock(&io->lock);
+    if (!esdm__index_pending_statistics(io->index, &b.total))
+        esdm__index_pending_visit(io->index, add_bounded, &b);
+    (void) pthread_mutex_unlock(&io->lock);
+    *ret = range_of_statistics(&b.total);
+    if (b.unknown.rank == UINT32_MAX || !is_coordinate(dataset) ||
+        esdm__io_statistics(dataset, &b.unknown, true, &found, NULL) != ESDM_OK)
+        return;
+    const range more = range_of_statistics(&found.values);
+    join(ret, &more);
+}
+
+/* ---- of both -------------------------------------------------------------------------------- */
+
 esdm_status
 esdm__range_of(const maker *m, esdm_dataset *dataset, bool read, range *ret)
 {
     esdm__box box;
     esdm__box_statistics found = {0};
     esdm_error why = {0};
+    bool ranks = m->written.ranges != NULL;
     *ret = (range){0};
-    if (range_of_pending(m, dataset, ret)) {
+    if (ranks && (!m->all || esdm__io_of(m->container)->record == 0)) {
+        *ret = range_of_ranks(m, dataset);
+        ret->merged = !m->all;
+        return ESDM_OK;
+    }
+    if (!ranks && range_of_own(m, dataset, ret)) {
         ret->merged = !m->all;
         return ESDM_OK;
     }
@@ -121,6 +224,8 @@ esdm__range_of(const maker *m, esdm_dataset *dataset, bool read, range *ret)
     }
     if (found.bounds || found.exact)
         *ret = range_of_statistics(&found.values);
+    const range more = range_of_ranks(m, dataset);
+    join(ret, &more);
     return ESDM_OK;
 }
 
@@ -275,6 +380,21 @@ turn_source(turning *t, const esdm__cf_source *s, esdm_error *err)
     return turn_dataset(t, s->dataset, 1, err);
 }
 
+/* Of what ranks have written; none of it can be read yet. Which way the shortest range goes that
+ * holds all is certain where all lie on one half of the circle and nothing else is there. */
+static void
+turn_ranks(const maker *m, const esdm__cf_source *s, range *ret)
+{
+    range r = range_of_ranks(m, s->dataset), bounds = range_of_ranks(m, s->bounds);
+    join(&r, &bounds);
+    esdm__range_unpack(&s->packing, &r);
+    *ret = (range){.known = true, .low = -180, .high = 180};
+    if (!m->all || esdm__io_of(m->container)->record != 0 || !r.known || !(r.high - r.low <= 180))
+        return;
+    ret->low = r.low - 360 * floor((r.low + 180) / 360);
+    ret->high = ret->low + (r.high - r.low);
+}
+
 esdm_status
 esdm__range_of_kind(maker *m, const esdm__cf_source *s, range *ret)
 {
@@ -282,6 +402,11 @@ esdm__range_of_kind(maker *m, const esdm__cf_source *s, range *ret)
     if (s->kind != ESDM__CF_LONGITUDE)
         return range_of_source(m, s, ret);
     *ret = (range){0};
+    if (m->written.ranges != NULL &&
+        (esdm__extents_is_dirty(m, s->dataset) || esdm__extents_is_dirty(m, s->bounds))) {
+        turn_ranks(m, s, ret);
+        return ESDM_OK;
+    }
     esdm_status status = esdm__circle_init(&t.circle, m->err);
     if (status == ESDM_OK)
         status = turn_source(&t, s, m->err);

@@ -91,7 +91,7 @@ typedef struct esdm__container_io {
     pthread_mutex_t shapes_lock; /* held while it is looked for */
     esdm__cf cf;                 /* which datasets are coordinates; under commit_lock */
     uint64_t cf_at;              /* `changes` of the container when that was found; 0: not yet */
-    bool ranges_behind;          /* rank 0: commits since the ranges of values were made; under
+    bool ranges_behind;          /* rank 0: commits since the ranges of values were made anew; under
                                     commit_lock, as the next three (collective_ranges.c) */
     uint32_t ranges_made;        /* how often */
     uint64_t ranges_ns;          /* when last */

@@ -130,8 +130,19 @@ esdm_status esdm__collective_commit(esdm_container *container, const char *messa
 
 /* ---- collective_ranges.c ------------------------------------------------------------------ */
 
-/** Rank 0, after a commit, with the commit lock held: ranges that queries find the container by.
- *  @param all at once; else they may be left to a later commit, or to the end. Not collective. */
+/** Numbers of each dataset that ranks exchange with a commit. */
+#define ESDM__RANGES_NUMBERS 2u
+/** Between which values the pending ones of this rank lie: the numbers are larger where these reach
+ *  further, so that the largest of all ranks tell of all. Not collective.
+ *  @param numbers zeroed; of each dataset of the orders. */
+void esdm__ranges_tell(const esdm__commit_work *work, const esdm__orders *orders,
+                       uint64_t *numbers);
+/** Rank 0: extents of the commit, from the largest numbers of all ranks and the sums of the orders.
+ *  Not collective. */
+esdm_status esdm__ranges_enter(esdm__commit_work *work, const esdm__orders *orders,
+                               const uint64_t *numbers, esdm_error *err);
+/** Rank 0, after a commit, with the commit lock held: makes the ranges as narrow as they are.
+ *  @param all at once; else that may be left to a later commit, or to the end. Not collective. */
 void esdm__collective_ranges(esdm_container *container, bool all);
 /** Before a handle is freed: what was left. Nothing on other ranks, of containers that no ranks
  *  share, and where something is not committed. Not collective. */

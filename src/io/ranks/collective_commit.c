@@ -7,8 +7,8 @@
  * When rank 0 finds that their writer may have seemed dead, the others look whether their packs are
  * there.
  * 2. When some rank changed the structure, the structures are compared.
- * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
- *    their index pages.
+ * 3. The ranks tell each other how many fragments they have, which gives each its order, and
+ * between which values these lie (collective_ranges.c), and encode their index pages.
  * 4. The pages go up the tree of ranks, made into fuller ones on the way (page_source.c). When rank
  *    0 has them, it publishes them in a transaction of the metadata store; only of very many the
  *    last ones come while it is open. Where other programs have published, all are sent once
@@ -55,6 +55,7 @@ typedef struct work {
     esdm_dataset *const *all; /* datasets of the container, by id; borrowed */
     esdm_meta_committed committed;
     uint64_t *lengths; /* of unlimited dimensions, from [1] on, and rank 0's doubt; owned */
+    uint64_t *bounds;  /* of values, esdm__ranges_tell(); behind them in the same memory */
     news *news;        /* owned */
     size_t news_bytes;
     esdm__page_source *source; /* the pages of this rank and of those below it; owned */
@@ -368,7 +369,8 @@ reserve(work *g, esdm_error *err)
     size_t count = w->container->dimensions.count;
     g->news_bytes = sizeof *g->news + count * sizeof g->news->lengths[0];
     g->news = calloc(1, g->news_bytes);
-    g->lengths = calloc(count + 2, sizeof *g->lengths);
+    g->lengths =
+        calloc(count + 2 + ESDM__RANGES_NUMBERS * w->container->datasets.count, sizeof *g->lengths);
     if (g->news == NULL || g->lengths == NULL)
         return esdm__error_nomem(err, g->news_bytes, "a commit");
     esdm_status status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
@@ -416,7 +418,11 @@ exchange(work *g, esdm_error *err)
         g->lengths[i + 1] = w->lengths[i].length;
     g->lengths[w->nlengths + 1] =
         status == ESDM_OK ? esdm__writer_take_doubt(g->own.io) : ESDM__WRITER_SEEN;
-    status = esdm__orders_exchange(&g->orders, g->comm, status, g->lengths, w->nlengths + 1, err);
+    g->bounds = g->lengths + w->nlengths + 2;
+    esdm__ranges_tell(w, &g->orders, g->bounds);
+    status =
+        esdm__orders_exchange(&g->orders, g->comm, status, g->lengths,
+                              w->nlengths + 1 + ESDM__RANGES_NUMBERS * g->orders.ndatasets, err);
     for (size_t i = 0; i < w->nlengths && status == ESDM_OK; i++)
         w->lengths[i].length = g->lengths[i + 1];
     if (status != ESDM_OK)
@@ -449,6 +455,8 @@ make_pages(work *g, esdm_error *err)
     if (status == ESDM_OK && g->comm->rank == 0)
         status = esdm__commit_describe(&g->own, err);
     if (status == ESDM_OK && g->comm->rank == 0)
+        status = esdm__ranges_enter(&g->own, &g->orders, g->bounds, err);
+    if (status == ESDM_OK && g->comm->rank == 0)
         status = g->own.io->record != 0 ? esdm__merging_begin(&g->merging, &g->orders, g->all, err)
                                         : ESDM_OK;
     return status;
@@ -477,7 +485,6 @@ publish_all(work *g, esdm_error *err)
     } while (g->news->command == COMMAND_AGAIN && parted->status == ESDM_OK);
     if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
-    /* What all ranks wrote is seen now. */
     if (status == ESDM_OK && g->comm->rank == 0)
         esdm__collective_ranges(g->own.container, g->own.document != NULL);
     if (status != ESDM_OK || concluded == ESDM_OK)

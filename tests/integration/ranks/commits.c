@@ -126,28 +126,160 @@ many_commits(rank_state *r)
     ok(esdm_container_close(c, ERR));
 }
 
+/* ---- what queries find ---------------------------------------------------------------------- */
+
+typedef struct asking {
+    const char *name;
+    bool found;
+} asking;
+
 static bool
-count_match(const esdm_match *match, void *user)
+is_match(const esdm_match *match, void *user)
 {
-    (void) match;
-    ++*(int *) user;
-    return true;
+    asking *a = user;
+    a->found |= strcmp(match->container, a->name) == 0;
+    return !a->found;
 }
 
-/* Commits that follow each other closely leave ranges of values to the last one, or to the end,
- * whether the handle is closed or discarded. */
+/* Whether a query finds the container; the text has one "%d". */
+static bool
+finds(const rank_state *r, const char *name, const char *question, int number)
+{
+    char text[160];
+    asking a = {.name = name};
+    (void) snprintf(text, sizeof text, question, number, number);
+    ok(esdm_find(r->session, text, is_match, &a, ERR));
+    return a.found;
+}
+
+static esdm_dataset *
+define(esdm_container *c, const char *name, uint32_t rank, const char *const *dimensions,
+       const char *units)
+{
+    esdm_dimension *dims[2];
+    esdm_dataset *dataset;
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = find_dimension(c, dimensions[i]);
+    ok(esdm_dataset_create(esdm_container_root(c), name, ESDM_TYPE_INT32, rank, dims, &dataset,
+                           ERR));
+    esdm_attributes *attributes = esdm_dataset_attributes(dataset);
+    if (units != NULL)
+        ok(esdm_attribute_set(attributes, "units", ESDM_TYPE_CHAR, strlen(units), units, ERR));
+    if (rank == 1 && strstr(units, "days") != NULL)
+        ok(esdm_attribute_set(attributes, "calendar", ESDM_TYPE_CHAR, 6, "noleap", ERR));
+    return dataset;
+}
+
 static void
-queries_see_the_last_commit(rank_state *r)
+put_row(esdm_dataset *dataset, uint64_t at, uint64_t row, uint64_t rows, int32_t value)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, esdm_dataset_rank(dataset), (uint64_t[]){at, row},
+                           (uint64_t[]){1, rows}, ERR));
+    put(dataset, space, value, false);
+}
+
+/* Times of years from 1000 on, of one variable or of two that have their own, written by the last
+ * rank alone. Its values are the largest. */
+static esdm_container *
+create_series(rank_state *r, const char *name, bool two)
+{
+    esdm_dimension *dimension;
+    esdm_container *c = create(r, name, ESDM_CREATE_REPLACE);
+    (void) define(c, "time", 1, (const char *[]){"time"}, "days since 1000-01-01");
+    (void) define(c, "x", 1, (const char *[]){"x"}, "degrees_east");
+    (void) define(c, "y", 1, (const char *[]){"y"}, "degrees_north");
+    (void) define(c, "level", 2, (const char *[]){"time", "y"}, "m");
+    (void) define(c, "zone", 2, (const char *[]){"time", "x"}, NULL);
+    if (!two)
+        return c;
+    ok(esdm_dimension_create(esdm_container_root(c), "season", ESDM_UNLIMITED, &dimension, ERR));
+    (void) define(c, "season", 1, (const char *[]){"season"}, "days since 5000-01-01");
+    (void) define(c, "rain", 2, (const char *[]){"season", "y"}, "m");
+    return c;
+}
+
+static void
+put_series(rank_state *r, esdm_container *c, uint64_t t, bool two)
+{
+    int32_t value = (int32_t) (1000 * t) + r->rank;
+    if (r->rank == r->size - 1) {
+        put_row(find(c, "time"), t, 0, 1, (int32_t) (365 * t) + 10);
+        for (uint64_t x = 0; x < COLUMNS && t == 20; x++) { /* after many commits */
+            put_row(find(c, "x"), x, 0, 1, 100 + (int32_t) x);
+            put_row(find(c, "y"), x % ROWS, 0, 1, 40 + (int32_t) x);
+        }
+        if (two)
+            put_row(find(c, "season"), t, 0, 1, (int32_t) (365 * t) + 10);
+    }
+    put_row(find(c, "level"), t, own_row(r), ROWS, value);
+    put_row(find(c, "zone"), t, 0, 1, -value);
+    if (two)
+        put_row(find(c, "rain"), t, own_row(r), ROWS, value);
+}
+
+/* What is found after the commit of record `t`. */
+static void
+expect_series(const rank_state *r, const char *name, uint64_t t, bool two)
+{
+    int last = (int) (1000 * t) + r->size - 1;
+    check(finds(r, name, "max(level) >= %d", last));
+    check(!finds(r, name, "max(level) > %d", last));
+    check(finds(r, name, "min(zone) <= %d", -(int) (1000 * t)));
+    check(finds(r, name, "time overlaps %04d .. %04d", 1000 + (int) t));
+    check(two || !finds(r, name, "time overlaps %04d .. %04d", 1001 + (int) t)); /* between both */
+    check(finds(r, name, "length(time) = %d", (int) t + 1));
+    check(t < 20 || finds(r, name, "box overlaps 103,0,%d,90", 104));
+    if (!two)
+        return;
+    check(finds(r, name, "max(rain) >= %d", last));
+    check(finds(r, name, "time overlaps %04d .. %04d", 5000 + (int) t));
+    check(!finds(r, name, "time overlaps %04d .. %04d", 5001 + (int) t));
+}
+
+/* A query finds what a commit brings as soon as that is over, though ranges are made anew less
+ * often where commits follow each other closely. */
+static void
+queries_see_every_commit(rank_state *r)
+{
+    uint64_t commits = by_size(40, 60, 200);
+    for (int two = 0; two < 2; two++) {
+        const char *name = two ? "commit/ranges1" : "commit/ranges0";
+        esdm_container *c = create_series(r, name, two);
+        for (uint64_t t = 0; t < commits; t++) {
+            put_series(r, c, t, two);
+            ok(esdm_container_commit(c, NULL, ERR));
+            if (r->rank == 0)
+                expect_series(r, name, t, two);
+            meet(r);
+        }
+        ok(esdm_container_close(c, ERR));
+        meet(r);
+        ok(r->rank == 0 ? esdm_container_remove(r->session, name, ERR) : ESDM_OK);
+        meet(r);
+    }
+}
+
+/* What was hidden is found until the ranges are made anew, at the latest with the end of the
+ * handle, whether it is closed or discarded. */
+static void
+queries_forget_what_is_hidden(rank_state *r)
 {
     uint64_t commits = by_size(60, 100, 300);
     for (int closes = 0; closes < 2; closes++) {
-        int found = 0;
-        char question[64];
-        const char *name = closes ? "commit/ranges1" : "commit/ranges0";
-        esdm_container *c = create(r, name, ESDM_CREATE_REPLACE);
-        for (uint64_t t = 0; t < commits; t++) { /* the last rank has the largest values */
-            put(find(c, "v"), box3(t, own_row(r), 0, 1, ROWS, 1), (int32_t) (1000 * t) + r->rank,
-                t % 2 == 0);
+        const char *name = closes ? "commit/hidden1" : "commit/hidden0";
+        esdm_container *c = create_series(r, name, false);
+        for (uint64_t t = 0; t < commits; t++) {
+            bool last = r->rank == r->size - 1;
+            put_series(r, c, t, false);
+            ok(esdm_container_commit(c, NULL, ERR));
+            if (last)
+                put_row(find(c, "level"), t, own_row(r), ROWS, 1000000 + (int32_t) t);
+            ok(esdm_container_commit(c, NULL, ERR));
+            check(r->rank != 0 || finds(r, name, "max(level) >= %d", 1000000 + (int) t));
+            meet(r);
+            if (last)
+                put_row(find(c, "level"), t, own_row(r), ROWS, (int32_t) (1000 * t) + r->rank);
             ok(esdm_container_commit(c, NULL, ERR));
         }
         if (closes)
@@ -155,10 +287,10 @@ queries_see_the_last_commit(rank_state *r)
         else
             esdm_container_discard(c);
         meet(r);
-        (void) snprintf(question, sizeof question, "max(v) = %d",
-                        (int) (1000 * (commits - 1)) + r->size - 1);
-        ok(esdm_find(r->session, question, count_match, &found, ERR));
-        check(found == 1);
+        if (r->rank == 0)
+            expect_series(r, name, commits - 1, false);
+        check(finds(r, name, "box overlaps 103,0,%d,90", 104));
+        check(!finds(r, name, "box overlaps 110,0,%d,90", 120));
         meet(r);
         ok(r->rank == 0 ? esdm_container_remove(r->session, name, ERR) : ESDM_OK);
         meet(r);
@@ -353,7 +485,8 @@ const named_scenario commit_scenarios[] = {
     {"commit.ranks_without_changes_take_part", ranks_without_changes_take_part},
     {"commit.many_fragments", many_fragments},
     {"commit.many_commits", many_commits},
-    {"commit.queries_see_the_last_commit", queries_see_the_last_commit},
+    {"commit.queries_see_every_commit", queries_see_every_commit},
+    {"commit.queries_forget_what_is_hidden", queries_forget_what_is_hidden},
     {"commit.texts_and_scalars", texts_and_scalars},
     {"commit.replacing_keeps_readers_whole", replacing_keeps_readers_whole},
     {"commit.readers_follow_commits_together", readers_follow_commits_together},

@@ -5,6 +5,7 @@
  *     ranks_mpi scenarios [NAME]   all scenarios, and those that need MPI
  *     ranks_mpi lost               the last rank cannot store its data ($ESDM_FAULTY_RANK)
  *     ranks_mpi killed SECONDS     commits steps until it is killed; says which ones, on rank 0
+ *     ranks_mpi ends N             all ranks are killed as soon as they have committed N steps
  *     ranks_mpi late N             rank 0 closes a container, tells it by a line, waits for one;
  * then the others read it. N ranks count as those of a node ranks_mpi verify STEP        one
  * process: every step up to the last one is whole, STEP is there
@@ -289,6 +290,18 @@ commit_until_killed(double seconds)
 }
 
 static void
+end_after_commits(int64_t steps)
+{
+    rank_state r = join(MPI_COMM_WORLD);
+    esdm_container *c = create(&r, "ends", ESDM_CREATE_REPLACE);
+    for (int64_t t = 0; t < steps; t++) {
+        write_own_rows(&r, c, (uint64_t) t, (int32_t) (1000 * t) + r.rank);
+        ok(esdm_container_commit(c, NULL, ERR));
+    }
+    raise(SIGKILL);
+}
+
+static void
 verify(const char *step)
 {
     esdm_session *session = open_session();
@@ -329,6 +342,8 @@ main(int argc, char **argv)
         lose_data();
     else if (strcmp(mode, "late") == 0 && argc > 2)
         read_late(atoi(argv[2]));
+    else if (strcmp(mode, "ends") == 0 && argc > 2)
+        end_after_commits(atoi(argv[2]));
     else if (strcmp(mode, "killed") == 0 && argc > 2)
         commit_until_killed(atof(argv[2]));
     else

@@ -99,11 +99,27 @@ def killed(folder):
         print(f"killed after step {last}")
 
 
+def found_after_kill(folder):
+    """A query finds all that was committed, whatever the job was about to do then."""
+    for steps in (1, 2, 40):
+        env = make_site(folder, f"ends{steps}")
+        done = mpirun.run(MPI, 4, [PROGRAM, "ends", str(steps)], env, timeout=400 * SLOW,
+                          check=False)
+        if done.returncode == 0:
+            raise SystemExit("a job with killed ranks succeeded")
+        for query in (f"max(v) = {1000 * (steps - 1) + 3}", f"length(time) = {steps}", "min(v) = 0"):
+            found = subprocess.run([BUILD / "tools/esdm-find", "-c", query], env=env, text=True,
+                                   stdout=subprocess.PIPE, timeout=400 * SLOW).stdout.split()
+            if found != ["ends"]:
+                raise SystemExit(f"killed after commit {steps}, {query} finds {found}")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
-        for part in (scenarios, many_ranks, sixty_four_ranks, shapes, lost, killed):
+        for part in (scenarios, many_ranks, sixty_four_ranks, shapes, lost, killed,
+                     found_after_kill):
             part(folder)
 
 
