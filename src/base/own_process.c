@@ -31,6 +31,24 @@ typedef struct own_page {
 
 static _Atomic(own_page *) page; /* NULL: not yet, or this kernel clears no memory */
 
+/* What the kernel should have done: who restores a process from a checkpoint (DMTCP) may map its
+ * memory without that advice. */
+static void
+wipe_in_child(void)
+{
+    own_page *own = atomic_load(&page);
+    if (own != NULL)
+        memset((void *) own, 0, sizeof *own);
+}
+
+/* Emulators of a kernel (qemu-user before 8) accept any advice, and follow none. */
+static bool
+clears_in_children(void *made)
+{
+    return madvise(made, sizeof(own_page), -1) != 0 &&
+           madvise(made, sizeof(own_page), MADV_WIPEONFORK) == 0;
+}
+
 static void
 make_page(void)
 {
@@ -38,7 +56,7 @@ make_page(void)
         mmap(NULL, sizeof(own_page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED)
         return;
-    if (madvise(made, sizeof(own_page), MADV_WIPEONFORK) == 0)
+    if (clears_in_children(made) && pthread_atfork(NULL, NULL, wipe_in_child) == 0)
         atomic_store(&page, made);
     else
         (void) munmap(made, sizeof(own_page));

@@ -5,9 +5,11 @@
 
 #include "base/own_process.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -20,6 +22,25 @@
 
 #define NUMBERS 200
 
+/* ---- instead of libc's ---------------------------------------------------------------------- */
+
+/* Kernels that follow the advice, know none of it, say yes to all and do nothing, or have followed
+ * it in a process that somebody has restored from a checkpoint since. */
+enum { FOLLOWS, REFUSES, SAYS_YES, RESTORED, KERNELS };
+static int kernel_does;
+
+int
+madvise(void *at, size_t bytes, int advice)
+{
+    if (kernel_does == FOLLOWS)
+        return (int) syscall(SYS_madvise, at, bytes, advice);
+    bool accepts = kernel_does == SAYS_YES || (kernel_does == RESTORED && advice >= 0);
+    errno = EINVAL;
+    return accepts ? 0 : -1;
+}
+
+/* ---- support -------------------------------------------------------------------------------- */
+
 typedef struct shared {
     pid_t told;
     uint8_t random[NUMBERS][16];
@@ -27,11 +48,18 @@ typedef struct shared {
 
 static shared *child_has;
 
-/* What a child has, that was made by fork(), or as libraries do that know nothing of it. */
+/* By fork(), or as libraries do that know nothing of it. */
+static pid_t
+make_child(int kind)
+{
+    return kind == 0 ? fork() : (pid_t) syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* What a child has. */
 static void
 ask_child(int kind)
 {
-    pid_t child = kind == 0 ? fork() : (pid_t) syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    pid_t child = make_child(kind);
     int status = 0;
     assert_true(child >= 0);
     if (child == 0) {
@@ -70,6 +98,47 @@ test_own_process__child_has_its_own(void **state)
     }
 }
 
+/* In a process that has asked for nothing yet. @return what waitpid() says; 0: all is well. */
+static int
+ask_grandchild(int does, int kind)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        uint8_t own[16];
+        uint8_t theirs[16];
+        int ends[2];
+        kernel_does = does;
+        bool good = esdm__own_pid() == getpid() && pipe(ends) == 0;
+        esdm__own_random(own, sizeof own); /* the rest waits for both */
+        pid_t grandchild = make_child(kind);
+        if (grandchild == 0) {
+            good = good && esdm__own_pid() == getpid();
+            esdm__own_random(theirs, sizeof theirs);
+            good = good && write(ends[1], theirs, sizeof theirs) == (ssize_t) sizeof theirs;
+            _exit(good ? 0 : 1);
+        }
+        esdm__own_random(own, sizeof own);
+        good = good && waitpid(grandchild, &status, 0) == grandchild && status == 0;
+        good = good && read(ends[0], theirs, sizeof theirs) == (ssize_t) sizeof theirs &&
+               memcmp(own + 8, theirs + 8, 8) != 0;
+        _exit(good && esdm__own_pid() == getpid() ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* First of all, as a process asks its kernel once. */
+static void
+test_own_process__child_has_its_own_whatever_the_kernel_does(void **state)
+{
+    (void) state;
+    for (int does = 0; does < KERNELS; does++) {
+        assert_int_equal(ask_grandchild(does, 0), 0);
+        if (does != RESTORED) /* which only fork() can make good */
+            assert_int_equal(ask_grandchild(does, 1), 0);
+    }
+}
+
 static void
 test_own_process__random_fills_what_is_asked(void **state)
 {
@@ -95,6 +164,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own_process__child_has_its_own_whatever_the_kernel_does),
         cmocka_unit_test(test_own_process__child_has_its_own),
         cmocka_unit_test(test_own_process__random_fills_what_is_asked),
     };
