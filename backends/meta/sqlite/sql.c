@@ -122,7 +122,7 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
 void
 sqlite__link_wait(sqlite__link *link, bool waits)
 {
-    (void) sqlite3_busy_handler(link->db, waits ? wait_for_lock : NULL, NULL);
+    (void) sqlite3_busy_handler(link->db, waits ? wait_for_lock : NULL, link);
 }
 
 static int

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Outlines of fields: where the blocks of each group lie, also of raw ones, in few bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
