@@ -99,6 +99,31 @@ as_numbers(const esdm_attribute *a, double *values, uint64_t most)
                ESDM_OK;
 }
 
+/* Of a variable, not of a mapping: what GDAL says of one tile, and marks of missing values. */
+static bool
+says_nothing_of_mapping(const char *name)
+{
+    static const char *const names[] = {"_FillValue",  "missing_value", "valid_min",   "valid_max",
+                                        "valid_range", "actual_range",  "GeoTransform"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Smaller numbers are 0, which was computed. */
+#define NOTHING 1e-8
+
+/* 198 degrees east are 162 degrees west. */
+static bool
+same_number(const char *name, double a, double b)
+{
+    if (strstr(name, "longitude") != NULL)
+        b += 360 * round((a - b) / 360);
+    return esdm__coordinate_same(a, b, 0) || fmax(fabs(a), fabs(b)) < NOTHING;
+}
+
 /* Numbers of a grid mapping say where on Earth x and y lie: a pole, a parallel, an ellipsoid. Its
  * texts but the name may be written in several ways. */
 static esdm_status
@@ -121,17 +146,19 @@ check_grid_mapping(const esdm__pair *p, const esdm_dataset *x, const esdm_datase
         double one[32], other[32];
         if (!esdm_attribute_at(&x->attributes, i, &a) ||
             !esdm_attribute_find(&y->attributes, a.name, &b, NULL) || !as_numbers(&a, one, 32) ||
-            !as_numbers(&b, other, 32))
+            !as_numbers(&b, other, 32) || says_nothing_of_mapping(a.name) || a.count == 0 ||
+            b.count == 0)
             continue;
-        bool same = a.count == b.count;
-        for (uint64_t k = 0; k < a.count && same; k++)
-            same = esdm__coordinate_same(one[k], other[k], 0);
-        if (!same)
-            return esdm__error_set(err, ESDM_EINVAL,
-                                   "the grid mapping '%s' has another %s in '%s' (%.9g) than in "
-                                   "'%s' (%.9g)",
-                                   x->name, a.name, p->other, b.count > 0 ? other[0] : NAN, p->one,
-                                   a.count > 0 ? one[0] : NAN);
+        /* One parallel is two that are equal. */
+        for (uint64_t k = 0; k < a.count || k < b.count; k++) {
+            double here = one[k < a.count ? k : a.count - 1];
+            double there = other[k < b.count ? k : b.count - 1];
+            if (!same_number(a.name, here, there))
+                return esdm__error_set(err, ESDM_EINVAL,
+                                       "the grid mapping '%s' has another %s in '%s' (%.9g) than "
+                                       "in '%s' (%.9g)",
+                                       x->name, a.name, p->other, there, p->one, here);
+        }
     }
     return ESDM_OK;
 }
