@@ -101,6 +101,16 @@ def bounds(variables):
     return found
 
 
+def terms(variables):
+    """Names that formulas of vertical coordinates take (CF, appendix D): "ap: ap b: b ps: ps"."""
+    found = set()
+    for variable in variables.values():
+        told = variable.attrs.get("formula_terms", variable.encoding.get("formula_terms"))
+        if isinstance(told, str):
+            found.update(told.split()[1::2])
+    return found
+
+
 def _said(variable, of):
     """Units and calendar; bounds without their own have those of what they are bounds of (CF, 7.1)."""
     for told in (variable.attrs, *((of.attrs, of.encoding) if of is not None else ())):

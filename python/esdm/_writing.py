@@ -202,15 +202,16 @@ def _same_places(name, given, stored, begin):
         missing = b == netCDF4.default_fillvals.get(numpy.dtype(dtype).str[1:])
         rounded = numpy.dtype(dtype).kind == "f" or "scale_factor" in stored.encoding
         if rounded or "f" in (a.dtype.kind, b.dtype.kind):
-            a, b = a.astype("f8"), b.astype("f8")
             missing |= numpy.isnan(b)
-        other = a != b
-        if rounded:
+            if not set(given.dims) & set(begin):  # it is not written: what the data do not know takes nothing away
+                missing |= numpy.isnan(a)
+        other = (a != b) & ~missing
+        if rounded and other.any():
             # Far less than the distance of two points: single precision, and texts of numbers, are rounded.
+            a, b = a.astype("f8"), b.astype("f8")
             near = (1e-6 if numpy.dtype("f4") in (dtype, given.dtype) else 1e-12) * numpy.abs(b) + 1e-3 * _step(a)
             with numpy.errstate(invalid="ignore"):
-                other = ~(numpy.abs(a - b) <= near)
-        other &= ~missing
+                other &= ~(numpy.abs(a - b) <= near)
     elif a.dtype.kind in "OSUT" and b.dtype.kind in "OSUT":
         a, b = a.astype(str), b.astype(str)
         other = (a != b) & (b != "")
@@ -255,9 +256,12 @@ def _placing(dataset, there, described, places, wanted):
     """Names of coordinates and bounds that both have: what is written, and what lies along the other dimensions, but for
     those of one dimension, which _checked() has compared."""
     along = {d for key in wanted for d in dataset.variables[key].dims}
+    terms = _encoding.terms(there.variables) | _encoding.terms(dataset.variables)
     for key in sorted({*dataset.coords, *there.coords, *described} & set(dataset.variables) & set(there.variables)):
         given, stored = dataset.variables[key], there.variables[key]
         other = not set(given.dims) & set(places)
+        if key in terms and key not in given.dims and not other:  # as the pressure at the ground: data like others
+            continue
         if stored.encoding.get("char_dim_name") or stored.encoding.get("dtype") == numpy.dtype("S1"):
             continue
         if set(given.dims) == set(stored.dims) and given.dims and not (other and (
@@ -290,6 +294,10 @@ def _store_into(dataset, name, places, every, message, elsewhere):
             unknown = set(places) - set(there.sizes)
             if unknown:
                 raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")
+            fixed = [d for d, part in places.items() if part is None and d not in there.encoding.get("unlimited_dims", ())]
+            if fixed:
+                raise ValueError(f"nothing can be added to '{name}': its dimension '{fixed[0]}' has a fixed length of "
+                                 f"{there.sizes[fixed[0]]}; esdm.write(…, unlimited_dims=['{fixed[0]}']) makes one that grows")
             begin = {d: there.sizes[d] if part is None else part.start or 0 for d, part in places.items()}
             for dim, part in places.items():
                 if part is not None and part.stop is None:
