@@ -25,14 +25,17 @@
 /** Whether the program itself links libnetcdf. Set once, before main(). */
 static bool links_netcdf;
 
-/** Takes the slashes off in place: an argument must not become longer. */
+/** Takes the slashes off in place: an argument must not become longer. What is left behind its end
+ * is shown by /proc/self/cmdline: nothing. */
 static void
 strip_slashes(char *argument)
 {
     if (strncmp(argument, SCHEME, SCHEME_LEN) == 0) {
         const char *name = argument + SCHEME_LEN;
         name += strspn(name, "/");
-        memmove(argument + SCHEME_LEN - 2, name, strlen(name) + 1);
+        size_t length = strlen(name), rest = (size_t) (name - (argument + SCHEME_LEN - 2));
+        memmove(argument + SCHEME_LEN - 2, name, length);
+        memset(argument + SCHEME_LEN - 2 + length, 0, rest);
     }
 }
 

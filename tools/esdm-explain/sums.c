@@ -243,13 +243,15 @@ command_of(const process *p)
     GString *text = g_string_new(NULL);
     const char *at = p->head.command;
     const char *end = at + sizeof p->head.command;
-    while (at < end && *at != '\0') {
+    while (at < end) {
         const char *word = at;
-        char *slash = strrchr(word, '/');
+        const char *slash = strrchr(word, '/');
+        at += strlen(word) + 1;
+        if (word[0] == '\0') /* as where an argument became shorter: shim/habits.c */
+            continue;
         bool program = text->len == 0;
         g_string_append_printf(text, "%s%s", program ? "" : " ",
                                program && slash != NULL ? slash + 1 : word);
-        at += strlen(word) + 1;
     }
     if (text->len > 300) {
         g_string_truncate(text, 300);

@@ -125,6 +125,16 @@ def test_netcdf_programs():
         expect(not re.search(r"""(src|href)\s*=|url\(|@import""", html), "the page needs others")
 
 
+def test_a_command_is_told_as_it_was_given():
+    """cdo's names of containers become shorter in place; an argument may be empty."""
+    need_program("cdo")
+    with Site():
+        text = reported("cdo", "-s", "-O", "-timmean", "esdm://none.nc", "esdm:///out/none.nc", options=("--report",), check=False).stderr
+        expect("cdo -s -O -timmean esdm:none.nc esdm:out/none.nc\n" in text, text)
+    text = reported("sh", "-c", "cat /dev/null", "", "after", options=("--report",)).stderr
+    expect("cat /dev/null after\n" in text, text)
+
+
 def test_advice_names_what_took_the_time():
     """A program whose time goes into nc_sync() is told so first, and how often it was called."""
     with Folder() as folder:
@@ -318,6 +328,6 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
 main(test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
-     test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
+     test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report, test_a_second_job_in_one_folder_waits_for_its_own_ranks)
