@@ -3,6 +3,7 @@
 
 import importlib.abc
 import importlib.util
+import os
 import sys
 
 import esdm
@@ -57,10 +58,21 @@ class Accessor:
 
 
 def register():
-    """Gives xarray's datasets the accessor, once."""
+    """Gives xarray's datasets the accessor, once, and xarray the engine."""
     dataset = getattr(sys.modules.get("xarray"), "Dataset", None)
     if dataset is not None and "esdm" not in vars(dataset):
         sys.modules["xarray"].register_dataset_accessor("esdm")(Accessor)
+        _tell_engine()
+
+
+def _tell_engine():
+    """xarray asks installed packages alone for their engines."""
+    import importlib.metadata  # pylint: disable=import-outside-toplevel
+    try:
+        importlib.metadata.distribution("esdm")
+    except importlib.metadata.PackageNotFoundError:
+        if not os.environ.get("ESDM_NO_ACTIVATION"):  # the engine's module activates
+            from . import xarray_engine  # pylint: disable=import-outside-toplevel,unused-import
 
 
 class _Loader(importlib.abc.Loader):

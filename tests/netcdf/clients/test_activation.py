@@ -105,10 +105,14 @@ if hasattr(xr, "DataTree"):
 
 
 PATH_ALONE = """
-import esdm, numpy, sys, xarray
+import {0}, numpy, sys
+assert "esdm.xarray_engine" not in sys.modules
+import {1}
 sys.path.insert(0, "")
 data = xarray.Dataset({"v": (("t", "x"), numpy.arange(6.0).reshape(2, 3))}, {"t": [0, 1], "x": [0, 1, 2]})
 data.to_netcdf("esdm://exp/a.nc", unlimited_dims="t")
+with xarray.open_dataset("esdm://exp/a.nc", engine="esdm") as one:
+    assert one.sizes["t"] == 2
 esdm.append(data.assign_coords(t=[2, 3]), "exp/a.nc", dim="t")
 esdm.write_region(data * 10, "exp/a.nc", {"t": slice(0, 2)})
 with xarray.open_mfdataset(["esdm://exp/a.nc"], chunks={}) as all, xarray.open_dataset("esdm://exp/a.nc", engine="esdm") as one:
@@ -128,7 +132,9 @@ def test_the_package_in_the_path_alone():
                                   "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
         env.pop("LD_PRELOAD", None)
         for kind in ("debian", "pypi"):
-            run([python_of(kind), "-c", PATH_ALONE.replace("exp/", f"exp/{kind}-")], env=env, cwd=site.folder)
+            for order in (("esdm", "xarray"), ("xarray", "esdm")):
+                script = PATH_ALONE.replace("{0}", order[0]).replace("{1}", order[1])
+                run([python_of(kind), "-c", script.replace("exp/", f"exp/{kind}-{order[0]}-")], env=env, cwd=site.folder)
 
 
 def test_the_catalogue():
