@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Outlines of fields: where the blocks of each group lie, also of raw ones, in few bytes. */
+/** @file Outlines of fragments: of which blocks they are made, what they verify, and hostile ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
