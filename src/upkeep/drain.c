@@ -272,7 +272,8 @@ move_all(drain *d, bool *ret_unread, esdm_error *err)
     if (status != ESDM_OK)
         esdm__departed_clear(d->departed);
     if (moved.failed > 0)
-        report(d, first.status, first.message, "esdm-fsck tells what is lost");
+        report(d, first.status, first.message,
+               first.status == ESDM_ENOTSUP ? NULL : "esdm-fsck tells what is lost");
     return status;
 }
 

@@ -56,6 +56,7 @@ struct esdm__mover {
     uint64_t batch_bytes;
     uint64_t batch_fragments;
     uint64_t outlines; /* bytes of those in the table */
+    bool first_pass;   /* of a run; later ones meet the same pages that cannot be read */
     esdm__moved result;
     esdm_error first; /* why a fragment could not be read */
 };
@@ -459,6 +460,19 @@ store_tasks(page_tasks *tasks, const esdm_meta_page *entry, esdm__page *page, bo
     return status;
 }
 
+/* Nobody knows where the fragments of a damaged page lie, or of one of a newer version. */
+static void
+note_unread(mover *m, const esdm_meta_page *entry, const esdm_error *why, esdm_status status)
+{
+    if (!m->first_pass)
+        return;
+    m->result.failed += entry->records;
+    if (m->first.status != ESDM_OK)
+        return;
+    m->first = *why;
+    m->first.status = status;
+}
+
 static esdm_status
 move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *err)
 {
@@ -469,6 +483,8 @@ move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *er
     esdm_status status = esdm__page_fetch(m->job->session, entry, &page, &error);
     if (status == ESDM_ENOENT || status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
         *ret_again |= status == ESDM_ENOENT; /* gone; its fragments may be in another one */
+        if (status != ESDM_ENOENT)
+            note_unread(m, entry, &error, status);
         return ESDM_OK;
     }
     if (status != ESDM_OK) {
@@ -553,6 +569,7 @@ esdm__mover_run(esdm__mover *m, const esdm__move_job *job, esdm__moved *ret_move
     for (int pass = 0; pass < ESDM__PAGE_LISTINGS && progress && status == ESDM_OK; pass++) {
         bool again = false;
         progress = false;
+        m->first_pass = pass == 0;
         status = run_pass(m, &progress, &again, err);
         progress = (progress || again) && !job->dry_run;
     }

@@ -44,7 +44,7 @@ typedef struct esdm__moved {
     uint64_t fragments;
     uint64_t bytes;
     uint64_t pages;
-    uint64_t failed; /* fragments of which no sound copy could be read from here */
+    uint64_t failed; /* fragments of which no sound copy, or whose page, could be read from here */
 } esdm__moved;
 
 /**

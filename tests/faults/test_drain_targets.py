@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Retiring a target and balancing them: whatever happens meanwhile, nothing is lost."""
 
+import contextlib
 import json
 import random
 import re
+import sqlite3
 import subprocess
 import time
 
@@ -186,6 +188,19 @@ def test_drain__what_cannot_go_is_told():
         expect_error(run([tool("esdm-drain"), "--from", "two"], check=False), "other targets have")
         site.set_targets(disks("one", "two", one={"retiring": True}, two={"retiring": True}))
         expect_error(client(["nccopy", "-4", "esdm://a", "esdm://b"], check=False), "")
+
+
+def test_drain__index_pages_that_cannot_be_read_are_told():
+    """Where their fragments lie nobody knows: that is no program which is still writing."""
+    with Disks("one", "two") as site:
+        write("a", 1, 1)
+        with contextlib.closing(sqlite3.connect(site.file("metadata") / "catalogue.sqlite")) as catalogue, catalogue:
+            pages = catalogue.execute("SELECT page, data FROM page_data").fetchall()
+            catalogue.executemany("UPDATE page_data SET data = ? WHERE page = ?",
+                                  [(data[:-1] + bytes([data[-1] ^ 1]), page) for page, data in pages])
+        done = drain("--from", "one", "--wait", status=5)
+        expect(done["failed"] > 0 and "is damaged" in json.dumps(done["findings"]), f"{done}")
+        expect(site.packs("one"), "packs are gone that a page needs")
 
 
 def test_drain__a_new_disk_gets_its_share():

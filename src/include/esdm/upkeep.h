@@ -170,7 +170,7 @@ typedef struct esdm_drain_result {
     uint64_t
         fragments; /**< that were brought to (other) targets which all nodes see, or would be */
     uint64_t bytes;
-    uint64_t failed;    /**< fragments that could not be read */
+    uint64_t failed;    /**< fragments that could not be read, or whose index page could not */
     uint64_t elsewhere; /**< fragments that other nodes alone have */
     uint64_t packs;     /**< that were removed */
     uint64_t freed_bytes;
