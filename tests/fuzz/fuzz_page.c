@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "codec/outline.h"
+#include "codec/raw_blocks.h"
 #include "layout/page.h"
 #include "layout/source.h"
 
@@ -36,6 +38,23 @@ touch_source(const esdm__fragment *fragment)
     (void) !esdm__link_map_get(e->decoding, &map, NULL);
 }
 
+/* As who reads a part of the fragment by it. */
+static void
+touch_outline(const esdm__fragment *fragment, volatile uint8_t *sink)
+{
+    static const uint8_t data[1 << 20];
+    esdm__blocks blocks;
+    if (fragment->outline == NULL)
+        return;
+    *sink = (uint8_t) (fragment->outline[0] + fragment->outline[fragment->outline_bytes - 1]);
+    if (fragment->raw_bytes > sizeof data ||
+        esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &blocks, NULL) !=
+            ESDM_OK ||
+        !esdm__outline_fits(&blocks, fragment->outline_bytes))
+        return;
+    (void) !esdm__outline_verify(&blocks, 0, blocks.blocks, fragment->outline, data, NULL);
+}
+
 static bool
 touch(const esdm__fragment *fragment, void *user)
 {
@@ -47,6 +66,7 @@ touch(const esdm__fragment *fragment, void *user)
     else if (fragment->stored_bytes > 0)
         *sink = (uint8_t) (fragment->inline_data[0] +
                            fragment->inline_data[fragment->stored_bytes - 1]);
+    touch_outline(fragment, sink);
     if (esdm__box_is_empty(&fragment->box))
         abort();
     return true;

@@ -123,10 +123,12 @@ save_blobs(const char *folder)
     save_number_blobs(folder, &number);
 }
 
+/* @param outlined whether every second one in a pack has an outline: of a raw one, and a head. */
 static void
-add_fragment(esdm__index *index, uint32_t rank, uint64_t i)
+add_fragment(esdm__index *index, uint32_t rank, uint64_t i, bool outlined)
 {
     uint8_t data[32] = {(uint8_t) i};
+    uint8_t outline[80] = "ESDMFRAG";
     esdm__fragment fragment = {.raw_bytes = 32, .stored_bytes = 32};
     fragment.box.rank = rank;
     for (uint32_t d = 0; d < rank; d++) {
@@ -140,7 +142,9 @@ add_fragment(esdm__index *index, uint32_t rank, uint64_t i)
         fragment.position = i * 4096;
         fragment.stored_bytes = 4096;
         fragment.head_bytes = 80;
-        fragment.codec_ids[0] = 1;
+        fragment.codec_ids[0] = i % 4 != 0;
+        fragment.outline = outlined && i % 4 < 2 ? outline : NULL;
+        fragment.outline_bytes = fragment.outline == NULL ? 0 : i % 4 != 0 ? 80 : 8;
     }
     ok(esdm__index_add_pending(index, &fragment, &err));
 }
@@ -152,11 +156,11 @@ save_pages(const char *folder)
     static const uint64_t counts[] = {1, 5, 400};
     int number = 0;
     for (uint32_t rank = 0; rank <= 4; rank++) {
-        for (size_t c = 0; c < 3; c++) {
+        for (size_t c = 0; c < 6; c++) { /* the last three with outlines */
             esdm__page_set set;
             esdm__index *index = esdm__index_new(rank);
-            for (uint64_t i = 0; i < (rank == 0 ? 1 : counts[c]); i++)
-                add_fragment(index, rank, i);
+            for (uint64_t i = 0; i < (rank == 0 ? 1 : counts[c % 3]); i++)
+                add_fragment(index, rank, i, c >= 3);
             ok(esdm__index_encode(index, NULL, 0, &set, &err));
             for (size_t p = 0; p < set.npages; p++) {
                 uint64_t box[8] = {0};

@@ -319,6 +319,70 @@ test_page_kinds__outlines_come_and_go(void **state)
     clear_sample(&s);
 }
 
+/* The stored form of version 5, to the byte: what is written once stays readable. */
+static void
+test_page_kinds__outlines_keep_their_form(void **state)
+{
+    (void) state;
+    static const uint32_t order[] = {0, 1, 2};
+    static const uint64_t box[] = {0, 300};
+    esdm__records r;
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    esdm__page *page = NULL;
+    esdm__records_init(&r, 1);
+    for (uint64_t i = 0; i < 3; i++) { /* one of raw data, none, a head */
+        const uint64_t bounds[] = {100 * i, 100 * i + 100};
+        const esdm__record item = {.sequence = i,
+                                   .raw_bytes = 2 << 20,
+                                   .stored_bytes = (2 << 20) + 80,
+                                   .position = i << 22,
+                                   .pack = &pack,
+                                   .head_bytes = 80,
+                                   .codec_ids = {i == 2 ? 4 : 0},
+                                   .outline_bytes = (uint16_t) (i == 0   ? 8
+                                                                : i == 1 ? 0
+                                                                         : sizeof outline)};
+        assert_true(
+            esdm__records_add(&r, bounds, NULL, &item, item.outline_bytes > 0 ? outline : NULL));
+    }
+    assert_int_equal(esdm__page_encode(&r, order, 3, false, &data, &bytes, NULL), ESDM_OK);
+    static const uint8_t stored[] = {
+        0x45, 0x53, 0x44, 0x4d, 0x50, 0x41, 0x47, 0x45, 0xcb, 0x32, 0xe7, 0xbb, 0x59, 0x32,
+        0x81, 0xed, 0x05, 0x00, 0x20, 0x00, 0x01, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+        0x6c, 0x00, 0x00, 0x00, 0x01, 0x07, 0x73, 0x63, 0x72, 0x61, 0x74, 0x63, 0x68, 0x04,
+        0x61, 0x61, 0x2d, 0x31, 0x00, 0x00, 0xc8, 0x01, 0x00, 0x64, 0x00, 0x00, 0x00, 0x02,
+        0x00, 0x80, 0x80, 0x80, 0x01, 0x00, 0x00, 0xd0, 0x80, 0x80, 0x01, 0x00, 0x00, 0x01,
+        0x00, 0x01, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0x00, 0x00, 0x50, 0x00, 0x01, 0x00, 0x00,
+        0x08, 0x01, 0x10, 0x0f, 0x56, 0x77, 0x68, 0x61, 0x74, 0x20, 0x61, 0x20, 0x72, 0x77,
+        0x68, 0x61, 0x74, 0x20, 0x61, 0x20, 0x72, 0x65, 0x61, 0x64, 0x65, 0x72, 0x20, 0x6e,
+        0x65, 0x65, 0x64, 0x73, 0x20, 0x6f, 0x66, 0x20, 0x74, 0x68, 0x65, 0x20, 0x74, 0x61,
+        0x62, 0x6c, 0x65, 0x20, 0x6f, 0x66, 0x20, 0x62, 0x6c, 0x6f, 0x63, 0x6b, 0x73, 0x00};
+    assert_int_equal(bytes, sizeof stored);
+    assert_memory_equal(data, stored, sizeof stored);
+    const esdm_meta_page entry = {.page = 1,
+                                  .dataset = 1,
+                                  .records = 3,
+                                  .added = 1,
+                                  .raw_bytes = 3 * (2 << 20),
+                                  .stored_bytes = 3 * ((2 << 20) + 80),
+                                  .rank = 1,
+                                  .box = box};
+    assert_int_equal(esdm__page_decode(&entry, stored, sizeof stored, &page, NULL), ESDM_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        esdm__fragment f;
+        esdm__records_fragment(&page->records, i, &f);
+        assert_int_equal(f.outline_bytes, r.items[i].outline_bytes);
+        assert_int_equal(f.position, i << 22);
+        assert_true((f.outline != NULL) == (i != 1));
+        if (f.outline != NULL)
+            assert_memory_equal(f.outline, outline, f.outline_bytes);
+    }
+    esdm__page_unref(page);
+    esdm__records_clear(&r);
+    free(data);
+}
+
 static void
 test_page_kinds__nonsense_does_no_harm(void **state)
 {
@@ -514,6 +578,7 @@ main(void)
         cmocka_unit_test(test_page_kinds__all_kinds_come_back),
         cmocka_unit_test(test_page_kinds__older_versions_have_no_kinds),
         cmocka_unit_test(test_page_kinds__outlines_come_and_go),
+        cmocka_unit_test(test_page_kinds__outlines_keep_their_form),
         cmocka_unit_test(test_page_kinds__nonsense_does_no_harm),
         cmocka_unit_test(test_page_kinds__descriptions_come_back),
         cmocka_unit_test(test_page_kinds__merging_keeps_everything),
