@@ -143,16 +143,20 @@ esdm__records_set_outline(esdm__records *records, uint32_t index, const uint8_t 
                           uint32_t bytes)
 {
     esdm__record *item = &records->items[index];
+    bool fits = item->outline_bytes >= bytes; /* in place of the one that it had */
     item->outline_bytes = 0;
     if (bytes == 0)
         return true;
-    if (bytes > ESDM__PAGE_OUTLINE_MAX || records->inline_bytes + bytes > ESDM__PAGE_INLINE_MAX ||
-        !reserve_inline(records, bytes))
-        return false;
+    if (!fits) {
+        if (bytes > ESDM__PAGE_OUTLINE_MAX ||
+            records->inline_bytes + bytes > ESDM__PAGE_INLINE_MAX ||
+            !reserve_inline(records, bytes))
+            return false;
+        (void) esdm__record_place_inline(item, records->inline_bytes);
+        records->inline_bytes += bytes;
+    }
     item->outline_bytes = (uint16_t) bytes;
-    (void) esdm__record_place_inline(item, records->inline_bytes);
-    memcpy(records->inline_data + records->inline_bytes, outline, bytes);
-    records->inline_bytes += bytes;
+    memcpy(records->inline_data + item->outline_at, outline, bytes);
     return true;
 }
 

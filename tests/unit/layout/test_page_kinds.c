@@ -300,10 +300,18 @@ test_page_kinds__outlines_come_and_go(void **state)
     esdm__records_fragment(&page->records, at, &f);
     assert_int_equal(f.outline_bytes, ESDM__PAGE_OUTLINE_MAX);
     assert_memory_equal(f.outline, longest, f.outline_bytes);
+    for (int i = 0; i < 1000; i++) { /* as fragments move from far to far: in place of its own */
+        longest[7] = (uint8_t) i;
+        assert_true(esdm__records_set_outline(&page->records, at, longest, 16384));
+        esdm__records_fragment(&page->records, at, &f);
+        assert_memory_equal(f.outline, longest, 16384);
+    }
     uint32_t given = 0; /* as many as a page has room for */
-    while (given < 1000 && esdm__records_set_outline(&page->records, at, longest, 16384))
+    do {
+        assert_true(esdm__records_set_outline(&page->records, at, NULL, 0));
         given++;
-    assert_true(given > 0 && given < ESDM__PAGE_INLINE_MAX / 16384u);
+    } while (given < 1000 && esdm__records_set_outline(&page->records, at, longest, 16384));
+    assert_true(given > 1 && given < ESDM__PAGE_INLINE_MAX / 16384u);
     for (uint32_t i = 0; i < RECORDS; i++)
         assert_true(esdm__records_set_outline(&page->records, i, NULL, 0));
     esdm__records_fragment(&page->records, at, &f);
