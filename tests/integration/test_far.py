@@ -11,7 +11,7 @@ import re
 import tempfile
 
 import s3proxy
-from esdmtest import BUILD, Site, by_clock, by_size, expect, main, run, tool
+from esdmtest import BUILD, SANITIZE, Site, by_clock, by_size, client, expect, main, run, skip, tool
 from s3proxy import Proxy, Rule
 from s3server import Server
 
@@ -177,6 +177,40 @@ def test_far__what_was_drained_takes_one_request():
             run([tool("esdm-fsck"), "--data"])
 
 
+MOST_OF_A_FRAGMENT = """
+import resource, netCDF4, numpy
+with netCDF4.Dataset("esdm://far.nc") as nc:
+    nc["v"].set_auto_mask(False)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    got = nc["v"][0:2, 3:2900, 1:4090:2]
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+numpy.testing.assert_array_equal(got, numpy.arange(2 * 3000 * 4096, dtype="i4").reshape(2, 3000, 4096)[
+    :, 3:2900, 1:4090:2])
+"""
+
+
+def test_far__most_of_a_large_fragment_takes_its_memory_once():
+    """What is wanted ends within groups: their bytes beside the wanted ones are few, and so is the memory for them."""
+    if SANITIZE:
+        skip("sanitizers take memory of their own")
+    writes = """
+import netCDF4, numpy
+with netCDF4.Dataset("esdm://far.nc", "w") as nc:
+    for name, length in ("t", 2), ("y", 3000), ("x", 4096):
+        nc.createDimension(name, length)
+    nc.createVariable("v", "i4", ("t", "y", "x"), chunksizes=(2, 3000, 4096))[:] = (
+        numpy.arange(2 * 3000 * 4096, dtype="i4").reshape(2, 3000, 4096))
+"""
+    with Server() as server, server_site(server, server.target(prefix="far", part="5 MiB")) as site:
+        config = json.loads(site.config.read_text())
+        config["engine"] |= {"fragment": "256 MiB", "codec": "none"}
+        site.config.write_text(json.dumps(config))
+        client(["/usr/bin/python3", "-c", writes])
+        kib = int(client(["/usr/bin/python3", "-c", MOST_OF_A_FRAGMENT]).stdout)
+        most = 45.3 + 93.8 + 24  # what was asked for, the fragment, and what else is needed
+        expect(kib < most * 1024, f"{kib} KiB")
+
+
 def test_far__other_data_of_the_same_length_are_noticed():
     """Two packs change places on the server: each is sound by itself."""
     with Server() as server, Proxy(server) as proxy:
@@ -236,5 +270,6 @@ main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_gu
      test_far__whole_reads_and_loops_take_one_request_a_fragment,
      test_far__what_was_drained_takes_one_request,
      test_far__other_data_of_the_same_length_are_noticed,
+     test_far__most_of_a_large_fragment_takes_its_memory_once,
      test_far__a_fragment_of_a_mebibyte_takes_one_request, test_far__damaged_tables_are_not_kept,
      test_far__programs_end_while_requests_are_under_way)

@@ -304,6 +304,10 @@ read_groups(blob *b, block_run *wide, size_t nwide, uint8_t *staging, esdm_range
     return status;
 }
 
+/* Groups that are copied from, at most, in what a read costs: a step of direct reads (fetch.c), and
+ * what lies around it. Beside what is wanted the memory of large fragments is not taken twice. */
+#define STAGED_PRICES 16u
+
 /* Whole groups in place of the table, where that is not more than what a read costs; else
  * *ret_done is false, and nothing happened. */
 static esdm_status
@@ -321,7 +325,7 @@ read_by_outline(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
         return esdm__error_nomem(err, nruns * sizeof *wide, "blocks");
     size_t nwide = widen(b, runs, nruns, wide, &staged, &more);
     esdm_status status = ESDM_OK;
-    if (more <= b->target->read_bytes) {
+    if (more <= b->target->read_bytes && staged <= STAGED_PRICES * b->target->read_bytes) {
         uint8_t *staging = staged > 0 ? esdm__block_buffer(b, staged) : NULL;
         *ret_done = true;
         if (staged > 0 && staging == NULL)
