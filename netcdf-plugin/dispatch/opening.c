@@ -203,7 +203,8 @@ esdmnc_warn_unkept(esdm_session *session, const char *name)
         atomic_exchange(&told, true))
         return;
     esdmnc_say("what '%s' is now will not be kept for esdm-restore when it is replaced: the site "
-               "keeps no more than a share of the free space, which is too little (told once)",
+               "keeps nothing (\"replaced\"), or a share of the free space, which is too little "
+               "(told once)",
                name);
 }
 

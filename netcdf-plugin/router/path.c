@@ -148,9 +148,9 @@ may_replace(const char *path, const char *folder, const char *container)
     (void) esdmnc__core_get()->stub_file(container, NULL); /* or it was moved far away */
     if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
         esdmnc__tell(
-            "'%s' replaces the container '%s', whose stub is gone (esdm-restore '%s' "
-            "brings it back while it is kept; if the stub was moved, reading it there once "
-            "keeps the container as long as the stub); further ones that this program "
+            "'%s' replaces the container '%s', whose stub is gone (while the site keeps it, "
+            "esdm-restore '%s' brings it back; and if the stub was moved, reading it there "
+            "once keeps the container as long as the stub); further ones that this program "
             "replaces so are not told",
             path, container, container);
     }

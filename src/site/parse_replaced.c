@@ -65,6 +65,9 @@ esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site, esdm_er
         status = esdm__site_parse_duration(&member, &replaced->keep_s, err);
     if (status == ESDM_OK && esdm__json_member(&node, "keep_moved", &member))
         status = esdm__site_parse_duration(&member, &replaced->keep_moved_s, err);
+    if (status == ESDM_OK && replaced->keep_s == 0 && replaced->keep_moved_s > 0 &&
+        esdm__json_member(&node, "keep_moved", &member))
+        status = esdm__json_error(&member, err, "nothing is kept at all with \"keep\": 0");
     if (status == ESDM_OK && esdm__json_member(&node, "share", &member)) {
         replaced->share = json_number_value(member.value);
         if (!json_is_number(member.value) || !(replaced->share >= 0) || replaced->share > 1)

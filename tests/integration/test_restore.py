@@ -129,6 +129,10 @@ def test_limits__bound_what_is_kept():
         for i in range(3):
             write("a.nc", i)
         expect(former() == [] and len(site.pack_files()) == 1, f"{former()} {site.pack_files()}")
+        told = client(["cdo", "-s", "-f", "nc", "const,1,r60x30", "esdm://a.nc"]).stderr
+        expect("the site keeps nothing" in told, told)
+    with Site(make=False, replaced={"keep": 0, "keep_moved": "5d"}):
+        expect_error(run([tool("esdm-mkfs")], check=False), "keep_moved", "nothing is kept at all")
     with Site(replaced={"keep": "1d", "containers": 2}) as site:
         for i in range(5):
             write("a.nc", i)

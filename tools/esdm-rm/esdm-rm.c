@@ -192,7 +192,7 @@ ask_unkept(esdm_session *session, const GPtrArray *names)
         return TOOL_OK;
     g_autofree char *more = unkept > 1 ? g_strdup_printf(" and %u more", unkept - 1) : g_strdup("");
     g_autofree char *line = g_strdup_printf(
-        "'%s'%s will not be kept for esdm-restore: the site keeps no more than a share of the free "
+        "'%s'%s will not be kept for esdm-restore: the site keeps nothing, or a share of the free "
         "space (\"replaced\" in its configuration), which is too little for that",
         first, more);
     g_autofree char *printable = tool_printable(line);
