@@ -62,7 +62,7 @@ print_direction(const char *verb, const char *from, guint64 bytes, guint64 calls
     char *time = time_text(seconds_of(ns));
     char *rate = bytes_text((double) bytes / MAX(seconds_of(ns), 1e-9));
     if (calls == 0)
-        (void) printf("  It %s nothing.\n", verb);
+        (void) printf("  It %s nothing %s.\n", verb, from); /* small data are in the catalogue */
     else
         (void) printf("  It %s %s %s in %" G_GUINT64_FORMAT
                       " call%s, which took %s (%s/s). %.0f %% of "

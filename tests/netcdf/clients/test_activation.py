@@ -439,6 +439,8 @@ def test_r__before_and_after_ncdf4():
             expect(words in done.stderr, done.stderr)
         report = json.loads(run([tool("esdm-explain"), "--json", site.file("told.jsonl")]).stdout)
         expect([v["write"]["bytes"] for v in report["variables"] if v["variable"] == "/v"] == [20], report["variables"])
+        told = run([tool("esdm-explain"), site.file("told.jsonl")]).stdout
+        expect("It wrote nothing to targets." in told and "/v" in told, told)
 
 
 FOUND_BY_NAME = """
