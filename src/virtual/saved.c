@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/session/former.h"
 #include "virtual/parts.h"
 
 /* ---- pins --------------------------------------------------------------------------------- */
@@ -91,17 +92,18 @@ note_moved(const char *name, const esdm_meta_container *record, void *user)
 {
     moving *m = user;
     const lost wanted = {.uuid = record->uuid};
-    const lost *found =
-        name[0] != '/' ? bsearch(&wanted, m->lost, m->count, sizeof wanted, by_uuid) : NULL;
-    if (found == NULL)
+    const lost *found = bsearch(&wanted, m->lost, m->count, sizeof wanted, by_uuid);
+    esdm__former former;
+    bool removed = found != NULL && esdm__former_parse(name, &former);
+    if (found == NULL || (name[0] == '/' && !removed))
         return true;
-    char *copy = strdup(name);
+    char *copy = strdup(removed ? former.name : name); /* what esdm-restore takes */
     m->nomem = copy == NULL;
     if (m->nomem)
         return false;
+    m->moved = m->moved || strcmp(copy, m->question->names[found->member]) != 0;
     free(m->question->names[found->member]);
     m->question->names[found->member] = copy;
-    m->moved = true;
     return true;
 }
 
@@ -126,7 +128,8 @@ note_lost(const esdm_session *session, moving *m, esdm_error *err)
     return ESDM_OK;
 }
 
-/* Pinned members that have another name by now get it: what stays is their UUID. Looks through the
+/* Pinned members that have another name by now get it, also those that were removed under it, which
+ * esdm-restore brings back: what stays is their UUID. Looks through the
  * whole catalogue where some are not where they were. */
 static esdm_status
 follow_moved(const esdm_session *session, esdm__question *question, bool *ret_moved,

@@ -134,8 +134,11 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         expect("first.nc" in run([tool("esdm-ln"), "--json"]).stdout, "under its name of now")
         done = run([tool("esdm-rm"), "esdm://old/first.nc"])
         expect("'all/pinned' (pinned)" in done.stderr, done.stderr)
-        expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "same.1.nc", "removed or replaced")
+        expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "its member 'old/first.nc'", "removed or replaced")
         run([tool("esdm-fsck")])
+        run([tool("esdm-restore"), "old/first.nc"])
+        expect(len(times("all/pinned")) == 4, "brought back under its name of now")
+        run([tool("esdm-rm"), "esdm://old/first.nc"])
         # What is replaced is another one, at the same snapshot.
         run([tool("esdm-cp"), site.file("same.1.nc"), "esdm://in/third.nc"])
         before = digest("?case=same")
