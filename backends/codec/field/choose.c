@@ -48,6 +48,26 @@ looks_rounded(const field__map *grid, double absolute)
            grid->multiplier > absolute && grid->multiplier <= 2 * absolute;
 }
 
+/* Steps of that grid which numbers were rounded to, as field__find_former_steps(): a bound that
+ * follows from values may have left another count of them. */
+static bool
+find_former_grid(const field__job *job, const field__map *grid, double absolute, field__map *map)
+{
+    double distance = grid->multiplier / grid->divisor;
+    double off = grid->divisor > 1 ? field__spacing(job->kind, field__largest(job)) : 0;
+    field__probes p;
+    field__take_probes(job, &p);
+    for (size_t i = 0; i < FIELD__FORMER / FIELD__ROUNDINGS; i++) {
+        double bound = absolute * field__former_parts[i];
+        double factor = steps_within(bound - off, bound, distance);
+        *map = *grid;
+        map->multiplier *= factor;
+        if (factor > 1 && field__grid_fits(&p, map))
+            return true;
+    }
+    return false;
+}
+
 static void
 choose_linear(const field__job *job, double absolute, field__map *map)
 {
@@ -68,6 +88,8 @@ choose_linear(const field__job *job, double absolute, field__map *map)
          * less. */
         double reach = absolute - (grid.divisor > 1 ? field__spacing(job->kind, most) : 0);
         double factor = steps_within(reach, absolute, distance);
+        if (find_former_grid(job, &grid, absolute, map))
+            return;
         if (factor * distance > 0.9 * step || looks_rounded(&grid, absolute)) {
             *map = grid;
             map->multiplier *= factor;
@@ -95,7 +117,9 @@ suits_pieces(const field__job *job, const esdm_codec_accuracy *a)
            (job->effort == ESDM_EFFORT_FAST || a->relative <= PIECES_MOST);
 }
 
-/* From some size on the absolute bound is the finer one. */
+/* From some size on the absolute bound is the finer one. Logarithmic steps end where the first of
+ * those begins: of numbers between the two none would be within its bound, and many that are kept
+ * exactly hide that all others were rounded before. */
 static void
 set_cap(const field__job *job, const esdm_codec_accuracy *a, double absolute, double rounding,
         field__map *map)
@@ -104,6 +128,10 @@ set_cap(const field__job *job, const esdm_codec_accuracy *a, double absolute, do
     map->cap = absolute / a->relative;
     map->widest = is_float ? absolute * MARGIN - rounding : floor(absolute) + 0.5;
     map->cap = is_float ? map->cap : ceil(map->cap);
+    if (is_float && map->finest == 0 && map->cap > job->smallest) {
+        double middle = map->cap / map->centre * (1 + 0x1p-40);
+        map->edge = middle * field__edge_below(job->smallest / middle, map->growth);
+    }
 }
 
 /* As field__find_former_steps(). */

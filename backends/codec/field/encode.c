@@ -171,7 +171,7 @@ former_tightness(field__job *job)
         bool fits = !decimals &&
                     (map.kind == FIELD__MAP_GRID || map.kind == FIELD__MAP_LOG ||
                      map.kind == FIELD__MAP_PIECES) &&
-                    field__grid_fits(&p, &map);
+                    field__nearly_fits(&p, &map);
         field__map_clear(&map);
         if (fits)
             return i;

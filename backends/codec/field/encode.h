@@ -109,6 +109,8 @@ bool field__grid_fits(const field__probes *p, const field__map *map);
 /** The same of a map with steps, and of numbers that are not all 0: they were rounded by it before.
  */
 bool field__map_fits(const field__job *job, const field__map *map);
+/** Whether the map is exact at most probes: others were kept exactly for their sum. */
+bool field__nearly_fits(const field__probes *p, const field__map *map);
 /** Steps of an absolute bound, of which rounding to the type takes a part. */
 double field__step_of(double absolute, double rounding);
 /** Bounds and roundings that numbers may have been rounded with under the same statement: the i-th

@@ -98,6 +98,12 @@ field__grid_fits(const field__probes *p, const field__map *map)
     return fits(p, map, MISSES);
 }
 
+bool
+field__nearly_fits(const field__probes *p, const field__map *map)
+{
+    return fits(p, map, MISSES_FINE);
+}
+
 /* The coarsest power of two, or one at most `finest`, of which the probes are multiples. */
 static double
 power_grid(const field__probes *p, double finest)

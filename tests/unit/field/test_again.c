@@ -229,6 +229,65 @@ test_again__bounds_that_follow_from_values(void **state)
     }
 }
 
+/* Relative and absolute bounds together, of numbers many of which are where the one begins to be
+ * the finer one: all of them have a step within their bound. */
+static void
+test_again__bounds_that_meet(void **state)
+{
+    static const double relatives[] = {0.06, 0.02, 5e-4};
+    (void) state;
+    for (size_t r = 0; r < sizeof relatives / sizeof relatives[0]; r++) {
+        for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+            for (int k = 0; k < 8; k++) {
+                double cap = 0.6 + 0.05 * k;
+                double sum = k % 2 == 0 ? INFINITY : 1e-9;
+                const esdm_codec_accuracy accuracy =
+                    bounds(cap * relatives[r], relatives[r], sum * (double) ELEMENTS);
+                /* Some steps to both sides of where the bounds meet. */
+                float *values =
+                    make_values(cap * (1 - 12 * relatives[r]), cap * (1 + 12 * relatives[r]));
+                for (size_t i = 0; i < ELEMENTS; i += 3)
+                    values[i] = i % 9 == 0 ? 0 : values[i] * 0.01F;
+                float before[ELEMENTS];
+                size_t kept = 0;
+                memcpy(before, values, sizeof before);
+                (void) store(&accuracy, effort, values);
+                for (size_t i = 0; i < ELEMENTS; i++)
+                    kept += values[i] != 0 && values[i] == before[i];
+                assert_true(kept < ELEMENTS / 500);
+                expect_same(&accuracy, effort, values);
+                free(values);
+            }
+        }
+    }
+}
+
+/* The same bound of decimals, an eighth of an octave less or more the next time. */
+static void
+test_again__decimals_keep_their_bits(void **state)
+{
+    static const double others[] = {1.0905077326652577, 1 / 1.0905077326652577};
+    (void) state;
+    for (size_t o = 0; o < 2; o++) {
+        for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_BALANCED;
+             effort++) {
+            for (int k = 0; k < 6; k++) {
+                float before[ELEMENTS];
+                esdm_codec_accuracy accuracy = bounds(0.0101 + 0.0013 * k, INFINITY, INFINITY);
+                float *values = make_values(31, 36);
+                for (size_t i = 0; i < ELEMENTS; i++)
+                    values[i] = (float) (rint(1000.0 * values[i]) / 1000);
+                (void) store(&accuracy, effort, values);
+                memcpy(before, values, sizeof before);
+                accuracy.absolute *= others[o];
+                (void) store(&accuracy, effort, values);
+                assert_memory_equal(values, before, sizeof before);
+                free(values);
+            }
+        }
+    }
+}
+
 /* 0.01 in single precision is not always 0.01: what is rounded to the third decimal neighbour
  * misses it. */
 static void
@@ -383,6 +442,8 @@ main(void)
         cmocka_unit_test(test_again__small_blocks_keep_their_bits),
         cmocka_unit_test(test_again__whole_numbers_keep_their_bits),
         cmocka_unit_test(test_again__bounds_that_follow_from_values),
+        cmocka_unit_test(test_again__bounds_that_meet),
+        cmocka_unit_test(test_again__decimals_keep_their_bits),
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
         cmocka_unit_test(test_again__exact_values_cost_no_more),
         cmocka_unit_test(test_again__a_bound_of_whole_numbers_costs_no_more),
