@@ -208,8 +208,10 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
             return st;
         field__map_clear(map);
         field__map_choose(job, map);
-        if ((map->kind == FIELD__MAP_LOG || map->kind == FIELD__MAP_PIECES) &&
-            !(job->accuracy->sum_bound < INFINITY))
+        if (job->accuracy != NULL && !(job->accuracy->sum_bound < INFINITY) &&
+            (map->kind == FIELD__MAP_LOG || map->kind == FIELD__MAP_PIECES ||
+             (map->kind == FIELD__MAP_GRID &&
+              field__zeros_have_edges(job, map->multiplier / map->divisor))))
             field__mask_zeros(job);
         st = map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, &good, err)
                                              : field__map_apply(job, map, volume, &good, err);

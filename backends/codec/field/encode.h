@@ -89,6 +89,9 @@ esdm_status field__palette_apply(const field__job *job, field__map *map, const u
                                  field__volume *ret_volume, esdm_error *err);
 /** Masks zeros where they are frequent: their patterns are far from those of other values. */
 void field__mask_zeros(field__job *job);
+/** Whether zeros and others beside them differ by more steps than neighbours do elsewhere: what
+ *  predicts the one from the other costs more than a mask. Without a mask none is left out. */
+bool field__zeros_have_edges(const field__job *job, double step);
 
 /* Steps on which numbers lie already (grids.c). */
 

@@ -87,7 +87,8 @@ field__fast_codes(const field__job *job, field__map *map, field__volume *ret_vol
         *ret_good = field__spacing(job->kind, most - 2 * job->accuracy->absolute) / 2 == rounding &&
                     field__spacing(job->kind, most + 2 * job->accuracy->absolute) / 2 == rounding &&
                     map->multiplier > rounding && most / map->multiplier < CODE_MOST &&
-                    !lies_on_grid(job, most) && !has_other_steps(job, most, map);
+                    !lies_on_grid(job, most) && !has_other_steps(job, most, map) &&
+                    !field__zeros_have_edges(job, map->multiplier);
     }
     if (!*ret_good)
         return ESDM_OK;

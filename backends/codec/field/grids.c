@@ -218,8 +218,9 @@ const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS] = {1, 1 / EIG
 double
 field__former_rounding(const field__job *job, double most, double absolute, size_t which)
 {
-    /* What stands apart now may not have done so then, or the other way round. */
-    const double bases[] = {most, job->apart, most / 2, most / 4};
+    /* What stands apart now may not have done so then, or the other way round. Steps that nothing
+     * was taken from for rounding are those of whole numbers, too. */
+    const double bases[] = {most, job->apart > 0 ? job->apart : most, most / 2, most / 4};
     double base = bases[which / 3 < 2 ? which / 3 : which - 4];
     double off = which % 3 == 0 || which >= 6 ? 0 : which % 3 == 1 ? -2 * absolute : 2 * absolute;
     return field__spacing(job->kind, base + off) / 2;

@@ -8,12 +8,17 @@
 
 #include "base/error.h"
 #include "encode.h"
+#include "exponent.h"
 
-#define CHUNK      512
-#define PROBES     512
-#define ZEROS_PART 20     /* one in so many is frequent */
-#define NEAR       8      /* bounds: what is no further away costs nothing */
-#define INT_EXACT  0x1p53 /* integers up to here are doubles */
+#define CHUNK       512
+#define PROBES      512
+#define ZEROS_PART  20     /* one in so many is frequent */
+#define EDGE_ROWS   128    /* that edges of zeros are looked for in */
+#define EDGES_LEAST 16     /* of them that tell */
+#define EDGE_BITS   1.5    /* by which they cost more than other neighbours do */
+#define EDGE_STEPS  0x1p52 /* more: no numbers */
+#define NEAR        8      /* bounds: what is no further away costs nothing */
+#define INT_EXACT   0x1p53 /* integers up to here are doubles */
 
 double
 field__bound(const esdm_codec_accuracy *accuracy, double value)
@@ -218,6 +223,35 @@ field__mask_zeros(field__job *job)
         return;
     mask_value(job, 0);
     field__survey(job);
+}
+
+bool
+field__zeros_have_edges(const field__job *job, double step)
+{
+    double bits[2] = {0, 0}; /* of the steps between neighbours: no zeros, and one of them */
+    size_t count[2] = {0, 0};
+    size_t nx = (size_t) job->axes.nx;
+    size_t rows = job->block->elements / nx;
+    size_t width = nx < CHUNK ? nx : CHUNK;
+    if (!field__is_float(job->kind) || !(step > 0))
+        return false;
+    for (size_t r = 0; r < rows; r += rows / EDGE_ROWS + 1) {
+        double values[CHUNK];
+        size_t first = r * nx + (nx - width) / 2;
+        field__load(job->kind, job->raw, first, width, values);
+        for (size_t x = 1; x < width; x++) {
+            bool zero = values[x] == 0;
+            bool left = values[x - 1] == 0;
+            double steps = fabs(values[x] - values[x - 1]) / step;
+            bool masked = job->mask != NULL && (job->mask[first + x] || job->mask[first + x - 1]);
+            if ((zero && left) || masked || !(steps < EDGE_STEPS))
+                continue;
+            bits[zero != left] += field__log2(1 + steps);
+            count[zero != left]++;
+        }
+    }
+    return count[1] >= EDGES_LEAST && count[0] > 0 &&
+           bits[1] / (double) count[1] > bits[0] / (double) count[0] + EDGE_BITS;
 }
 
 esdm_status
