@@ -316,6 +316,28 @@ test_statements_that_are_taken_back(test *t)
     ok(esdm_container_close(t->container, ERR));
 }
 
+/* A codec that does not keep the sum stores numbers as they are, as those that were rounded before:
+ * another one is chosen for these all the same. */
+static void
+test_sums_with_coarse_bounds(test *t)
+{
+    static const char *const modes[] = {"balanced", "archive"};
+    for (int k = 0; k < 2; k++) {
+        char text[64];
+        snprintf(text, sizeof text, "abs=0.5; conserve=1e-9; mode=%s", modes[k]);
+        esdm_dataset *dataset = one_dataset(t, "sums", ESDM_TYPE_FLOAT32);
+        set_accuracy(dataset, text);
+        field_make(FIELD_SMOOTH, ESDM_TYPE_FLOAT32, NUMBERS, t->before);
+        write_all(dataset, t->before);
+        newest found = commit_and_find(t, dataset);
+        if (found.stored_bytes > found.raw_bytes / 4)
+            die("%s: %" PRIu64 " of %" PRIu64 " bytes are stored", text, found.stored_bytes,
+                found.raw_bytes);
+        ok(esdm_container_close(t->container, ERR));
+        ok(esdm_container_remove(t->session, "sums", ERR));
+    }
+}
+
 int
 main(void)
 {
@@ -328,6 +350,7 @@ main(void)
     test_regions_are_looked_for_when_stated_late(t);
     test_codecs_are_chosen_anew_for_what_is_stated_anew(t);
     test_statements_that_are_taken_back(t);
+    test_sums_with_coarse_bounds(t);
     esdm_session_close(t->session);
     free(t);
     return 0;

@@ -141,6 +141,7 @@ typedef struct trial {
     double encode_s;
     double decode_s;
     bool changed; /* some number is another one */
+    bool exact;   /* some block is stored without loss, as what is asked for was not reached */
 } trial;
 
 static double
@@ -200,13 +201,14 @@ try_block(const sample *s, uint32_t block, const esdm__chain *chain, esdm_codec_
     size_t bytes = (size_t) (esdm__blocks_start(&s->blocks, block + 1) - from);
     esdm__blob_numbers numbers = *s->numbers;
     esdm__blob blob = {0};
+    esdm__blob_accuracy accuracy = {0};
     esdm__blocks_shape(&s->blocks, block, shape);
     numbers.shape = shape;
     numbers.raw = (const uint8_t *) s->numbers->raw + from;
     numbers.chain = chain;
     numbers.effort = effort;
     double start = cpu_seconds();
-    esdm_status st = esdm__blob_encode_numbers(&numbers, &blob, NULL, err);
+    esdm_status st = esdm__blob_encode_numbers(&numbers, &blob, &accuracy, err);
     double encoded = cpu_seconds();
     if (st == ESDM_OK)
         st = decode(s, &blob, chain, bytes, err);
@@ -217,6 +219,7 @@ try_block(const sample *s, uint32_t block, const esdm__chain *chain, esdm_codec_
         t->decode_s += cpu_seconds() - encoded;
         t->changed =
             t->changed || (chain->count > 0 && memcmp(s->decoded, numbers.raw, bytes) != 0);
+        t->exact = t->exact || accuracy.blocks_lossless > 0 || blob.payload_bytes >= bytes;
     }
     esdm__blob_clear(&blob);
     return st;
@@ -278,11 +281,11 @@ try_candidate(const sample *s, const esdm__wish *wish, const esdm__choice *choic
 }
 
 /* Whether the numbers were rounded before by a codec that would leave them so: those that change
- * them again cannot win then. */
+ * them again cannot win then. A codec that stores blocks without loss says nothing about that. */
 static bool
 keeps_rounding(const candidate *c, const trial *t)
 {
-    return !t->changed &&
+    return !t->changed && !t->exact &&
            (strncmp(c->chain, "field", 5) == 0 || strncmp(c->chain, "bitround", 8) == 0);
 }
 
