@@ -135,6 +135,17 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
         return question->accuracy != NULL ? ESDM_OK
                                           : esdm__error_nomem(err, strlen(value), "a query");
     }
+    if (strcmp(word, "across") == 0 && question->across != NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "query: 'across' is given twice; a list has commas, as in "
+                               "&across=source_id,institution_id");
+    if (strcmp(word, "across") == 0) {
+        esdm_status status = esdm__across_check(value, err);
+        question->across = status == ESDM_OK ? strdup(value) : NULL;
+        return status != ESDM_OK || question->across != NULL
+                   ? status
+                   : esdm__error_nomem(err, strlen(value), "a query");
+    }
     if (strcmp(word, "without") == 0)
         return choose_later(word, value, &question->without, &question->nwithout, err);
     if (strcmp(word, "within") == 0)
@@ -363,6 +374,7 @@ esdm__question_clear(esdm__question *question)
     free(question->pins);
     free(question->ensemble);
     free(question->accuracy);
+    free(question->across);
     for (size_t i = 0; i < question->nwithout; i++)
         free(question->without[i]);
     free(question->without);

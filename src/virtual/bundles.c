@@ -174,6 +174,10 @@ esdm__question_part(const esdm__question *question, const size_t *chosen, size_t
 {
     to->overlap = question->overlap;
     to->fill_gaps = question->fill_gaps;
+    to->parted = question->parted || question->ensemble != NULL;
+    to->across = question->across != NULL ? strdup(question->across) : NULL;
+    if (question->across != NULL && to->across == NULL)
+        return esdm__error_nomem(err, strlen(question->across), "a query");
     to->names = calloc(count, sizeof *to->names);
     to->pins = question->pins != NULL ? calloc(count, sizeof *to->pins) : NULL;
     if (to->names == NULL || (question->pins != NULL && to->pins == NULL))

@@ -41,7 +41,7 @@ is_expected(const char *name)
     static const char *const names[] = {
         "tracking_id",   "creation_date", "history",      "uuid",       "date_created",
         "timeStamp",     "date_modified", "scale_factor", "add_offset", "_FillValue",
-        "missing_value", "esdm_members",  "esdm_differs", "esdm_gaps"};
+        "missing_value", "esdm_members",  "esdm_differs", "esdm_gaps",  ESDM__ACROSS_ATTRIBUTE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -241,6 +241,9 @@ esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *
             status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR,
                                         whole->differs.bytes - 1, whole->differs.data, err);
     }
+    if (status == ESDM_OK && whole->across[0] != '\0')
+        status = esdm_attribute_set(root, ESDM__ACROSS_ATTRIBUTE, ESDM_TYPE_CHAR,
+                                    strlen(whole->across), whole->across, err);
     if (whole->axis.told.failed)
         return esdm__error_nomem(err, whole->axis.told.bytes, "attributes");
     if (status == ESDM_OK && whole->axis.told.bytes > 0)

@@ -153,6 +153,23 @@ note_sources(esdm__virtual *whole, esdm_container *const *members, esdm_containe
 }
 
 static esdm_status
+check_origins(esdm__virtual *whole, const esdm__question *question, esdm_container *const *members,
+              esdm_error *err)
+{
+    size_t count = whole->members.count;
+    esdm__origin *origins = calloc(count, sizeof *origins);
+    if (origins == NULL)
+        return esdm__error_nomem(err, count * sizeof *origins, "members");
+    for (size_t i = 0; i < count; i++)
+        esdm__origin_of_variables(members[i], &origins[i]);
+    esdm_status status = esdm__origins_check(whole, question, origins, err);
+    for (size_t i = 0; i < count; i++)
+        esdm__origin_clear(&origins[i]);
+    free(origins);
+    return status;
+}
+
+static esdm_status
 put_together(esdm__virtual *whole, esdm_container *const *members, esdm_container *container,
              esdm_error *err)
 {
@@ -173,7 +190,8 @@ put_together(esdm__virtual *whole, esdm_container *const *members, esdm_containe
 }
 
 esdm_status
-esdm__virtual_merge(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+esdm__virtual_merge(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
+                    esdm_error *err)
 {
     size_t count = whole->members.count;
     size_t used = 0;
@@ -189,6 +207,8 @@ esdm__virtual_merge(esdm__virtual *whole, esdm_container *container, esdm_error 
         used += status == ESDM_OK;
     }
     container->writable = true; /* while it is filled */
+    if (status == ESDM_OK)
+        status = check_origins(whole, question, members, err);
     if (status == ESDM_OK)
         status = put_together(whole, members, container, err);
     container->writable = false;

@@ -223,10 +223,12 @@ put_advice(const esdm__virtual *whole, const side *kept, const side *odd, bool m
 }
 
 /* The end of the message must not be cut when names are put before it. */
-static void
-append(esdm_error *err, const char *said, const char *advice, size_t bytes)
+void
+esdm__error_advise(esdm_error *err, const char *said, const char *advice, size_t bytes)
 {
-    size_t before = strlen(said) < 300 ? strlen(said) + 5 : 305;
+    size_t before = said == NULL ? 0 : strlen(said) < 300 ? strlen(said) + 5 : 305;
+    if (err == NULL)
+        return;
     size_t most = sizeof err->message - 1;
     if (bytes + before + 40 > most)
         return;
@@ -263,7 +265,7 @@ esdm__odd_one_out(esdm__virtual *whole, size_t one, size_t other, esdm_error *er
         else
             put_advice(whole, &a, &b, second, &advice);
         if (!advice.failed)
-            append(err, whole->said, (const char *) advice.data, advice.bytes);
+            esdm__error_advise(err, whole->said, (const char *) advice.data, advice.bytes);
     }
     esdm__buffer_clear(&advice);
     side_clear(&a);

@@ -36,7 +36,8 @@ merge(esdm__virtual *whole, const esdm__question *question, const esdm__bundles 
 {
     esdm_status status = esdm__members_init(&whole->members, esdm_container_session(container),
                                             question, bundles, err);
-    return status == ESDM_OK ? esdm__virtual_merge(whole, container, err) : status;
+    whole->said = container->name;
+    return status == ESDM_OK ? esdm__virtual_merge(whole, question, container, err) : status;
 }
 
 static esdm_status

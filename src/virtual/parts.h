@@ -39,6 +39,8 @@ typedef struct esdm__question {
     bool fill_gaps;
     char *ensemble; /* owned; the attribute that a dimension is made of; NULL: none */
     char *accuracy; /* owned; how accurately data are read; NULL: as they are stored */
+    char *across;   /* owned; attributes in which members may differ (origins.c); NULL: none */
+    bool parted;    /* these are an element of a new dimension */
     char **without; /* owned; names or patterns of containers that are left out */
     size_t nwithout;
     char *
@@ -73,6 +75,8 @@ esdm_status esdm__question_saved(esdm_session *session, esdm__question *ret, esd
 /** Hints of a container that is a saved query. */
 #define ESDM__SAVED_QUERY "virtual.query"
 #define ESDM__SAVED_PINS  "virtual.members"
+/** What was looked at when it was saved: without it, members may come from different runs. */
+#define ESDM__SAVED_CHECKED "virtual.checked"
 
 struct esdm__members;
 /** One line for each member: snapshot, UUID, name. */
@@ -365,6 +369,41 @@ bool esdm__member_is_made_of(struct esdm__virtual *whole, size_t result, size_t 
 esdm_status esdm__odd_one_out(struct esdm__virtual *whole, size_t one, size_t other,
                               esdm_error *err);
 
+/** Puts advice behind a message that a name is put before, and cuts the message where both do not
+ * fit. @param said the name. */
+void esdm__error_advise(esdm_error *err, const char *said, const char *advice, size_t bytes);
+
+/* ---- origins.c ---------------------------------------------------------------------------- */
+
+/** Attributes that tell what a container comes from. */
+#define ESDM__ORIGIN_WORDS 24u
+/** In which of these the members of the whole differ. */
+#define ESDM__ACROSS_ATTRIBUTE "esdm_across"
+#define ESDM__ACROSS_BYTES     512u
+
+typedef struct esdm__origin {
+    char *values[ESDM__ORIGIN_WORDS]; /* owned; NULL: it does not say */
+    char *experiment;                 /* owned; NULL likewise */
+    char *frequency;
+    char *across; /* owned; of several in one: attributes in which these differ; NULL: none */
+} esdm__origin;
+
+/** @param ret esdm__origin_clear(). What there is no memory for is left out. */
+void esdm__origin_of(esdm_container *container, esdm__origin *ret);
+/** The same of one that others add variables to: these may be of other tables and grids, and
+ *  what has no times is the same for all members of an ensemble. */
+void esdm__origin_of_variables(esdm_container *container, esdm__origin *ret);
+void esdm__origin_clear(esdm__origin *origin);
+/** Whether a list of attributes can be one of "&across=". */
+esdm_status esdm__across_check(const char *list, esdm_error *err);
+/**
+ * Whether all members come from the same model, member, table and grid, as far as they say so;
+ * those of a new dimension may differ. Fills in `across` of the whole. @param origins by member.
+ * @return ESDM_EINVAL naming the first two that do not, and what can be done.
+ */
+esdm_status esdm__origins_check(struct esdm__virtual *whole, const esdm__question *question,
+                                const esdm__origin *origins, esdm_error *err);
+
 /* ---- survey.c ----------------------------------------------------------------------------- */
 
 /** Dimensions of a container that are looked at: those behind are compared by their lengths. */
@@ -432,9 +471,10 @@ struct esdm__joined;
 esdm_status esdm__virtual_add_variables(esdm_container *from, const struct esdm__joined *joined,
                                         esdm_container *to, esdm_error *err);
 /** Puts the variables of all members into one empty container.
- *  @return ESDM_EINVAL: what two of them have in common is not equal. */
-esdm_status esdm__virtual_merge(struct esdm__virtual *whole, esdm_container *container,
-                                esdm_error *err);
+ *  @return ESDM_EINVAL: what two of them have in common is not equal, or they come from different
+ *  runs. */
+esdm_status esdm__virtual_merge(struct esdm__virtual *whole, const esdm__question *question,
+                                esdm_container *container, esdm_error *err);
 
 /* ---- remembered.c --------------------------------------------------------------------------- */
 
@@ -479,6 +519,7 @@ typedef struct esdm__virtual {
     size_t ndatasets;
     uint64_t *flips;      /* owned; by member: which dimensions it has in reversed order */
     esdm__buffer differs; /* lines: attributes that differ between members */
+    char across[ESDM__ACROSS_BYTES]; /* of these, those that tell other runs; see origins.c */
 } esdm__virtual;
 
 /** All but the memory of `whole` itself, which is then empty. */

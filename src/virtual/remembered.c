@@ -14,7 +14,7 @@
 #include "virtual/parts.h"
 
 #define PREFIX  "joined:"
-#define VERSION 4u
+#define VERSION 5u
 /** Of fewer members nothing is kept. */
 #define MEMBERS_LEAST 16u
 /** Bytes of a fact. */
@@ -32,6 +32,8 @@ static void
 fact_of(const esdm__question *question, char ret[64])
 {
     uint64_t digest = (uint64_t) question->overlap * 2 + question->fill_gaps;
+    if (question->across != NULL)
+        digest ^= esdm__checksum(question->across, strlen(question->across));
     for (size_t i = 0; i < question->count; i++) {
         const char *name = question->names[i];
         uint64_t parts[2] = {digest, esdm__checksum(name, strlen(name))};

@@ -167,7 +167,12 @@ ask_again(const esdm_container *definition, esdm__question *ret, esdm_error *err
     const char *pins = esdm_container_hint(definition, ESDM__SAVED_PINS);
     if (query == NULL || query[0] != '?')
         return esdm__error_set(err, ESDM_ECORRUPT, "'%s' does not say its query", definition->name);
-    return esdm__question_ask(definition->session, query, pins, ret, err);
+    esdm_status status = esdm__question_ask(definition->session, query, pins, ret, err);
+    if (status != ESDM_OK || ret->across != NULL ||
+        esdm_container_hint(definition, ESDM__SAVED_CHECKED) != NULL)
+        return status;
+    ret->across = strdup("*"); /* it was saved when members of different runs joined */
+    return ret->across != NULL ? ESDM_OK : esdm__error_nomem(err, 2, "a query");
 }
 
 esdm_status
@@ -200,6 +205,8 @@ describe(esdm_container *to, const char *query, const char *pins, esdm_error *er
 {
     esdm_attributes *root = esdm_group_attributes(esdm_container_root(to));
     esdm_status status = esdm_container_set_hint(to, ESDM__SAVED_QUERY, query, err);
+    if (status == ESDM_OK)
+        status = esdm_container_set_hint(to, ESDM__SAVED_CHECKED, "origins", err);
     if (status == ESDM_OK && pins != NULL)
         status = esdm_container_set_hint(to, ESDM__SAVED_PINS, pins, err);
     if (status == ESDM_OK)

@@ -219,6 +219,35 @@ compare(survey *s, size_t i, esdm_container *member, const char *axis, esdm_erro
     return ESDM_OK;
 }
 
+/* Members that come from different runs are no series. Where they do not fit either, that tells
+ * more than in what; but not of a mean of years beside its months. */
+static esdm_status
+check_origins(const survey *s, const esdm__question *question, esdm_status status, esdm_error *err)
+{
+    esdm_error other = {0};
+    const char *frequency = s->origins[s->first].frequency;
+    if (status != ESDM_OK && (status != ESDM_EINVAL || s->whole->results))
+        return status;
+    for (size_t i = 0; i < s->whole->members.count && status != ESDM_OK; i++)
+        if (frequency != NULL && s->origins[i].frequency != NULL &&
+            !esdm__same_frequency(frequency, s->origins[i].frequency))
+            return status;
+    if (esdm__origins_check(s->whole, question, s->origins, &other) == ESDM_OK)
+        return status;
+    if (err != NULL)
+        *err = other;
+    return ESDM_EINVAL;
+}
+
+/* What a member comes from does not depend on the reference. */
+static void
+note_origin(survey *s, size_t i, esdm_container *member)
+{
+    if (!s->looks[i].known)
+        esdm__origin_of(member, &s->origins[i]);
+    s->looks[i].known = true;
+}
+
 static esdm_status
 look_at(void *context, size_t i, esdm_error *err)
 {
@@ -231,6 +260,7 @@ look_at(void *context, size_t i, esdm_error *err)
         return status;
     const char *axis = s->axis;
     const look *l = &s->looks[i];
+    note_origin(s, i, member);
     if (axis == NULL || s->whole->stacks) {
         status = look_at_dimensions(s, i, member, err);
         if (s->whole->stacks)
@@ -315,14 +345,16 @@ check_stack(const survey *s, esdm_error *err)
 
 /* All dimensions that there are must be equal. */
 static esdm_status
-survey_stack(survey *s, const char *attribute, esdm_error *err)
+survey_stack(survey *s, const esdm__question *question, esdm_error *err)
 {
     esdm__virtual *whole = s->whole;
     esdm_status status = reference_begin(s, 0, err);
     if (status == ESDM_OK)
         status = reference_keys(s, err);
-    if (status == ESDM_OK)
-        status = esdm__stack_axis(whole, attribute, s->reference, err);
+    if (status == ESDM_OK) {
+        note_origin(s, 0, s->reference);
+        status = esdm__stack_axis(whole, question->ensemble, s->reference, err);
+    }
     if (status != ESDM_OK)
         return status;
     esdm__stack_choose(whole, s->reference);
@@ -330,6 +362,8 @@ survey_stack(survey *s, const char *attribute, esdm_error *err)
     status = esdm__pool_run(whole->members.session->pool, whole->members.count, look_at, s, err);
     if (status == ESDM_OK)
         status = check_stack(s, err);
+    if (status == ESDM_OK)
+        status = check_origins(s, question, status, err);
     return status == ESDM_OK ? esdm__survey_sort_cross(s, err) : status;
 }
 
@@ -348,6 +382,9 @@ survey_clear(survey *s)
         esdm__cells_clear(&s->looks[i].cells);
     }
     free(s->looks);
+    for (size_t i = 0; i < s->whole->members.count && s->origins != NULL; i++)
+        esdm__origin_clear(&s->origins[i]);
+    free(s->origins);
     (void) pthread_mutex_destroy(&s->lock);
 }
 
@@ -419,14 +456,17 @@ survey_run(survey *s, const esdm__question *question, esdm_error *err)
     int axis = -1;
     size_t first = 0;
     if (whole->stacks)
-        return survey_stack(s, question->ensemble, err);
+        return survey_stack(s, question, err);
     esdm_status status = more_dimensions(whole, &first, err);
     if (status == ESDM_OK)
         status = reference_begin(s, first, err);
     if (status == ESDM_OK)
         status = reference_keys(s, err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
+        note_origin(s, first, s->reference);
         status = esdm__pool_run(pool, whole->members.count, look_at, s, err);
+        status = check_origins(s, question, status, err);
+    }
     if (status == ESDM_OK)
         status = esdm__survey_choose_axis(s, &axis, err);
     if (status == ESDM_OK)
@@ -446,14 +486,16 @@ esdm__virtual_survey(esdm__virtual *whole, const esdm__question *question,
                      const esdm__bundles *bundles, esdm_error *err)
 {
     size_t count = whole->members.count;
-    survey s = {.whole = whole, .looks = calloc(count, sizeof *s.looks)};
+    survey s = {.whole = whole,
+                .looks = calloc(count, sizeof *s.looks),
+                .origins = calloc(count, sizeof *s.origins)};
     (void) pthread_mutex_init(&s.lock, NULL);
     whole->flips = calloc(count, sizeof *whole->flips);
     for (size_t i = 0; i < count && s.looks != NULL; i++)
         s.looks[i].dimension = s.looks[i].second = s.looks[i].crossed = -1;
     s.rows = bundles != NULL && bundles->axis[0] != '\0' ? bundles->axis : NULL;
     s.fills = s.rows != NULL || (whole->stacks && question->fill_gaps);
-    esdm_status status = s.looks != NULL && whole->flips != NULL
+    esdm_status status = s.looks != NULL && s.origins != NULL && whole->flips != NULL
                              ? survey_run(&s, question, err)
                              : esdm__error_nomem(err, count * sizeof *s.looks, "members");
     survey_clear(&s);

@@ -17,6 +17,7 @@ typedef struct esdm__look {
     int crossed;                 /* a second one in which it may differ; -1: none */
     esdm__keys cross;            /* of that one */
     bool compared;               /* with the reference */
+    bool known;                  /* its origin is */
 } esdm__look;
 
 /** Of all members. */
@@ -26,11 +27,12 @@ typedef struct esdm__survey {
     esdm_container *reference;
     esdm__keys *keys; /* of its dimensions */
     size_t ndimensions;
-    esdm__look *looks;    /* by member */
-    const char *axis;     /* NULL: not known yet */
-    const char *rows;     /* of tiles: the name of the axis; else NULL */
-    bool fills;           /* members may lack elements of one dimension beside the axis */
-    pthread_mutex_t lock; /* guards the datasets' meanings, and `differs` of the whole */
+    esdm__look *looks;     /* by member */
+    esdm__origin *origins; /* owned; by member: what it comes from */
+    const char *axis;      /* NULL: not known yet */
+    const char *rows;      /* of tiles: the name of the axis; else NULL */
+    bool fills;            /* members may lack elements of one dimension beside the axis */
+    pthread_mutex_t lock;  /* guards the datasets' meanings, and `differs` of the whole */
 } esdm__survey;
 
 /** Name of a dimension of the reference. */

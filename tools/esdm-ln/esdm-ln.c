@@ -16,6 +16,11 @@ static const tool_help help = {
         "snapshots are kept (each gets the tag 'virtual-NAME', see esdm-tag).\n"
         "\n"
         "The members are put together once before, so what cannot be joined is an error now.\n"
+        "Members of different models, members of an ensemble, tables or grids (source_id,\n"
+        "variant_label, table_id, grid_label, …) are such an error: with --across they are\n"
+        "joined all the same, with --ensemble they become a dimension. Names that were given\n"
+        "before there was this error open as they did; the attribute esdm_across of what is\n"
+        "opened tells in what their members differ.\n"
         "NAME is found by esdm-find by its attributes, and not by queries that open something.\n"
         "It is listed, renamed and removed as other containers are; its members stay.\n"
         "\n"
@@ -29,7 +34,7 @@ static const tool_help help = {
 };
 
 static gboolean pin, force;
-static char *ensemble, *gaps;
+static char *ensemble, *gaps, *across;
 
 static const GOptionEntry entries[] = {
     {"pin", 'p', 0, G_OPTION_ARG_NONE, &pin, "The members stay as they are now", NULL},
@@ -37,6 +42,9 @@ static const GOptionEntry entries[] = {
      "Make a dimension of an attribute, as &ensemble=ATTRIBUTE in the query does", "ATTRIBUTE"},
     {"gaps", 'g', 0, G_OPTION_ARG_STRING, &gaps,
      "fill: times that no member has get missing values, as &gaps=fill in the query does", "HOW"},
+    {"across", 'a', 0, G_OPTION_ARG_STRING, &across,
+     "Join also what comes from others (source_id,variant_label or *), as &across=LIST does",
+     "LIST"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace a container of that name", NULL},
     {0},
 };
@@ -110,6 +118,7 @@ query_of(const char *said)
     GString *query = g_string_new(said);
     add_option(query, "ensemble", ensemble);
     add_option(query, "gaps", gaps);
+    add_option(query, "across", across);
     return g_string_free(query, FALSE);
 }
 

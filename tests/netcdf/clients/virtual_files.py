@@ -99,6 +99,26 @@ def write(path, case, times, **how):
             d.createVariable(name, "f4", ("time",))[:] = times
 
 
+RUN = {"source_id": "MPI-ESM1-2-HR", "variant_label": "r1i1p1f1", "table_id": "Amon", "grid_label": "gn"}
+
+
+def origins():
+    """Attributes that tell what a container comes from, two values, and what the error says of them."""
+    for name, a, b in (("source_id", "A", "B"), ("model_id", "A", "B"), ("institution_id", "A", "B"), ("institute_id", "A", "B"),
+                       ("variant_label", "r1i1p1f1", "r2i1p1f1"), ("member_id", "r1i1p1f1", "r2i1p1f1"),
+                       ("realization_index", numpy.int32(1), numpy.int32(2)), ("initialization_index", numpy.int32(1), numpy.int32(2)),
+                       ("physics_index", numpy.int32(1), numpy.int32(3)), ("forcing_index", numpy.int32(1), numpy.int32(2)),
+                       ("realization", numpy.int32(1), numpy.int32(2)), ("initialization_method", numpy.int32(1), numpy.int32(2)),
+                       ("physics_version", numpy.int32(1), numpy.int32(2)), ("sub_experiment_id", "s1960", "s1970"),
+                       ("driving_source_id", "A", "B"), ("driving_model_id", "A", "B"), ("driving_variant_label", "r1i1p1f1", "r2i1p1f1"),
+                       ("driving_model_ensemble_member", "r1i1p1", "r2i1p1"), ("version_realization", "v1-r1", "v1-r2"),
+                       ("rcm_version_id", "v1", "v2"), ("domain_id", "EUR-12", "EUR-50"), ("CORDEX_domain", "EUR-11", "EUR-44")):
+        yield name, a, b, (f"the {name} '{a}'", f"'{b}'", f"&{name}={a} in", f"(&ensemble={name})", f"(&across={name})")
+    for name, a, b in (("table_id", "Amon", "day"), ("grid_label", "gn", "gr")):
+        yield name, a, b, (f"the {name} '{a}'", f"'{b}'", f"&{name}={a} in", f"(&across={name})")
+    yield "frequency", "mon", "day", ("the frequency 'mon'", "'day'", "&frequency=")
+
+
 def cases():
     """name: (first file, second file, what is expected): a dictionary of variables, or words of the
     error."""
@@ -204,6 +224,17 @@ def cases():
                        dict(two, attributes={"comment": "b", "title": "t"}),
                        {**joined, "differs": "comment"}),
         "ensemble": (one, dict(one, base=100), ("same coordinates", "variant_label")),
+        "scenario": (dict(one, attributes={**RUN, "institution_id": "MPI-M", "experiment_id": "historical",
+                                           "activity_id": "CMIP", "parent_experiment_id": "piControl"}),
+                     dict(two, attributes={**RUN, "institution_id": "DKRZ", "experiment_id": "ssp585",
+                                           "activity_id": "ScenarioMIP", "parent_experiment_id": "historical"}),
+                     {**joined, "differs": "activity_id\nexperiment_id\ninstitution_id\nparent_experiment_id"}),
+        "source_in_one": (dict(one, attributes=RUN), two, joined),
+        "table_cmip5": (dict(one, attributes={"table_id": "Table Amon (27 April 2011) a5a1c518f52ae340313ba0aada03f862"}),
+                        dict(two, attributes={"table_id": "Table Amon (31 January 2011) 53b766a395ac41696af40aab76a49ae5"}),
+                        {**joined, "differs": "table_id"}),
+        **{f"other_{name}": (dict(one, attributes={**RUN, name: a}), dict(two, attributes={**RUN, name: b}), words)
+           for name, a, b, words in origins()},
         "reference": (dict(one, reference=("days since 2000-01-01", [0, 0])),
                       dict(two, reference=("hours since 2000-01-02", [0, 24])),
                       {**joined, "reftime": [0, 0, 1, 2]}),

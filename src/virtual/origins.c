@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What members come from: model, member of an ensemble, table, grid. Two that come from
+ * different ones are no series, although their times follow each other. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "virtual/parts.h"
+
+/* What an attribute tells. */
+typedef enum kind {
+    MODEL,       /* another one is another run */
+    INSTITUTION, /* another one may have made the scenario of the same model */
+    MEMBER,      /* of an ensemble; what has no times is the same for all of them */
+    LAYOUT       /* of another one are other variables, but no continuations */
+} kind;
+
+/* Of CMIP6, CMIP7, CMIP5, CORDEX and obs4MIPs, in the order in which they are told. Experiments
+ * and their parents are none: a scenario continues the historical run. */
+static const struct word {
+    const char *name;
+    kind kind;
+} words[] = {
+    {"source_id", MODEL},
+    {"model_id", MODEL},
+    {"institution_id", INSTITUTION},
+    {"institute_id", INSTITUTION},
+    {"variant_label", MEMBER},
+    {"member_id", MEMBER},
+    {"realization_index", MEMBER},
+    {"initialization_index", MEMBER},
+    {"physics_index", MEMBER},
+    {"forcing_index", MEMBER},
+    {"realization", MEMBER},
+    {"initialization_method", MEMBER},
+    {"physics_version", MEMBER},
+    {"sub_experiment_id", MEMBER},
+    {"driving_source_id", MODEL},
+    {"driving_model_id", MODEL},
+    {"driving_variant_label", MEMBER},
+    {"driving_model_ensemble_member", MEMBER},
+    {"version_realization", MODEL},
+    {"rcm_version_id", MODEL},
+    {"domain_id", MODEL},
+    {"CORDEX_domain", MODEL},
+    {"table_id", LAYOUT},
+    {"grid_label", LAYOUT},
+};
+/* Of more attributes the advice is to let all differ. */
+#define LISTED_MOST 4u
+#define WORDS       (sizeof words / sizeof *words)
+_Static_assert(WORDS == ESDM__ORIGIN_WORDS, "each word has its value");
+
+/* ---- one member ----------------------------------------------------------------------------- */
+
+/* Without the blanks around it; of CMIP5 "Table Amon (27 April 2011) a5a1c5" is Amon. */
+static void
+tidy(const char *name, char *text)
+{
+    const char *from = text + strspn(text, " \t\n");
+    size_t bytes = strlen(from);
+    if (strcmp(name, "table_id") == 0 && strncmp(from, "Table ", 6) == 0) {
+        from += 6;
+        bytes = strcspn(from, " (");
+    }
+    while (bytes > 0 && strchr(" \t\n", from[bytes - 1]) != NULL)
+        bytes--;
+    memmove(text, from, bytes);
+    text[bytes] = '\0';
+}
+
+/* Owned; NULL: it has no such attribute, or an empty one, or several values. */
+static char *
+value_of(esdm_container *container, const char *name)
+{
+    esdm_attribute a;
+    char text[32];
+    double number = 0;
+    if (!esdm_attribute_find(esdm_group_attributes(esdm_container_root(container)), name, &a, NULL))
+        return NULL;
+    char *value = esdm__global_text(container, name);
+    if (value == NULL && a.count == 1 && esdm__meaning_is_number(a.type) &&
+        esdm_convert(a.type, a.values, ESDM_TYPE_FLOAT64, &number, 1, NULL, NULL) == ESDM_OK) {
+        (void) snprintf(text, sizeof text, "%.17g", number);
+        value = strdup(text);
+    }
+    if (value != NULL)
+        tidy(name, value);
+    if (value != NULL && value[0] == '\0') {
+        free(value);
+        value = NULL;
+    }
+    return value;
+}
+
+void
+esdm__origin_of(esdm_container *container, esdm__origin *ret)
+{
+    *ret = (esdm__origin){.experiment = value_of(container, "experiment_id"),
+                          .frequency = value_of(container, "frequency")};
+    for (size_t w = 0; w < WORDS; w++)
+        ret->values[w] = value_of(container, words[w].name);
+    if (container->provider != NULL)
+        ret->across = esdm__global_text(container, ESDM__ACROSS_ATTRIBUTE);
+}
+
+static bool
+has_times(esdm_container *container)
+{
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__meaning meaning;
+        if (esdm__is_coordinate(dataset) && esdm__meaning_of(dataset, &meaning, NULL) == ESDM_OK &&
+            meaning.is_time)
+            return true;
+    }
+    return false;
+}
+
+void
+esdm__origin_of_variables(esdm_container *container, esdm__origin *ret)
+{
+    bool times = has_times(container);
+    esdm__origin_of(container, ret);
+    for (size_t w = 0; w < WORDS; w++) {
+        if (words[w].kind == LAYOUT || (words[w].kind == MEMBER && !times)) {
+            free(ret->values[w]);
+            ret->values[w] = NULL;
+        }
+    }
+}
+
+void
+esdm__origin_clear(esdm__origin *origin)
+{
+    for (size_t w = 0; w < WORDS; w++)
+        free(origin->values[w]);
+    free(origin->experiment);
+    free(origin->frequency);
+    free(origin->across);
+    *origin = (esdm__origin){0};
+}
+
+/* ---- the option ----------------------------------------------------------------------------- */
+
+/* Whether a list "a,b" has a name; "*" has all. */
+static bool
+is_listed(const char *list, const char *name)
+{
+    size_t bytes = strlen(name);
+    if (list == NULL)
+        return false;
+    for (const char *at = list; *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        if ((n == 1 && *at == '*') || (n == bytes && memcmp(at, name, n) == 0))
+            return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+esdm_status
+esdm__across_check(const char *list, esdm_error *err)
+{
+    for (const char *at = list;;) {
+        size_t n = strcspn(at, ",");
+        bool known = n == 1 && *at == '*';
+        for (size_t w = 0; w < WORDS && !known; w++)
+            known = strlen(words[w].name) == n && memcmp(words[w].name, at, n) == 0;
+        if (n == 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "query: 'across' needs attributes, as in "
+                                   "&across=source_id,institution_id, or * for all");
+        if (!known)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "query: containers with another '%.*s' join without "
+                                   "&across; it is for source_id, variant_label, grid_label and "
+                                   "others that an error names",
+                                   (int) (n < 60 ? n : 60), at);
+        if (at[n] == '\0')
+            return ESDM_OK;
+        at += n + 1;
+    }
+}
+
+/* ---- two members ---------------------------------------------------------------------------- */
+
+static bool
+differ(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, b) != 0;
+}
+
+static bool
+is_same_model(const esdm__origin *a, const esdm__origin *b)
+{
+    bool known = false;
+    for (size_t w = 0; w < WORDS; w++) {
+        bool both =
+            strcmp(words[w].name, "source_id") == 0 || strcmp(words[w].name, "model_id") == 0;
+        both = both && a->values[w] != NULL && b->values[w] != NULL;
+        if (both && strcmp(a->values[w], b->values[w]) != 0)
+            return false;
+        known = known || both;
+    }
+    return known;
+}
+
+/* Of MPI-ESM1-2-HR one institute made the historical run, and another one its scenarios. */
+static bool
+disagree(const esdm__origin *a, const esdm__origin *b, size_t w)
+{
+    return differ(a->values[w], b->values[w]) &&
+           !(words[w].kind == INSTITUTION && differ(a->experiment, b->experiment) &&
+             is_same_model(a, b));
+}
+
+static void
+put(esdm__buffer *to, const char *text)
+{
+    esdm__buffer_put(to, text, strlen(text));
+}
+
+/* A value as a query says it. */
+static void
+put_value(esdm__buffer *to, const char *text)
+{
+    for (; *text != '\0'; text++)
+        put(to, *text == '&' ? "%26" : *text == '%' ? "%25" : (char[]){*text, '\0'});
+}
+
+static esdm_status
+refuse(const esdm__virtual *whole, const esdm__question *question, const esdm__origin *origins,
+       const size_t two[2], size_t w, esdm_error *err)
+{
+    const esdm__origin *a = &origins[two[0]];
+    const esdm__origin *b = &origins[two[1]];
+    esdm__buffer advice = {0};
+    size_t listed = 0;
+    put(&advice, ": they are no series. Say which one is wanted (");
+    if (strlen(a->values[w]) < 60) {
+        put(&advice, "&");
+        put(&advice, words[w].name);
+        put(&advice, "=");
+        put_value(&advice, a->values[w]);
+    } else {
+        put(&advice, words[w].name);
+    }
+    put(&advice, " in the query)");
+    if (words[w].kind != LAYOUT && !question->parted) {
+        put(&advice, ", make a dimension of it (&ensemble=");
+        put(&advice, words[w].name);
+        put(&advice, ")");
+    }
+    put(&advice, ", or join them all the same (&across=");
+    for (size_t k = 0; k < WORDS; k++)
+        listed += disagree(a, b, k) || is_listed(question->across, words[k].name);
+    bool all = listed > LISTED_MOST;
+    for (size_t k = 0, n = 0; k < WORDS && !all; k++)
+        if (disagree(a, b, k) || is_listed(question->across, words[k].name)) {
+            put(&advice, n++ > 0 ? "," : "");
+            put(&advice, words[k].name);
+        }
+    put(&advice, all ? "*" : "");
+    put(&advice, ")");
+    (void) !esdm__error_set(err, ESDM_EINVAL, "'%s' has the %s '%.60s' and '%s' '%.60s'",
+                            whole->members.items[two[0]].name, words[w].name, a->values[w],
+                            whole->members.items[two[1]].name, b->values[w]);
+    if (!advice.failed)
+        esdm__error_advise(err, whole->said, (const char *) advice.data, advice.bytes);
+    esdm__buffer_clear(&advice);
+    return ESDM_EINVAL;
+}
+
+/* ---- all members ---------------------------------------------------------------------------- */
+
+static void
+note_across(esdm__virtual *whole, const bool across[WORDS])
+{
+    whole->across[0] = '\0';
+    for (size_t w = 0; w < WORDS; w++) {
+        if (!across[w])
+            continue;
+        if (whole->across[0] != '\0')
+            strcat(whole->across, ",");
+        strcat(whole->across, words[w].name);
+    }
+}
+
+esdm_status
+esdm__origins_check(esdm__virtual *whole, const esdm__question *question,
+                    const esdm__origin *origins, esdm_error *err)
+{
+    size_t first[WORDS]; /* that has each */
+    bool across[WORDS] = {false};
+    for (size_t w = 0; w < WORDS; w++)
+        first[w] = SIZE_MAX;
+    for (size_t i = 0; i < whole->members.count; i++) {
+        for (size_t w = 0; w < WORDS; w++) {
+            if (is_listed(origins[i].across, words[w].name))
+                across[w] = true;
+            if (origins[i].values[w] == NULL)
+                continue;
+            if (first[w] == SIZE_MAX)
+                first[w] = i;
+            if (whole->stacks || !disagree(&origins[first[w]], &origins[i], w))
+                continue;
+            if (!is_listed(question->across, words[w].name))
+                return refuse(whole, question, origins, (size_t[]){first[w], i}, w, err);
+            across[w] = true;
+        }
+    }
+    note_across(whole, across);
+    return ESDM_OK;
+}
