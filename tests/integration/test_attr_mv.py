@@ -94,6 +94,32 @@ def test_mv__gives_other_names():
         expect(run([MV, "nope", "x"], check=False).returncode == 3 and run([MV, "x"], check=False).returncode == 2, "")
 
 
+def test_mv__tells_virtual_containers_of_a_member():
+    ln = tool("esdm-ln")
+    with Site():
+        first, second, third = filled()
+        table = attributes(first)["source_id"]
+        expect(run([MV, first, "exp/none.nc"]).stderr == "", "no virtual container has it")
+        run([MV, "exp/none.nc", first])
+        for name, query in (("follows", f"?source_id={table}"), ("there", f"?source_id={table}&within=exp")):
+            run([ln, f"{query}&without={second}&without={third}", f"all/{name}"])
+        run([ln, "--pin", f"?source_id={table}&without={second}&without={third}", "all/pinned"])
+        dry = run([MV, "-n", first, "old/first.nc"]).stderr
+        expect(f"'{first}' is a member of the virtual container 'all/follows', 'all/pinned' (pinned), 'all/there'" in dry, dry)
+        done = run([MV, first, "old/first.nc"]).stderr.splitlines()
+        expect(len(done) == 2 and "'old/first.nc' is by its new name, too, a member" in done[0] and
+               "'all/follows', 'all/pinned' (pinned) (" in done[0], done)
+        expect(f"'{first}' was a member" in done[1] and "'all/there' (" in done[1], done)
+        # A virtual container that is moved with its member has it.
+        run([ln, f"?source_id={table}&within=old", "old/own"])
+        done = run([MV, "-r", "old", "older"]).stderr
+        expect("'older/own'" in done.splitlines()[1] and "by its new name is none" in done.splitlines()[1], done)
+        # What is replaced was a member, too.
+        done = run([MV, "--replace", second, "older/first.nc"]).stderr
+        expect("'older/first.nc' that is replaced was a member of the virtual container 'all/follows', "
+               "'all/pinned' (pinned)" in done, done)
+
+
 def test_ls__trees_and_the_newest_first():
     with Site():
         first, second, third = filled()

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm-mv/users.h"
 
 static const tool_help help = {
     .name = "esdm-mv",
@@ -19,11 +20,14 @@ static const tool_help help = {
         "\n"
         "A container that has the new name is in the way, unless --replace is given: it is\n"
         "kept for a while then, as esdm-rm does (esdm-restore brings it back). The first\n"
-        "failure does not keep the others from being moved.",
+        "failure does not keep the others from being moved.\n"
+        "\n"
+        "Virtual containers (esdm-ln) that have a moved one as a member are told, and those\n"
+        "that have it no more, as their query names the place (&within=FOLDER).",
     .examples = "  esdm-mv run1.nc 2026/run1.nc\n"
                 "  esdm-mv a.nc b.nc archive/\n"
                 "  esdm-mv -r -n exp old/exp     tell what -r would move\n",
-    .see_also = "esdm-rm, esdm-restore, esdm-ls, esdm-cp",
+    .see_also = "esdm-rm, esdm-restore, esdm-ls, esdm-ln, esdm-cp",
 };
 
 static gboolean recursive, replace, dry_run, verbose;
@@ -37,6 +41,7 @@ static const GOptionEntry entries[] = {
 };
 
 static json_t *moved; /* with --json */
+static move_users *users;
 
 static tool_exit
 move_one(esdm_session *session, const char *from, const char *to)
@@ -56,6 +61,7 @@ move_one(esdm_session *session, const char *from, const char *to)
     }
     if (status != ESDM_OK)
         return tool_fail(status, &err);
+    move_users_note(users, from, to);
     if (tool.json) {
         json_t *object = json_object();
         tool_json_set(object, "from", tool_json_text(from));
@@ -141,7 +147,9 @@ main(int argc, char **argv)
     if (result != TOOL_OK)
         return result;
     moved = json_array();
+    users = move_users_new(session);
     result = move_all(session, argc, argv);
+    move_users_tell(users, session, dry_run);
     if (tool.json) {
         json_t *object = json_object();
         tool_json_set(object, "dry_run", json_boolean(dry_run));
