@@ -224,17 +224,61 @@ count_match(const esdm_match *match, void *user)
     return ++*count < ROWS_MOST;
 }
 
-static void
-tell_unknown_range(esdm_session *session, const char *variable, bool nothing)
+static bool
+note_match(const esdm_match *match, void *user)
+{
+    (void) match;
+    *(bool *) user = true;
+    return false;
+}
+
+/* What esdm-ln has saved has this attribute. */
+#define IS_VIRTUAL "exists :esdm_query"
+
+static esdm_status
+count_unknown(esdm_session *session, const char *variable, bool virtual, guint *ret_count)
 {
     g_autofree char *expression =
         g_strdup_printf("(exists %s:units or exists %s:long_name or exists %s:standard_name) and "
-                        "not (max(%s) > -1.7e308)",
-                        variable, variable, variable, variable);
-    guint count = 0;
+                        "not (max(%s) > -1.7e308) and %s" IS_VIRTUAL,
+                        variable, variable, variable, variable, virtual ? "" : "not ");
     esdm_error err = {0};
+    return esdm_find(session, expression, count_match, ret_count, &err);
+}
+
+/* Ranges of what was written change with each commit to a member, so a saved query has none. */
+static void
+tell_virtual(esdm_session *session, const char *variable)
+{
+    guint count = 0;
     g_autofree char *name = tool_printable(variable);
-    esdm_status status = esdm_find(session, expression, count_match, &count, &err);
+    if (count_unknown(session, variable, true, &count) != ESDM_OK || count == 0)
+        return;
+    tool_error("%s%u virtual container%s (esdm-ln) %s '%s', but %s not found by ranges of values: "
+               "%s members are, each by itself",
+               count == ROWS_MOST ? "more than " : "", count, count == 1 ? "" : "s",
+               count == 1 ? "has" : "have", name, count == 1 ? "it is" : "they are",
+               count == 1 ? "its" : "their");
+}
+
+static void
+tell_virtual_places(esdm_session *session)
+{
+    bool some = false;
+    esdm_error err = {0};
+    if (esdm_find(session, IS_VIRTUAL, note_match, &some, &err) == ESDM_OK && some)
+        tool_error("virtual containers (esdm-ln) are not found by time, box and level: their "
+                   "members are, each by itself");
+}
+
+static void
+tell_unknown_range(esdm_session *session, const char *variable, bool nothing)
+{
+    guint count = 0;
+    g_autofree char *name = tool_printable(variable);
+    esdm_status status = count_unknown(session, variable, false, &count);
+    if (status == ESDM_OK)
+        tell_virtual(session, variable);
     if (status == ESDM_ETIMEDOUT && nothing)
         tool_error("containers whose '%s' has no known range are not found, if there are any: its "
                    "values lie in files (esdm-ref), or all of them are missing",
@@ -253,12 +297,16 @@ find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
     esdm_error err = {0};
     g_autoptr(GRegex) asks = g_regex_new(
         "(?:^|[\\s(])(?:max|min)\\s*\\(\\s*([A-Za-z_][A-Za-z0-9_.+-]*)\\s*\\)", 0, 0, NULL);
+    g_autoptr(GRegex) places =
+        g_regex_new("(?:^|[\\s(])(?:time|box|level)\\s+overlaps\\s", 0, 0, NULL);
     g_autoptr(GMatchInfo) info = NULL;
     g_autoptr(GHashTable) told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (asks == NULL || !g_utf8_validate(expression, -1, NULL))
         return;
     if (esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
         return;
+    if (nothing && places != NULL && g_regex_match(places, expression, 0, NULL))
+        tell_virtual_places(session);
     (void) g_regex_match(asks, expression, 0, &info);
     for (; g_match_info_matches(info) && !is_late(); (void) g_match_info_next(info, NULL)) {
         char *variable = g_match_info_fetch(info, 1);
@@ -305,14 +353,6 @@ find_tell_names(esdm_session *session, const find_options *options)
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
-
-static bool
-note_match(const esdm_match *match, void *user)
-{
-    (void) match;
-    *(bool *) user = true;
-    return false;
-}
 
 void
 find_tell_why(esdm_session *session, const char *expression)

@@ -98,6 +98,14 @@ def test_saved_names_follow_or_are_pinned():
         expect(len(times("all/follows")) == len(times("all/pinned")) == 4, "four times")
         expect("all/follows" in run([tool("esdm-ls")]).stdout, "it is listed")
         expect("all/follows" in run([tool("esdm-find"), "-c", "case = same"]).stdout, "it is found")
+        # Ranges of values and times are those of the members.
+        found = run([tool("esdm-find"), "-c", "max(tas) > 1 and case = same"])
+        expect("all/" not in found.stdout and "2 virtual containers (esdm-ln) have 'tas'" in found.stderr and
+               "esdm-ref" not in found.stderr, found)
+        found = run([tool("esdm-find"), "-c", "time overlaps 1800 .. 1801"], check=False)
+        expect("virtual containers (esdm-ln) are not found by time" in found.stderr, found)
+        found = run([tool("esdm-find"), "-c", "time overlaps 1999 .. 2001"])
+        expect("in/same.1.nc" in found.stdout and found.stderr == "", found)
         # It is no member of what a query opens, and neither of itself.
         expect(len(times("?case=same")) == 4, "members of the query")
         expect_error(run([tool("esdm-ln"), query, "all/follows"], check=False), "exists", "--force")
