@@ -49,6 +49,8 @@ static const struct word {
     {"table_id", LAYOUT},
     {"grid_label", LAYOUT},
 };
+/* Names up to this length are given in full. */
+#define NAME_SHOWN 70u
 /* Of more attributes the advice is to let all differ. */
 #define LISTED_MOST 4u
 #define WORDS       (sizeof words / sizeof *words)
@@ -232,6 +234,15 @@ put_value(esdm__buffer *to, const char *text)
         put(to, *text == '&' ? "%26" : *text == '%' ? "%25" : (char[]){*text, '\0'});
 }
 
+/* Both values and what can be done must fit into a message, so of a long name the last part. */
+static const char *
+short_name(const esdm__virtual *whole, size_t i)
+{
+    const char *name = whole->members.items[i].name;
+    const char *file = strrchr(name, '/');
+    return strlen(name) > NAME_SHOWN && file != NULL ? file + 1 : name;
+}
+
 static esdm_status
 refuse(const esdm__virtual *whole, const esdm__question *question, const esdm__origin *origins,
        const size_t two[2], size_t w, esdm_error *err)
@@ -267,8 +278,8 @@ refuse(const esdm__virtual *whole, const esdm__question *question, const esdm__o
     put(&advice, all ? "*" : "");
     put(&advice, ")");
     (void) !esdm__error_set(err, ESDM_EINVAL, "'%s' has the %s '%.60s' and '%s' '%.60s'",
-                            whole->members.items[two[0]].name, words[w].name, a->values[w],
-                            whole->members.items[two[1]].name, b->values[w]);
+                            short_name(whole, two[0]), words[w].name, a->values[w],
+                            short_name(whole, two[1]), b->values[w]);
     if (!advice.failed)
         esdm__error_advise(err, whole->said, (const char *) advice.data, advice.bytes);
     esdm__buffer_clear(&advice);

@@ -24,7 +24,7 @@ esdm.esdm_session_close(session)
 
 
 def store(site, name, times, attributes, **how):
-    path = site.file(f"{name}.nc")
+    path = site.file(f"{name.split('/')[-1]}.nc")
     virtual_files.write(str(path), "origins", times, attributes={"set": "origins", **attributes}, **how)
     run([tool("esdm-cp"), "-q", path, f"esdm://in/{name}.nc"])
 
@@ -55,6 +55,11 @@ def test_other_models_join_where_the_query_says_so():
         fails(f"{QUERY}&across=source_id,", "needs attributes")
         fails(f"{QUERY}&across=experiment_id", "'experiment_id'", "without &across")
         fails(f"{QUERY}&across=source_id&across=institution_id", "given twice")
+        # Long names do not hide the values, nor what can be done.
+        folder = "/".join(f"folder{i}" for i in range(30))
+        store(site, f"{folder}/c", [0, 1], {**a, "set": "long"})
+        store(site, f"{folder}/d", [2, 3], {**a, "source_id": "D", "set": "long"})
+        fails("esdm://?set=long", "'c.nc' has the source_id 'A & B' and 'd.nc' 'D'", "(&across=source_id)")
         # Of a third one that does not say its model nobody can tell.
         store(site, "0", [4, 5], {})
         fails(QUERY, "'in/a.nc' has the source_id 'A & B' and 'in/b.nc' 'C'")
