@@ -135,6 +135,8 @@ def test_reflink__pins_without_copying():
         os.rename(f"{place}/moved", site.folder)
         os.environ["ESDM_CONFIG"] = str(site.config)
         run([RM, "--yes", "--for-good", "c/plain.nc"])
+        run([GC, "--yes", "--age=0"])
+        expect(len(held(site)) == 1, held(site))
         os.unlink(next(site.folder.rglob("files/*")))
         done = run([FSCK], check=False)
         expect(done.returncode != 0 and "problem" in done.stdout and "esdm-file:" in done.stdout, done.stdout)
