@@ -9,10 +9,8 @@
 #include "base/scratch.h"
 #include "encode.h"
 
-#define CHUNK  512
-#define SLACK  0x1p-8          /* by so much steps are finer */
-#define NEARLY (1 - 3 * SLACK) /* of the bound: who is off by more may have another neighbour */
-#define AIM    0.9e-6          /* of the sum of sizes */
+#define CHUNK 512
+#define AIM   0.9e-6 /* of the sum of sizes */
 
 /* Numbers that may move, those that are too large and those that are too small apart. */
 typedef struct movable {
@@ -22,11 +20,29 @@ typedef struct movable {
     double sums[2]; /* of errors, and of sizes */
 } movable;
 
-/* Pieces have whole numbers of steps, which leaves some room in most of them. */
+/* By so much steps are finer. Errors that add up by chance do so with the root of their count, and
+ * of fewer numbers too few are nearly half-way. */
+static const struct {
+    size_t most; /* elements */
+    double slack;
+} slacks[] = {{(size_t) 1 << 16, 0x1p-6}, {(size_t) 1 << 17, 0x1p-7}, {SIZE_MAX, 0x1p-8}};
+#define SLACKS (sizeof slacks / sizeof slacks[0])
+
 static double
-share_of(const field__map *map)
+slack_of(size_t elements)
 {
-    double share = NEARLY;
+    size_t i = 0;
+    while (elements > slacks[i].most)
+        i++;
+    return slacks[i].slack;
+}
+
+/* Of the bound: who is off by more may have another neighbour. Pieces have whole numbers of steps,
+ * which leaves some room in most of them. */
+static double
+share_of(const field__map *map, size_t elements)
+{
+    double share = 1 - 3 * slack_of(elements);
     for (int i = 0; i < 16 && map->kind == FIELD__MAP_PIECES; i++) {
         double half = 1.0 / (32 * map->pieces->steps[i]);
         share = fmin(share, 2 * half / (map->pieces->relative * (1 + i / 16.0)) - 1);
@@ -137,7 +153,7 @@ void
 field__neutral_move(const field__job *job, const field__map *map, const field__volume *volume)
 {
     size_t n = job->block->elements;
-    movable m = {.most = n / 16 + 2, .share = share_of(map)};
+    movable m = {.most = n / 16 + 2, .share = share_of(map, n)};
     if (!is_wanted(job) || !is_stepped(map) || job->masked == n ||
         !(job->tighter < 1 || map->kind == FIELD__MAP_PIECES))
         return;
@@ -169,16 +185,26 @@ field__neutral_tightness(field__job *job)
     field__map_clear(&usual);
     if (!room)
         return 1;
-    job->tighter = 1 - SLACK;
+    const double slack = slack_of(job->block->elements);
+    for (size_t i = 0; i < SLACKS; i++) { /* blocks may have been larger or smaller then */
+        job->tighter = 1 - slacks[i].slack;
+        field__map_choose(job, &finer);
+        bool before =
+            is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && field__grid_fits(&p, &finer);
+        field__map_clear(&finer);
+        job->tighter = 1;
+        if (before)
+            return 1 - slacks[i].slack;
+    }
+    job->tighter = 1 - slack;
     field__map_choose(job, &finer);
-    bool stepped = is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES;
-    bool before = stepped && field__grid_fits(&p, &finer);
-    bool suits = stepped && is_stepped(&usual) && usual.kind == finer.kind;
+    bool suits = is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && is_stepped(&usual) &&
+                 usual.kind == finer.kind;
     /* Grids of the numbers' own are not made finer. */
     if (usual.kind == FIELD__MAP_GRID)
         suits = suits && finer.multiplier < usual.multiplier &&
-                finer.multiplier > usual.multiplier * (1 - 2 * SLACK);
+                finer.multiplier > usual.multiplier * (1 - 2 * slack);
     field__map_clear(&finer);
     job->tighter = 1;
-    return suits || before ? 1 - SLACK : 1;
+    return suits ? 1 - slack : 1;
 }

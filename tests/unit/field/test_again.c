@@ -463,6 +463,33 @@ test_again__sums_stay(void **state)
     }
 }
 
+/* Errors of a few numbers add up by chance to more of them than those of many. */
+static void
+test_again__sums_of_few_numbers_stay(void **state)
+{
+    (void) state;
+    for (uint32_t seed = 1; seed <= 24; seed++) {
+        float *values = malloc(ELEMENTS * sizeof *values);
+        double change = 0;
+        double sizes = 0;
+        float before[ELEMENTS];
+        uint32_t random = seed * 2654435761u;
+        const esdm_codec_accuracy accuracy = bounds(1e-3, INFINITY, INFINITY);
+        assert_non_null(values);
+        for (size_t i = 0; i < ELEMENTS; i++)
+            values[i] = (float) (1.1 + draw(&random));
+        memcpy(before, values, sizeof before);
+        (void) store(&accuracy, ESDM_EFFORT_BALANCED, values);
+        for (size_t i = 0; i < ELEMENTS; i++) {
+            change += (double) values[i] - (double) before[i];
+            sizes += fabs((double) before[i]);
+        }
+        if (fabs(change) > 1e-6 * sizes)
+            fail_msg("%u: the sum changes by %g", seed, change / sizes);
+        free(values);
+    }
+}
+
 int
 main(void)
 {
@@ -480,6 +507,7 @@ main(void)
         cmocka_unit_test(test_again__decimals_within_relative_bounds_cost_no_more),
         cmocka_unit_test(test_again__relative_bounds_have_levels),
         cmocka_unit_test(test_again__sums_stay),
+        cmocka_unit_test(test_again__sums_of_few_numbers_stay),
     };
     return cmocka_run_group_tests_name("field.again", tests, NULL, NULL);
 }
