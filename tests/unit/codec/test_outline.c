@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Outlines of fragments: of which blocks they are made, what they verify, and hostile ones. */
+/** @file Outlines of fragments: of which blocks they are made, what they verify, and hostile ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
