@@ -121,8 +121,10 @@ differences_within(esdm_container *member, esdm__buffer *text)
                              NULL) ||
         a.type != ESDM_TYPE_CHAR)
         return;
-    char *copy = strndup(a.values, (size_t) a.count);
+    char *copy = calloc(1, (size_t) a.count + 1); /* nothing ends the values */
     char *rest = NULL;
+    if (copy != NULL && a.count > 0)
+        memcpy(copy, a.values, (size_t) a.count);
     text->failed = text->failed || copy == NULL;
     for (char *line = copy != NULL ? strtok_r(copy, "\n", &rest) : NULL; line != NULL;
          line = strtok_r(NULL, "\n", &rest))
