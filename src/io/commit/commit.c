@@ -36,15 +36,22 @@ esdm__commit_begin(work *w, esdm_error *err)
 }
 
 void
-esdm__commit_end(work *w)
+esdm__commit_unlock(work *w)
 {
-    for (size_t i = w->ndatasets; i > 0; i--) {
+    for (size_t i = w->unlocked ? 0 : w->ndatasets; i > 0; i--) {
         esdm__dataset_io *io = esdm__commit_io_of(w, i - 1);
         (void) pthread_mutex_lock(&io->lock);
         esdm__dataset_trim_index(w->datasets[i - 1], io);
         (void) pthread_mutex_unlock(&io->lock);
         (void) pthread_mutex_unlock(&io->write_lock);
     }
+    w->unlocked = true;
+}
+
+void
+esdm__commit_end(work *w)
+{
+    esdm__commit_unlock(w);
     (void) pthread_mutex_unlock(&w->io->commit_lock);
     esdm__container_trim_indexes(w->container, SIZE_MAX);
     esdm__commit_clear_pages(w);

@@ -12,8 +12,9 @@
 typedef struct esdm__commit_work {
     esdm_container *container;
     esdm__container_io *io;
-    esdm_dataset **datasets; /* write-locked, by id; owned array */
+    esdm_dataset **datasets; /* write-locked until they are unlocked, by id; owned array */
     size_t ndatasets;
+    bool unlocked;
     esdm__page_set *sets;      /* one a dataset; owned */
     esdm_meta_new_page *pages; /* all sets in one array; owned */
     uint64_t *merged;          /* owned */
@@ -40,6 +41,8 @@ esdm__commit_io_of(const esdm__commit_work *work, size_t i)
 
 /** Takes the commit lock, the dirty datasets and their write locks, in order of id. */
 esdm_status esdm__commit_begin(esdm__commit_work *work, esdm_error *err);
+/** Gives the write locks back, and keeps the commit lock. */
+void esdm__commit_unlock(esdm__commit_work *work);
 /** Gives the locks back and frees everything; also after esdm__commit_begin() failed. */
 void esdm__commit_end(esdm__commit_work *work);
 /**

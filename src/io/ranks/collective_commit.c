@@ -62,6 +62,7 @@ typedef struct work {
     esdm__merging merging;     /* rank 0 */
     bool must_look;            /* rank 0: at what others have published, before it publishes */
     bool answered;             /* it is known whether the transaction took place */
+    bool adopted;              /* this rank has moved to what was committed */
     esdm_error gone;           /* what is lost of this rank's packs, if anything */
     esdm_error unheard;        /* a message that failed, after which the ranks may disagree */
 } work;
@@ -177,18 +178,26 @@ goes_on(work *g, esdm_status *status, esdm_error *err)
 
 /* ---- afterwards --------------------------------------------------------------------------- */
 
-/* Ends the epochs that were committed. */
+/* Ends the epochs that were committed, of datasets that this rank has written. */
 static void
 reset_epochs(const esdm__commit_work *w)
 {
     for (size_t i = 0; i < w->ndatasets; i++)
         esdm__epochs_clear(esdm__commit_io_of(w, i)->epochs);
+}
+
+/* Those of all others, without fragments of this rank. At the end, as write locks are taken in
+ * order of id: while those of a commit are held, no other one is. */
+static void
+reset_other_epochs(esdm__commit_work *w)
+{
+    esdm__commit_unlock(w);
     for (size_t i = 0; i < w->container->datasets.count; i++) {
         esdm_dataset *dataset = w->container->datasets.items[i];
         esdm__dataset_io *io = esdm__dataset_io_find(dataset);
         if (io == NULL)
             continue;
-        /* Without fragments of this rank; another thread may be writing the first one. */
+        /* Another thread may be writing the first one. */
         if (!esdm__commit_holds(w, dataset)) {
             (void) pthread_mutex_lock(&io->write_lock);
             io->epochs->count = 0;
@@ -232,6 +241,7 @@ adopt(work *g)
     if (packs != NULL)
         esdm__pack_set_committed(packs);
     reset_epochs(&g->own);
+    g->adopted = true;
     esdm__commit_clean(&g->own);
     if (g->comm->rank != 0)
         move_along(g);
@@ -522,6 +532,8 @@ esdm__collective_commit(esdm_container *container, const char *message, esdm_err
     esdm_error mine = {0};
     mine.status = esdm__commit_begin(&g.own, &mine);
     esdm_status status = commit_locked(&g, mine.status, &mine);
+    if (g.adopted)
+        reset_other_epochs(&g.own);
     esdm__commit_end(&g.own);
     esdm__orders_clear(&g.orders);
     esdm__merging_clear(&g.merging);
