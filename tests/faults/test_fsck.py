@@ -274,6 +274,7 @@ def test_fsck__lost_names():
         result = fsck(status=1)
         problems(result, "index has")
         expect(result["complete"] and result["containers"] == 2 and result["packs"] > 0, f"{result}")
+        expect(fsck("--data", status=1)["complete"], "seals and what is left are not looked for")
         before = sorted(site.pack_files())
         expect_error(run([tool("esdm-gc"), "--yes", "--age", "0"], check=False),
                      "nothing is removed")

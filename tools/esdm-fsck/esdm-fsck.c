@@ -124,6 +124,14 @@ check_seal(esdm_session *session, const char *name, esdm_fsck_result *result, to
     esdm_notices_clear(&notices);
 }
 
+/* A list of containers that is damaged is a problem which was told: the check goes on with those
+ * that are listed. */
+static esdm_status
+unless_told(esdm_status status, const esdm_fsck_result *result)
+{
+    return status == ESDM_ECORRUPT && result->problems > 0 ? ESDM_OK : status;
+}
+
 /* What was sealed is still what it was, by signature and values. */
 static esdm_status
 check_seals(esdm_session *session, const GPtrArray *named, esdm_fsck_result *result,
@@ -132,6 +140,7 @@ check_seals(esdm_session *session, const GPtrArray *named, esdm_fsck_result *res
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
     esdm_status status =
         named->len > 0 ? ESDM_OK : esdm_container_list(session, NULL, note_name, all, err);
+    status = unless_told(status, result);
     const GPtrArray *names = named->len > 0 ? named : all;
     for (guint i = 0; i < names->len && status == ESDM_OK; i++)
         check_seal(session, g_ptr_array_index(names, i), result, watch);
@@ -183,7 +192,7 @@ check(esdm_session *session, GPtrArray *names)
     if (status == ESDM_OK && data)
         status = check_seals(session, names, &result, &watch, &err);
     if (status == ESDM_OK)
-        status = tell_gathers(session, names, &watch, &err);
+        status = unless_told(tell_gathers(session, names, &watch, &err), &result);
     json_t *findings = tool_watch_end(&watch);
     if (tool.json)
         tool_json_print(json_of(&result, json_incref(findings), status, &err));
