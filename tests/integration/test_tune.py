@@ -310,6 +310,7 @@ def test_what_memory_has_decides():
         expect("4 parts, runs" in text and "no model of these can err by less" in text, text)
 
 
+@by_clock
 def test_runs_of_kernels_that_do_not_tell():
     """What memory had is known of the reads of one run, and of none of another one's: those are left out, not "0 of it in memory"."""
     if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 5):
