@@ -242,14 +242,14 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
     for name, size in (("t", 60), ("y", 200), ("x", 200)):
         d.createDimension(name, size)
     d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 200, 200))[:] = numpy.random.rand(60, 200, 200)
-for _ in range(3):
+for _ in range(20): # most of the work
     with netCDF4.Dataset(sys.argv[1]) as d:
         d["v"][:]
 """
 
 
 def test_who_waits_for_a_processor_does_not_work():
-    """Decompression that shares a processor with nine other programs is not ten times the work, and going without it saves no more
+    """Decompression that shares a processor with three other programs is not four times the work, and going without it saves no more
     than the work."""
     if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
         skip("no python3-netcdf4")
@@ -258,7 +258,7 @@ def test_who_waits_for_a_processor_does_not_work():
     with Folder() as folder:
         # Each in a session of its own: Linux may share processors out among sessions.
         others = [subprocess.Popen(["taskset", "-c", str(processor), "/bin/sh", "-c", "while :; do :; done"], start_new_session=True)
-                  for _ in range(9)]
+                  for _ in range(3)]
         try:
             done = reported("taskset", "-c", processor, "/usr/bin/python3", "-c", WHOLE, folder.path / "v.nc", options=("--report",))
         finally:
@@ -268,8 +268,6 @@ def test_who_waits_for_a_processor_does_not_work():
     text = " ".join(done.stderr.split())
     found = re.search(r"held up by decompression: ([0-9.]+) (\S+) of work at most \(calls took ([0-9.]+) (\S+): the rest they waited", text)
     units = {"µs": 1e-6, "ms": 1e-3, "s": 1}
-    if not found and "held up by decompression" in text:
-        skip("reading did not wait for the processor: Linux gave it what others had left")
     expect(found, done.stderr)
     work, calls = float(found[1]) * units[found[2]], float(found[3]) * units[found[4]]
     saves = [float(n) * units[u] for n, u in re.findall(r"held up by decompression:.*?Could save up to ([0-9.]+) ([a-zµ]+)", text)]
