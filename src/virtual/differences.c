@@ -119,12 +119,10 @@ differences_within(esdm_container *member, esdm__buffer *text)
     if (member->provider == NULL ||
         !esdm_attribute_find(esdm_group_attributes(esdm_container_root(member)), "esdm_differs", &a,
                              NULL) ||
-        a.type != ESDM_TYPE_CHAR)
+        a.type != ESDM_TYPE_CHAR || a.count == 0)
         return;
-    char *copy = calloc(1, (size_t) a.count + 1); /* nothing ends the values */
+    char *copy = esdm__global_text(member, "esdm_differs");
     char *rest = NULL;
-    if (copy != NULL && a.count > 0)
-        memcpy(copy, a.values, (size_t) a.count);
     text->failed = text->failed || copy == NULL;
     for (char *line = copy != NULL ? strtok_r(copy, "\n", &rest) : NULL; line != NULL;
          line = strtok_r(NULL, "\n", &rest))
