@@ -217,9 +217,10 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
     for name, size in (("t", 40), ("y", 200), ("x", 200)):
         d.createDimension(name, size)
     d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 200, 200))[:] = numpy.random.rand(40, 200, 200)
-with netCDF4.Dataset(sys.argv[1]) as d:
-    for i in range(200):
-        d["v"][:, i, 7]
+for first in range(0, 200, 20): # chunks are kept as long as the file is open
+    with netCDF4.Dataset(sys.argv[1]) as d:
+        for i in range(first, first + 20):
+            d["v"][:, i, 7]
 """
 
 
