@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "esdm/history.h"
+#include "io/session/fact_name.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "io/session/nesting.h"
@@ -105,18 +106,8 @@ esdm_former_would_be_kept(esdm_session *session, const char *name)
 
 /* ---- bringing back ------------------------------------------------------------------------ */
 
-/* When a person wanted it back is a fact of the container, "UUID/restored", which goes with it. */
-typedef struct fact_name {
-    char text[ESDM_META_UUID_BYTES + sizeof "/restored"];
-} fact_name;
-
-static fact_name
-fact_of(const char *uuid)
-{
-    fact_name fact;
-    (void) snprintf(fact.text, sizeof fact.text, "%s/restored", uuid);
-    return fact;
-}
+/* When a person wanted it back is a fact of the container. */
+#define FACT "restored"
 
 uint64_t
 esdm_container_restored_ns(const esdm_container *container)
@@ -124,7 +115,8 @@ esdm_container_restored_ns(const esdm_container *container)
     const esdm_session *session = container != NULL ? container->session : NULL;
     char *text = NULL;
     if (session == NULL || session->meta->fact_get == NULL ||
-        session->meta->fact_get(session->store, fact_of(esdm_container_uuid(container)).text, &text,
+        session->meta->fact_get(session->store,
+                                esdm__fact_of(esdm_container_uuid(container), FACT).text, &text,
                                 NULL) != ESDM_OK)
         return 0;
     uint64_t time_ns = strtoull(text, NULL, 10);
@@ -140,7 +132,7 @@ note_restored(const esdm_session *session, const char *uuid, esdm_error *err)
     (void) snprintf(text, sizeof text, "%" PRIu64, esdm__now_ns());
     return session->meta->fact_put == NULL
                ? ESDM_OK
-               : session->meta->fact_put(session->store, fact_of(uuid).text, text, err);
+               : session->meta->fact_put(session->store, esdm__fact_of(uuid, FACT).text, text, err);
 }
 
 typedef struct search {

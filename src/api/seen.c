@@ -9,11 +9,8 @@
 #include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/session/fact_name.h"
 #include "model/names.h"
-
-typedef struct fact_name {
-    char text[ESDM_META_UUID_BYTES + 8];
-} fact_name;
 
 bool
 esdm_container_name_is_intermediate(const char *name)
@@ -36,13 +33,13 @@ esdm__name_to_be(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
 
 /* @return false: there is no such container, or the store keeps no facts. */
 static bool
-find_fact(esdm_session *session, const char *name, fact_name *ret)
+find_fact(esdm_session *session, const char *name, esdm__fact_name *ret)
 {
     esdm_meta_container record;
     if (session->meta->fact_get == NULL || session->meta->fact_put == NULL ||
         session->meta->container_find(session->store, name, &record, NULL) != ESDM_OK)
         return false;
-    (void) snprintf(ret->text, sizeof ret->text, "%s/seen", record.uuid);
+    *ret = esdm__fact_of(record.uuid, "seen");
     return true;
 }
 
@@ -57,7 +54,7 @@ is_earlier(const esdm__seen *said, const esdm__seen *known)
 void
 esdm__seen_find(esdm_session *session, const char *from, const char *to, esdm__seen *seen)
 {
-    fact_name fact;
+    esdm__fact_name fact;
     char *text = NULL;
     char *rest = NULL;
     if (seen->uuid[0] != '\0' || !esdm_container_name_is_intermediate(from) ||
@@ -131,7 +128,7 @@ esdm__seen_check(esdm_session *session, const char *from, const char *to, const 
 void
 esdm__seen_forget(esdm_session *session, const char *to)
 {
-    fact_name fact;
+    esdm__fact_name fact;
     if (find_fact(session, to, &fact))
         (void) !session->meta->fact_put(session->store, fact.text, NULL, NULL);
 }
@@ -140,7 +137,7 @@ esdm_status
 esdm__seen_note(esdm_session *session, const char *name, const char *of, const char *uuid,
                 uint64_t snapshot, esdm_error *err)
 {
-    fact_name fact;
+    esdm__fact_name fact;
     char *old = NULL;
     if (session->site->last_wins)
         return ESDM_OK;

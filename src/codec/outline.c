@@ -24,6 +24,15 @@ esdm__outline_group(const esdm__blocks *blocks)
     return count < 2 ? 1 : count < GROUP_BLOCKS ? (uint32_t) count : GROUP_BLOCKS;
 }
 
+void
+esdm__outline_widen(const esdm__blocks *blocks, uint32_t *first, uint32_t *end)
+{
+    const uint32_t group = esdm__outline_group(blocks);
+    uint64_t last = ((uint64_t) *end + group - 1) / group * group;
+    *first -= *first % group;
+    *end = last < blocks->blocks ? (uint32_t) last : blocks->blocks;
+}
+
 static uint64_t
 group_count(const esdm__blocks *blocks)
 {

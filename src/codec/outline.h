@@ -33,6 +33,8 @@ void esdm__outline_make(const uint8_t *head, uint32_t head_bytes, uint8_t *ret_o
 
 /** Blocks of a group of raw data. */
 uint32_t esdm__outline_group(const esdm__blocks *blocks);
+/** Widens blocks *first … *end-1 to whole groups; the last one of all may be short. */
+void esdm__outline_widen(const esdm__blocks *blocks, uint32_t *first, uint32_t *end);
 /** Whether an outline of raw data with these blocks has that length. */
 bool esdm__outline_fits(const esdm__blocks *blocks, uint32_t outline_bytes);
 /**

@@ -119,11 +119,11 @@ group_range(const esdm__fragment *fragment, const esdm__target *target, const pa
 {
     if (!esdm__fetch_has_sums(fragment, target, &p->geometry))
         return false;
-    uint32_t group = esdm__outline_group(&p->geometry);
-    uint64_t end = ((uint64_t) p->last / group + 1) * group;
-    end = end < p->geometry.blocks ? end : p->geometry.blocks;
-    uint64_t from = esdm__blocks_start(&p->geometry, p->first - p->first % group);
-    uint64_t bytes = esdm__blocks_start(&p->geometry, (uint32_t) end) - from;
+    uint32_t first = p->first;
+    uint32_t end = p->last + 1;
+    esdm__outline_widen(&p->geometry, &first, &end);
+    uint64_t from = esdm__blocks_start(&p->geometry, first);
+    uint64_t bytes = esdm__blocks_start(&p->geometry, end) - from;
     *ret = (esdm_range){fragment->position + fragment->head_bytes + from, bytes, NULL};
     return bytes - p->bytes <= target->read_bytes;
 }

@@ -244,23 +244,22 @@ static size_t
 widen(const blob *b, const block_run *runs, size_t nruns, block_run *wide, uint64_t *ret_staged,
       uint64_t *ret_more)
 {
-    const uint32_t group = esdm__outline_group(&b->geometry);
     uint64_t wanted = 0;
     uint64_t all = 0;
     size_t n = 0;
     *ret_staged = 0;
     for (size_t i = 0; i < nruns; i++) {
         const block_run *run = &runs[i];
-        uint32_t first = run->first - run->first % group;
-        uint64_t end = ((uint64_t) run->first + run->count + group - 1) / group * group;
-        end = end < b->geometry.blocks ? end : b->geometry.blocks;
+        uint32_t first = run->first;
+        uint32_t end = run->first + run->count;
+        esdm__outline_widen(&b->geometry, &first, &end);
         wanted += bytes_of(b, run);
         if (n > 0 && first < wide[n - 1].first + wide[n - 1].count) {
-            wide[n - 1].count = (uint32_t) end - wide[n - 1].first;
+            wide[n - 1].count = end - wide[n - 1].first;
             wide[n - 1].out = NULL;
             continue;
         }
-        wide[n] = (block_run){.first = first, .count = (uint32_t) end - first};
+        wide[n] = (block_run){.first = first, .count = end - first};
         wide[n++].out = first == run->first && end - first == run->count ? run->out : NULL;
     }
     for (size_t i = 0; i < n; i++) {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/shared_file_systems.h"
+#include "io/session/fact_name.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -68,17 +69,7 @@ inode_of(const char *path, bool *ret_missing)
 
 /* ---- what is noted -------------------------------------------------------------------------- */
 
-typedef struct fact_name {
-    char text[ESDM_META_UUID_BYTES + sizeof "/file"];
-} fact_name;
-
-static fact_name
-fact_of(const char *uuid)
-{
-    fact_name fact;
-    (void) snprintf(fact.text, sizeof fact.text, "%s/file", uuid);
-    return fact;
-}
+#define FACT "file"
 
 /* "SINCE INODE PLACE PATH" */
 typedef struct note {
@@ -96,7 +87,8 @@ read_note(const esdm_session *session, const char *uuid)
     note n = {.text = NULL};
     int at = 0, end = 0;
     if (session->meta->fact_get == NULL ||
-        session->meta->fact_get(session->store, fact_of(uuid).text, &n.text, NULL) != ESDM_OK)
+        session->meta->fact_get(session->store, esdm__fact_of(uuid, FACT).text, &n.text, NULL) !=
+            ESDM_OK)
         return (note){.text = NULL};
     if (sscanf(n.text, "%20" SCNu64 " %20" SCNu64 " %n%*s%n", &n.missing_ns, &n.inode, &at, &end) !=
             2 ||
@@ -120,7 +112,8 @@ write_note(const esdm_session *session, const char *uuid, uint64_t missing_ns, u
         return esdm__error_nomem(err, room, "where the file of a container lies");
     (void) snprintf(text, room, "%" PRIu64 " %" PRIu64 " %.*s %s", missing_ns, inode,
                     (int) place_bytes, place, path);
-    esdm_status status = session->meta->fact_put(session->store, fact_of(uuid).text, text, err);
+    esdm_status status =
+        session->meta->fact_put(session->store, esdm__fact_of(uuid, FACT).text, text, err);
     free(text);
     return status;
 }
