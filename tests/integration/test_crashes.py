@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Damaged files that crash libnetcdf: tools that read them name the file, and the others are served."""
+"""Damaged files that crash libnetcdf, or keep it busy for ever: tools that read them name the file, and the others
+are served."""
 
 import contextlib
 import json
@@ -8,22 +9,28 @@ import shutil
 
 from esdmtest import SANITIZE, Site, environment, expect, expect_error, main, run, skip, tool
 
-# Crashes as libnetcdf does with damaged HDF5 files: when a file is opened, when values are read, and when it is closed.
+# Crashes as libnetcdf does with damaged HDF5 files: when a file is opened, when values are read, and when it is closed;
+# or does not return.
 CRASHES = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-static int crash_at_close = -1, crash_at_read = -1;
+#include <unistd.h>
+static int crash_at_close = -1, crash_at_read = -1, hang_at_read = -1;
 int nc_open(const char *path, int mode, int *id)
 {
     int (*next)(const char *, int, int *) = dlsym(RTLD_NEXT, "nc_open");
     if (strstr(path, "crash-open"))
         raise(SIGSEGV);
+    while (strstr(path, "hang-open"))
+        pause();
     int rc = next(path, mode, id);
     if (strstr(path, "crash-read"))
         crash_at_read = *id;
+    if (strstr(path, "hang-read"))
+        hang_at_read = *id;
     if (strstr(path, "crash-close"))
         crash_at_close = *id;
     return rc;
@@ -33,6 +40,8 @@ int nc_get_vara(int id, int var, const size_t *start, const size_t *count, void 
     int (*next)(int, int, const size_t *, const size_t *, void *) = dlsym(RTLD_NEXT, "nc_get_vara");
     if (id == crash_at_read)
         raise(SIGBUS);
+    while (id == hang_at_read)
+        pause();
     return next(id, var, start, count, to);
 }
 int nc_close(int id)
@@ -105,7 +114,65 @@ def test_tools_that_look_at_files():
         run([tool("esdm-diff"), sound, sound], env=env)
 
 
+def advise(*args, env, **kwargs):
+    done = run([tool("esdm-advise"), "--json", *args], env=env, check=False, **kwargs)
+    return done, json.loads(done.stdout) if done.stdout else None
+
+
+def test_advice_goes_on_after_files_that_crash_or_hang():
+    with damaged() as (site, env, sound, files):
+        folder = site.file("many")
+        folder.mkdir()
+        for name in ("0.nc", "2.nc", "4.nc"):
+            shutil.copy(sound, folder / name)
+        _, alone = advise("-n", "6", folder, env=env)
+        for name in ("1-crash-open.nc", "2-crash-close.nc", "3-hang-open.nc"):
+            shutil.copy(sound, folder / name)
+        wanted = ["1-crash-open.nc: the NetCDF library crashed", "2-crash-close.nc: the NetCDF library crashed",
+                  "3-hang-open.nc: nothing was read of it for 6 s (--timeout)"]
+        done, told = advise("--timeout", "6", "-n", "6", folder, env=env)
+        expect(done.returncode == 0 and all(text in done.stderr for text in wanted), f"{done}")
+        expect(told["unreadable"] == 3, f"{told}")
+        expect([v["name"] for v in told["variables"]] == [v["name"] for v in alone["variables"]], f"{told} {alone}")
+        expect(told["samples"] == alone["samples"] == 6, f"{told} {alone}")
+
+        for name in ("1-crash-open.nc", "2-crash-close.nc", "3-hang-open.nc"):
+            (folder / name).unlink()
+        for name in ("1-crash-read.nc", "3-hang-read.nc"):
+            shutil.copy(sound, folder / name)
+        wanted = ["1-crash-read.nc: the NetCDF library crashed", "3-hang-read.nc: nothing was read of it for 6 s"]
+        for more in ([], ["--propose"]):
+            done, told = advise("--timeout", "6", *more, folder, env=env)
+            expect(all(done.stderr.count(text) == 1 for text in wanted), f"{more}: {done}")
+            first = told["proposals" if more else "variables"][0]["name"]
+            expect(done.returncode == (1 if more else 0) and first == "v", f"{more}: {done}")
+        expect_error(run([tool("esdm-advise"), "--timeout", "-1", sound], check=False), "--timeout takes seconds")
+
+
+def test_copies_go_on_after_files_that_hang():
+    with damaged() as (site, env, sound, _):
+        folder = site.file("many")
+        folder.mkdir()
+        for name in ("0.nc", "1-hang-open.nc", "2.nc", "3-hang-read.nc", "4.nc"):
+            shutil.copy(sound, folder / name)
+        sources = {"esdm-cp": ["-r", "-j", "1"], "esdm-ref": []}
+        for name, more in sources.items():
+            # Of a file that is referred to values are read when they are compared.
+            hangs = ["1-hang-open.nc"] + (["3-hang-read.nc"] if name == "esdm-cp" else [])
+            done = run([tool(name), *more, "--timeout", "6", folder, f"esdm://{name}"], env=env, check=False)
+            expect(done.returncode == 1 and all(
+                f"{folder}/{hang}: nothing of it was read or stored for 6 s (--timeout)" in done.stderr
+                for hang in hangs), f"{name}: {done}")
+            made = [n for n in listed() if n.startswith(name)]
+            rest = [n for n in ("0.nc", "2.nc", "3-hang-read.nc", "4.nc") if n not in hangs]
+            expect(made == [f"{name}/{n}" for n in rest], f"{name}: {made}")
+        expect_error(run([tool("esdm-cp"), "--timeout", "-1", sound, "esdm://x.nc"], check=False),
+                     "--timeout takes seconds")
+
+
 main(
+    test_advice_goes_on_after_files_that_crash_or_hang,
+    test_copies_go_on_after_files_that_hang,
     test_a_single_file_is_named,
     test_one_of_many_is_named_and_the_others_are_stored,
     test_tools_that_look_at_files,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm-advise/apart.h"
 #include "esdm-advise/propose.h"
 
 #include "cost/cost.h"
@@ -25,7 +26,8 @@ static const tool_help help = {
         "share, and for the number of blocks that there are: each file is opened to count\n"
         "them, and those that cannot be read are named and left out. Where there are few\n"
         "blocks all of them are measured. Intervals behind estimates are those of that\n"
-        "confidence. The same --seed draws the same blocks.\n"
+        "confidence. The same --seed draws the same blocks. A damaged file that crashes the\n"
+        "NetCDF library is left out, too, and with --timeout one that keeps it busy for ever.\n"
         "\n"
         "--accuracy takes what esdm-cp --accuracy takes: 'abs=0.01 K', 'digits=3',\n"
         "'mode=archive', or 'NAME: abs=0.01 K' for variables of that name or pattern; others\n"
@@ -119,6 +121,8 @@ static const GOptionEntry entries[] = {
     {"latency", 0, 0, G_OPTION_ARG_STRING, &latency_text, "Of a request, milliseconds", "NUMBER"},
     {"bandwidth", 0, 0, G_OPTION_ARG_STRING, &bandwidth_text, "Of requests, MiB a second",
      "NUMBER"},
+    {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &advise_timeout_s,
+     "Leave a source out of which nothing is read for so long (default: wait)", "SECONDS"},
     {"plot", 0, 0, G_OPTION_ARG_FILENAME, &plot, "Draw the shares as SVG", "FILE"},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No progress bar", NULL},
     {0},
@@ -404,13 +408,13 @@ sample_count(const advise_study *study)
 
 /* Counts blocks. */
 static tool_exit
-survey(advise_study *study, esdm_session *session)
+survey(advise_study *study)
 {
     if (study->sources->len == 0) {
         tool_error("there are no NetCDF files in what was named");
         return TOOL_NOT_FOUND;
     }
-    advise_survey(study, session, !quiet && !tool.json);
+    advise_survey(study, !quiet && !tool.json);
     if (study->sources->len == 0) {
         tool_error("nothing of what was named can be read");
         return TOOL_FAILED;
@@ -420,17 +424,19 @@ survey(advise_study *study, esdm_session *session)
 
 /* Counts blocks, draws and measures them. */
 static tool_exit
-sample(advise_study *study, esdm_session *session)
+sample(advise_study *study)
 {
     bool progress = !quiet && !tool.json;
-    tool_exit result = survey(study, session);
+    tool_exit result = survey(study);
     if (result != TOOL_OK)
         return result;
     guint count = samples_wanted > 0 ? (guint) samples_wanted : sample_count(study);
     /* Draws hit some blocks twice: to measure so few once each takes no longer, and tells more. */
     if (samples_wanted <= 0 && study->blocks <= count)
-        return advise_measure_all(study, session, progress);
-    return advise_draw(study, session, count, progress);
+        advise_measure_all(study, progress);
+    else
+        advise_draw(study, count, progress);
+    return TOOL_OK;
 }
 
 static tool_exit
@@ -479,13 +485,15 @@ main(int argc, char **argv)
     g_array_set_clear_func(study.candidates, clear_candidate);
     study.blocks_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     result = read_options(&study, &price);
+    if (result == TOOL_OK && !(advise_timeout_s >= 0))
+        result = tool_usage("--timeout takes seconds, 0 or more");
     cp_tell_crashes(TOOL_FAILED);
     for (int i = 1; i < argc && result == TOOL_OK; i++)
         result = advise_add_source(&study, &session, argv[i]);
     if (result == TOOL_OK && argc > 1)
-        result = proposes ? survey(&study, session) : sample(&study, session);
+        result = proposes ? survey(&study) : sample(&study);
     if (result == TOOL_OK && proposes)
-        result = advise_propose(&study, session, &proposed);
+        result = advise_propose(&study, &proposed);
     else if (result == TOOL_OK && for_site)
         result = advise_for_site(&study, &session, &options);
     else if (result == TOOL_OK)

@@ -84,14 +84,17 @@ tool_exit advise_add_source(advise_study *study, esdm_session **session, const c
  *  the population of the study's blocks. */
 guint advise_sample_count(const advise_study *study);
 /** Opens every source and counts its blocks. Prints, counts and drops what cannot be opened. */
-void advise_survey(advise_study *study, esdm_session *session, bool progress);
+void advise_survey(advise_study *study, bool progress);
+bool advise_has_containers(const advise_study *study);
+/** Counts a source as one that cannot be read, and forgets it. */
+void advise_leave_out(advise_study *study, guint source);
 /** Opens one of them. @param ret_end cp_close(), also after a failure. @param ret_model owned. */
 esdm_status advise_open_source(const advise_source *source, esdm_session *session, cp_end *ret_end,
                                cp_model **ret_model, esdm_error *err);
 /** Draws and measures `count` samples. Prints what cannot be read. */
-tool_exit advise_draw(advise_study *study, esdm_session *session, guint count, bool progress);
+void advise_draw(advise_study *study, guint count, bool progress);
 /** Measures every block once, where there are few. Counts them as advise_draw() does. */
-tool_exit advise_measure_all(advise_study *study, esdm_session *session, bool progress);
+void advise_measure_all(advise_study *study, bool progress);
 
 /* ---- esdm-advise/measure.c ---------------------------------------------------------------- */
 

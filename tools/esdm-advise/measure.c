@@ -2,7 +2,7 @@
 
 /* What a candidate makes of a block: stored through the public API in a site in memory. */
 
-#include "esdm-advise/esdm-advise.h"
+#include "esdm-advise/apart.h"
 
 #include <glib/gstdio.h>
 #include <math.h>
@@ -435,6 +435,7 @@ advise_measure(advise_lab *lab, const GArray *candidates, const cp_end *end,
     sample->auxiliary = dataset->auxiliary;
     sample->range = range_of(dataset->type->atomic, values, slab->elements, dataset->fill);
     for (guint i = 0; i < candidates->len && status == ESDM_OK; i++) {
+        advise_apart_alive();
         sample->results[i].refused = s->refused[i];
         status = store_and_read(s, i, dataset, slab, values, &sample->results[i], err);
     }

@@ -4,8 +4,11 @@
 
 #include "esdm-advise/propose.h"
 
+#include "esdm-advise/apart.h"
+
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define TENTH             0.1 /* of the spread, that an error may be at most */
 #define LEAST_KEPT        1   /* bits of the mantissa: fewer are not proposed */
@@ -151,6 +154,7 @@ look_at_block(turn *t, propose_variable *v, const cp_end *end, const cp_dataset 
     piece p = {.end = end, .dataset = dataset, .slab = slab};
     p.values = g_malloc0(slab->elements * dataset->type->bytes);
     esdm_status status = cp_read(end, dataset, slab, p.values, err);
+    advise_apart_alive();
     if (status == ESDM_OK) {
         p.numbers = advise_doubles(v->type, p.values, slab->elements);
         p.is_data = advise_is_data(dataset, p.values, p.numbers, slab->elements);
@@ -223,6 +227,7 @@ look_at_all(turn *t)
         cp_end end;
         g_autoptr(cp_model) model = NULL;
         esdm_error err = {0};
+        t->study->told->in_hand = i;
         esdm_status status = advise_open_source(source, t->study->session, &end, &model, &err);
         advise_lab *names = t->lab;
         if (status == ESDM_OK && names == NULL)
@@ -236,6 +241,7 @@ look_at_all(turn *t)
         cp_close(&end);
         if (status != ESDM_OK) {
             tool_error("%s: %s", source->name, err.message);
+            t->study->told->failed[i] = true;
             failed++;
         }
         tool_progress_show(&t->progress, (double) ++t->done / (2 * sources->len), source->name);
@@ -290,39 +296,85 @@ propose_why(const propose_study *study, const propose_variable *v, propose_reaso
     return g_strdup("neighbouring numbers have nothing in common, or next to nothing");
 }
 
-tool_exit
-advise_propose(const advise_study *advise, esdm_session *session, const propose_options *options)
+/* In the process that reads. */
+static tool_exit
+propose_all(void *user)
 {
-    propose_study study = {.advise = advise, .session = session, .options = *options};
+    propose_study *study = user;
+    const propose_options *options = &study->options;
     esdm_error err = {0};
-    turn t = {.study = &study};
-    study.variables = g_ptr_array_new_with_free_func(free_variable);
+    turn t = {.study = study};
+    esdm_status status =
+        advise_apart_session(advise_has_containers(study->advise), &study->session, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    study->variables = g_ptr_array_new_with_free_func(free_variable);
     tool_progress_start(&t.progress, options->progress);
     guint failed = look_at_all(&t);
-    for (guint i = 0; i < study.variables->len; i++)
-        propose(&study, g_ptr_array_index(study.variables, i));
-    esdm_status status = advise_lab_open(&t.lab, &err);
+    for (guint i = 0; i < study->variables->len; i++)
+        propose(study, g_ptr_array_index(study->variables, i));
+    status = advise_lab_open(&t.lab, &err);
     guint failed_then = status == ESDM_OK ? look_at_all(&t) : 0;
-    failed = MAX(failed, failed_then);
+    failed = MAX(failed, failed_then) + study->lost;
     tool_progress_end(&t.progress);
     advise_lab_close(t.lab);
     tool_exit result = status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
-    if (result == TOOL_OK && study.variables->len == 0) {
+    if (result == TOOL_OK && study->variables->len == 0) {
         tool_error("there are no variables of floating-point numbers that may be rounded");
         result = TOOL_FAILED;
     }
     if (result == TOOL_OK && tool.json)
-        propose_print_json(&study);
+        propose_print_json(study);
     else if (result == TOOL_OK)
-        propose_print(&study);
+        propose_print(study);
     if (result == TOOL_OK && options->page != NULL)
-        result = propose_page(&study, options->page);
-    for (guint i = 0; i < study.variables->len; i++) {
-        const propose_variable *v = g_ptr_array_index(study.variables, i);
+        result = propose_page(study, options->page);
+    for (guint i = 0; i < study->variables->len; i++) {
+        const propose_variable *v = g_ptr_array_index(study->variables, i);
         if (v->mixed)
             tool_error("'%s' has numbers of several types: those of the first are looked at",
                        v->name);
     }
-    g_ptr_array_unref(study.variables);
+    g_ptr_array_unref(study->variables);
+    esdm_session_close(study->session);
     return failed > 0 && result == TOOL_OK ? TOOL_FAILED : result;
+}
+
+static const char *
+in_hand(void *user)
+{
+    const propose_study *study = user;
+    return ((advise_source *) g_ptr_array_index(study->advise->sources, study->told->in_hand))
+        ->name;
+}
+
+/* What was lost, and what had an error before that, is left out at the next time. */
+static void
+leave_out(propose_study *study)
+{
+    study->told->failed[study->told->in_hand] = true;
+    for (guint i = study->advise->sources->len; i-- > 0;) {
+        if (study->told->failed[i]) {
+            advise_leave_out(study->advise, i);
+            study->lost++;
+        }
+        study->told->failed[i] = false;
+    }
+}
+
+tool_exit
+advise_propose(advise_study *advise, const propose_options *options)
+{
+    propose_study study = {.advise = advise, .options = *options};
+    size_t bytes = sizeof *study.told + advise->sources->len * sizeof(bool);
+    tool_exit result = TOOL_FAILED;
+    study.told = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (study.told == MAP_FAILED) {
+        tool_error("no memory for %u sources", advise->sources->len);
+        return TOOL_FAILED;
+    }
+    while (!advise_apart_whole(propose_all, &study, in_hand, &result) && advise->sources->len > 0)
+        leave_out(&study);
+    (void) munmap(study.told, bytes);
+    return result;
 }

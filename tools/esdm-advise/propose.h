@@ -113,16 +113,23 @@ typedef struct propose_options {
     bool progress;
 } propose_options;
 
+/** What the process that reads tells, in memory that it shares with the one that waits. */
+typedef struct propose_told {
+    guint in_hand; /**< source that is read */
+    bool failed[]; /**< each that had an error, which was said */
+} propose_told;
+
 typedef struct propose_study {
-    const advise_study *advise; /**< borrowed */
+    advise_study *advise; /**< borrowed */
+    propose_told *told;
+    guint lost; /**< sources that cost their process */
     esdm_session *session;
     propose_options options;
     GPtrArray *variables; /**< propose_variable; owned */
 } propose_study;
 
 /** Proposes, measures and prints. @param study surveyed. */
-tool_exit advise_propose(const advise_study *study, esdm_session *session,
-                         const propose_options *options);
+tool_exit advise_propose(advise_study *study, const propose_options *options);
 
 /* ---- esdm-advise/spread.c ----------------------------------------------------------------- */
 

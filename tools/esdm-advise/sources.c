@@ -2,7 +2,7 @@
 
 /* What there is to store, and drawing samples of it. */
 
-#include "esdm-advise/esdm-advise.h"
+#include "esdm-advise/apart.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,6 +138,24 @@ advise_add_source(advise_study *study, esdm_session **session, const char *argum
     return TOOL_OK;
 }
 
+bool
+advise_has_containers(const advise_study *study)
+{
+    for (guint i = 0; i < study->sources->len; i++)
+        if (((const advise_source *) g_ptr_array_index(study->sources, i))->is_container)
+            return true;
+    return false;
+}
+
+void
+advise_leave_out(advise_study *study, guint i)
+{
+    const advise_source *source = g_ptr_array_index(study->sources, i);
+    study->unreadable++;
+    study->total_bytes -= source->bytes;
+    g_ptr_array_remove_index(study->sources, i); /* the others stay in order */
+}
+
 /* ---- statistics --------------------------------------------------------------------------- */
 
 guint
@@ -158,6 +176,7 @@ typedef struct drawing {
     uint64_t state;
     guint done, count;
     tool_progress progress;
+    const guint *draws;   /* of each source; NULL: every block once */
     GHashTable *measured; /* "source variable block" -> advise_sample, borrowed */
 } drawing;
 
@@ -241,32 +260,16 @@ block_count(const advise_study *study, const cp_dataset *dataset)
     return count;
 }
 
+/* Adds to the sum of a name. */
 static void
-add_raw_bytes(const advise_study *study, const cp_dataset *dataset)
+add_to(GHashTable *sums, const char *name, double x)
 {
-    double *bytes = g_hash_table_lookup(study->raw_bytes, dataset->name);
-    if (bytes == NULL) {
-        bytes = g_new0(double, 1);
-        (void) g_hash_table_insert(study->raw_bytes, g_strdup(dataset->name), bytes);
+    double *sum = g_hash_table_lookup(sums, name);
+    if (sum == NULL) {
+        sum = g_new0(double, 1);
+        (void) g_hash_table_insert(sums, g_strdup(name), sum);
     }
-    *bytes += raw_bytes_of(dataset);
-}
-
-/* Enters the blocks of a dataset. */
-static void
-count_blocks(advise_study *study, const cp_dataset *dataset)
-{
-    if (raw_bytes_of(dataset) <= 0)
-        return;
-    double blocks = block_count(study, dataset),
-           *all = g_hash_table_lookup(study->blocks_of, dataset->name);
-    study->blocks += blocks;
-    if (all == NULL) {
-        all = g_new0(double, 1);
-        g_hash_table_insert(study->blocks_of, g_strdup(dataset->name), all);
-    }
-    *all += blocks;
-    add_raw_bytes(study, dataset);
+    *sum += x;
 }
 
 static char *
@@ -322,33 +325,105 @@ advise_open_source(const advise_source *source, esdm_session *session, cp_end *r
                                 : cp_netcdf_open(ret_end, ret_model, err);
 }
 
-void
-advise_survey(advise_study *study, esdm_session *session, bool show)
-{
+/* ---- what there is ------------------------------------------------------------------------ */
+
+typedef struct surveying {
+    advise_study *study;
+    esdm_session *session;
     tool_progress progress;
-    guint count = study->sources->len, done = 0;
-    tool_progress_start(&progress, show);
-    for (guint i = 0; i < study->sources->len; done++) {
-        const advise_source *source = g_ptr_array_index(study->sources, i);
-        cp_end end;
-        g_autoptr(cp_model) model = NULL;
-        esdm_error err = {0};
-        esdm_status status = advise_open_source(source, session, &end, &model, &err);
-        for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++)
-            count_blocks(study, g_ptr_array_index(model->datasets, k));
-        cp_close(&end);
-        tool_progress_show(&progress, (double) (done + 1) / count, source->name);
-        if (status == ESDM_OK) {
-            i++;
-            continue;
-        }
-        tool_error("%s", err.message);
-        study->unreadable++;
-        study->total_bytes -= source->bytes;
-        g_ptr_array_remove_index(study->sources, i); /* the others stay in order */
-    }
-    tool_progress_end(&progress);
+    guint done;
+    bool *unreadable; /* of each source */
+} surveying;
+
+static esdm_status
+begin_survey(void *user, esdm_session *session, esdm_error *err)
+{
+    (void) err;
+    ((surveying *) user)->session = session;
+    return ESDM_OK;
 }
+
+/* An error's text, or an empty one, then blocks, bytes and name of each variable with numbers. */
+static void
+read_structure(void *user, guint i, GByteArray *found)
+{
+    const surveying *s = user;
+    cp_end end;
+    g_autoptr(cp_model) model = NULL;
+    esdm_error err = {0};
+    esdm_status status =
+        advise_open_source(g_ptr_array_index(s->study->sources, i), s->session, &end, &model, &err);
+    advise_put_text(found, status == ESDM_OK ? "" : err.message);
+    for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++) {
+        const cp_dataset *dataset = g_ptr_array_index(model->datasets, k);
+        double raw_bytes = raw_bytes_of(dataset);
+        if (raw_bytes <= 0)
+            continue;
+        double blocks = block_count(s->study, dataset);
+        advise_put(found, &blocks, sizeof blocks);
+        advise_put(found, &raw_bytes, sizeof raw_bytes);
+        advise_put_text(found, dataset->name);
+    }
+    cp_close(&end);
+}
+
+static void
+show_survey(surveying *s, guint i)
+{
+    const advise_source *source = g_ptr_array_index(s->study->sources, i);
+    tool_progress_show(&s->progress, (double) ++s->done / s->study->sources->len, source->name);
+}
+
+static void
+take_structure(void *user, guint i, const uint8_t *found, size_t bytes)
+{
+    surveying *s = user;
+    const uint8_t *at = found;
+    const char *problem = advise_get_text(&at);
+    s->unreadable[i] = *problem != '\0';
+    if (s->unreadable[i])
+        tool_error("%s", problem);
+    while (at < found + bytes) {
+        double blocks, raw_bytes;
+        advise_get(&at, &blocks, sizeof blocks);
+        advise_get(&at, &raw_bytes, sizeof raw_bytes);
+        const char *name = advise_get_text(&at);
+        s->study->blocks += blocks;
+        add_to(s->study->blocks_of, name, blocks);
+        add_to(s->study->raw_bytes, name, raw_bytes);
+    }
+    show_survey(s, i);
+}
+
+static void
+lose_structure(void *user, guint i)
+{
+    surveying *s = user;
+    s->unreadable[i] = true;
+    show_survey(s, i);
+}
+
+void
+advise_survey(advise_study *study, bool show)
+{
+    g_autofree bool *unreadable = g_new0(bool, study->sources->len);
+    surveying s = {.study = study, .unreadable = unreadable};
+    advise_turn turn = {.sources = study->sources,
+                        .user = &s,
+                        .with_session = advise_has_containers(study),
+                        .begin = begin_survey,
+                        .read = read_structure,
+                        .take = take_structure,
+                        .lost = lose_structure};
+    tool_progress_start(&s.progress, show);
+    advise_apart(&turn);
+    tool_progress_end(&s.progress);
+    for (guint i = study->sources->len; i-- > 0;)
+        if (unreadable[i])
+            advise_leave_out(study, i);
+}
+
+/* ---- drawing blocks ----------------------------------------------------------------------- */
 
 /* `draws` samples of one source. */
 static void
@@ -371,7 +446,7 @@ sample_source(drawing *d, const advise_source *source, guint draws)
         draw_block(d, dataset, &slab);
         status = sample_block(d, &end, dataset, &slab, source, raw_bytes, &err);
         d->study->missed += status != ESDM_OK ? draws - i : 0;
-        tool_progress_show(&d->progress, (double) ++d->done / d->count, source->name);
+        advise_apart_block();
     }
     if (model == NULL)
         d->study->missed += draws;
@@ -402,7 +477,7 @@ measure_source(drawing *d, const advise_source *source)
         cp_slab_init_of(&slab, dataset, d->study->block_bytes);
         while (status == ESDM_OK && cp_slab_next(&slab)) {
             status = sample_block(d, &end, dataset, &slab, source, raw_bytes, &err);
-            tool_progress_show(&d->progress, (double) ++d->done / d->count, source->name);
+            advise_apart_block();
         }
     }
     if (status != ESDM_OK) {
@@ -413,53 +488,112 @@ measure_source(drawing *d, const advise_source *source)
     cp_close(&end);
 }
 
-tool_exit
-advise_measure_all(advise_study *study, esdm_session *session, bool progress)
+static esdm_status
+begin_drawing(void *user, esdm_session *session, esdm_error *err)
 {
-    drawing d = {.study = study, .session = session, .count = (guint) MAX(study->blocks, 1)};
-    esdm_error err = {0};
-    esdm_status status = advise_lab_open(&d.lab, &err);
-    if (status != ESDM_OK)
-        return tool_fail(status, &err);
-    d.measured = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    tool_progress_start(&d.progress, progress);
-    for (guint i = 0; i < study->sources->len; i++)
-        measure_source(&d, g_ptr_array_index(study->sources, i));
-    tool_progress_end(&d.progress);
-    g_hash_table_unref(d.measured);
-    advise_lab_close(d.lab);
-    return TOOL_OK;
+    drawing *d = user;
+    d->session = session;
+    d->measured = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return advise_lab_open(&d->lab, err);
 }
 
-tool_exit
-advise_draw(advise_study *study, esdm_session *session, guint count, bool progress)
+/* The state of chance, what was missed, and the samples. */
+static void
+read_samples(void *user, guint i, GByteArray *found)
 {
-    drawing d = {.study = study, .session = session, .state = study->seed, .count = count};
-    esdm_error err = {0};
-    esdm_status status = advise_lab_open(&d.lab, &err);
-    if (status != ESDM_OK)
-        return tool_fail(status, &err);
-    d.measured = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    tool_progress_start(&d.progress, progress);
+    drawing *d = user;
+    const advise_source *source = g_ptr_array_index(d->study->sources, i);
+    guint before = d->study->samples->len, missed = d->study->missed;
+    if (d->draws == NULL)
+        measure_source(d, source);
+    else if (d->draws[i] > 0)
+        sample_source(d, source, d->draws[i]);
+    missed = d->study->missed - missed;
+    advise_put(found, &d->state, sizeof d->state);
+    advise_put(found, &missed, sizeof missed);
+    for (guint k = before; k < d->study->samples->len; k++) {
+        const advise_sample *sample = g_ptr_array_index(d->study->samples, k);
+        advise_put(found, sample, sizeof *sample);
+        advise_put_text(found, sample->variable);
+    }
+}
+
+static void
+take_samples(void *user, guint i, const uint8_t *found, size_t bytes)
+{
+    drawing *d = user;
+    const uint8_t *at = found;
+    guint missed;
+    (void) i;
+    advise_get(&at, &d->state, sizeof d->state);
+    advise_get(&at, &missed, sizeof missed);
+    d->study->missed += missed;
+    while (at < found + bytes) {
+        advise_sample *sample = g_new(advise_sample, 1);
+        advise_get(&at, sample, sizeof *sample);
+        sample->variable = g_strdup(advise_get_text(&at));
+        g_ptr_array_add(d->study->samples, sample);
+    }
+}
+
+static void
+show_block(void *user)
+{
+    drawing *d = user;
+    g_autofree char *text = g_strdup_printf("%u of %u blocks", ++d->done, d->count);
+    tool_progress_show(&d->progress, (double) d->done / d->count, text);
+}
+
+static void
+lose_samples(void *user, guint i)
+{
+    const drawing *d = user;
+    d->study->missed += d->draws != NULL ? d->draws[i] : 1;
+}
+
+static void
+draw_blocks(drawing *d, bool progress)
+{
+    advise_turn turn = {.sources = d->study->sources,
+                        .user = d,
+                        .with_session = advise_has_containers(d->study),
+                        .begin = begin_drawing,
+                        .read = read_samples,
+                        .take = take_samples,
+                        .block = show_block,
+                        .lost = lose_samples};
+    tool_progress_start(&d->progress, progress);
+    advise_apart(&turn);
+    tool_progress_end(&d->progress);
+}
+
+void
+advise_measure_all(advise_study *study, bool progress)
+{
+    drawing d = {.study = study, .count = (guint) MAX(study->blocks, 1)};
+    draw_blocks(&d, progress);
+}
+
+void
+advise_draw(advise_study *study, guint count, bool progress)
+{
+    drawing d = {.study = study, .state = study->seed, .count = count};
     /* Points on the line of all bytes, in order, so that every source is opened once. */
     g_autofree double *points = g_new(double, count);
+    g_autofree guint *draws = g_new0(guint, study->sources->len);
     for (guint i = 0; i < count; i++)
         points[i] = chance(&d) * (double) study->total_bytes;
     qsort(points, count, sizeof *points, tool_by_number);
     double end = 0;
     guint at = 0;
     for (guint i = 0; i < study->sources->len && at < count; i++) {
-        const advise_source *source = g_ptr_array_index(study->sources, i);
         bool last = i + 1 == study->sources->len;
-        end += (double) source->bytes;
+        end += (double) ((const advise_source *) g_ptr_array_index(study->sources, i))->bytes;
         guint first = at;
         while (at < count && (points[at] < end || last))
             at++;
-        if (at > first)
-            sample_source(&d, source, at - first);
+        draws[i] = at - first;
     }
-    tool_progress_end(&d.progress);
-    g_hash_table_unref(d.measured);
-    advise_lab_close(d.lab);
-    return TOOL_OK;
+    d.draws = draws;
+    draw_blocks(&d, progress);
 }

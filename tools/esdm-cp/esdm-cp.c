@@ -44,6 +44,10 @@ static const GOptionEntry entries[] = {
      "Copy folders and prefixes with all below", NULL},
     {"jobs", 'j', 0, G_OPTION_ARG_INT, &cp_wants.jobs,
      "Copies at the same time (default: number of cores)", "NUMBER"},
+    {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &cp_wants.timeout_s,
+     "Give up a source of which nothing is read or stored for so long, and go on with the next one "
+     "(default: wait)",
+     "SECONDS"},
     {"verify", 0, 0, G_OPTION_ARG_NONE, &cp_wants.verify, "Read back and compare (default)", NULL},
     {"no-verify", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &cp_wants.verify,
      "Do not read back and compare", NULL},
@@ -482,6 +486,8 @@ main(int argc, char **argv)
                           "copies all");
     if (cp_wants.jobs < 1 && cp_wants.jobs != CP_JOBS_DEFAULT)
         return tool_usage("--jobs needs a number from 1");
+    if (!(cp_wants.timeout_s >= 0))
+        return tool_usage("--timeout takes seconds, 0 or more");
     if (cp_wants.force && cp_wants.skip_existing)
         return tool_usage("--force and --skip-existing exclude each other");
     if (cp_wants.remove_gone && !cp_wants.update)

@@ -373,7 +373,8 @@ typedef struct cp_options {
     gboolean dry_run;
     gboolean verbose;
     gboolean quiet;
-    gint jobs; /**< CP_JOBS_DEFAULT: as many as there are cores */
+    double timeout_s; /**< a copy is given up that does not get on for so long; 0: never */
+    gint jobs;        /**< CP_JOBS_DEFAULT: as many as there are cores */
     char *format;
     gint deflate; /**< levels for NetCDF files; CP_LEVEL_NONE: as the source */
     gint zstd;
@@ -424,8 +425,10 @@ typedef enum cp_change {
 
 /** What came of a job. Lies in memory that processes share: no pointers. */
 typedef struct cp_result {
-    int state;   /* 0: waiting, 1: begun, 2: done */
-    int process; /* that began it */
+    int state;                /* 0: waiting, 1: begun, 2: done */
+    int process;              /* that began it */
+    _Atomic int64_t moved_us; /* monotonic time of its last progress */
+    bool given_up;            /* there was none for --timeout, and its process was ended */
     esdm_status status;
     bool skipped;     /* with ESDM_OK: the target exists, and was to be left as it is */
     bool cloned;      /* no data were copied: source and target share them */

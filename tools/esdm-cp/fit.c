@@ -30,6 +30,8 @@ ask(char **sources, int count, uint64_t bytes)
     g_ptr_array_add(list, g_strdup_printf("--fit=%" G_GUINT64_FORMAT, (guint64) bytes));
     if (tool.config != NULL)
         g_ptr_array_add(list, g_strdup_printf("--config=%s", tool.config));
+    if (cp_wants.timeout_s > 0)
+        g_ptr_array_add(list, g_strdup_printf("--timeout=%g", cp_wants.timeout_s));
     g_ptr_array_add(list, g_strdup("--"));
     for (int i = 0; i < count; i++)
         g_ptr_array_add(list, g_strdup(sources[i]));

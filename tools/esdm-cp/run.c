@@ -2,7 +2,8 @@
 
 /* Runs the copies, several at once in processes of their own: libnetcdf does not bear threads, and
  * a session does not survive fork(). Processes take the next job from a counter they share. A
- * single file is read by a process of its own, too, as damage can crash the library that reads it.
+ * single file is read by a process of its own, too, as damage can crash the library that reads it,
+ * or keep it busy for ever.
  */
 
 #include "esdm-cp/esdm-cp.h"
@@ -32,6 +33,7 @@ typedef struct shared {
 typedef struct worker {
     const GPtrArray *jobs;
     shared *all;
+    cp_result *result;       /* of the current job */
     tool_progress *progress; /* NULL: somebody else draws */
     uint64_t done, total;    /* of the current job, as added to the sums */
 } worker;
@@ -58,6 +60,7 @@ static void
 count_bytes(uint64_t bytes_done, uint64_t bytes_total, void *user)
 {
     worker *w = user;
+    atomic_store(&w->result->moved_us, g_get_monotonic_time());
     atomic_fetch_add(&w->all->bytes_done, bytes_done - w->done);
     atomic_fetch_add(&w->all->bytes_total, bytes_total - w->total);
     w->done = bytes_done;
@@ -73,6 +76,8 @@ run_job(worker *w, guint index, esdm_session *session)
     cp_result *result = &w->all->results[index];
     esdm_error err = {0};
     w->done = w->total = 0;
+    w->result = result;
+    atomic_store(&result->moved_us, g_get_monotonic_time());
     result->process = (int) getpid();
     result->state = 1;
     result->status = cp_job_run(job, session, count_bytes, w, result, &err);
@@ -158,11 +163,19 @@ note_crash(const worker *w, pid_t child, int status)
         if (result->state != 1 || result->process != (int) child)
             continue;
         bool made = result->status == ESDM_OK && result->datasets > 0;
-        result->status = ESDM_EIO;
-        (void) g_snprintf(result->message, sizeof result->message, "%s: %s (%s)%s", job->source,
-                          made ? "all of it was stored, but the process that did so died at its end"
-                               : "the process that copied it died",
-                          how, crashed ? "; is the file damaged? \"ncdump -h\" may tell" : "");
+        result->status = result->given_up ? ESDM_ETIMEDOUT : ESDM_EIO;
+        if (result->given_up)
+            (void) g_snprintf(
+                result->message, sizeof result->message,
+                "%s: nothing of it was read or stored for %g s (--timeout), so it was "
+                "given up; is the file damaged? \"ncdump\" may tell",
+                job->source, cp_wants.timeout_s);
+        else
+            (void) g_snprintf(
+                result->message, sizeof result->message, "%s: %s (%s)%s", job->source,
+                made ? "all of it was stored, but the process that did so died at its end"
+                     : "the process that copied it died",
+                how, crashed ? "; is the file damaged? \"ncdump -h\" may tell" : "");
         result->state = 2;
         atomic_fetch_add(&w->all->finished, 1);
         found = true;
@@ -178,6 +191,25 @@ replace_process(worker *w, pid_t child, int status)
         return 0;
     pid_t next = atomic_load(&w->all->next) < w->jobs->len ? start_process(w) : 0;
     return next > 0 ? next : 0;
+}
+
+/* Ends processes whose job does not get on: a library that reads a damaged file may never return.
+ */
+static void
+give_up(const worker *w)
+{
+    gint64 now_us = g_get_monotonic_time();
+    if (cp_wants.timeout_s <= 0)
+        return;
+    for (guint i = 0; i < w->jobs->len; i++) {
+        cp_result *result = &w->all->results[i];
+        double still_s = (double) (now_us - atomic_load(&result->moved_us)) / 1e6;
+        if (result->state != 1 || result->given_up || still_s < cp_wants.timeout_s)
+            continue;
+        result->given_up = true;
+        (void) kill(result->process,
+                    SIGKILL); /* its parent is this process, which has not waited */
+    }
 }
 
 /* Waits for all children, drawing meanwhile. SIGCHLD is blocked and only wakes this up. */
@@ -197,6 +229,7 @@ wait_for(pid_t *children, guint count, worker *w, tool_progress *progress)
             }
         }
         draw(w->all, w->jobs->len, progress);
+        give_up(w);
         if (cp_is_interrupted() && !passed_on) {
             pass_on(children, count);
             passed_on = true;
@@ -272,7 +305,7 @@ cp_run(const GPtrArray *jobs, cp_result **ret_results)
     tool_progress_start(&progress, !cp_wants.quiet && !tool.json);
     cp_catch_interrupts();
     worker w = {.jobs = jobs, .all = all};
-    if (MIN(count, jobs->len) > 1 || reads_files(jobs)) {
+    if (MIN(count, jobs->len) > 1 || reads_files(jobs) || cp_wants.timeout_s > 0) {
         run_processes(&w, MIN(count, jobs->len), &progress);
     } else {
         w.progress = &progress;
