@@ -209,6 +209,9 @@ FAULTS = [
     ("steps-that-show-nothing", "d25b433", [
         ("tools/quickstart.sh", "show esdm-stat --explain demo/input.nc/tas", "show esdm-stat demo/input.nc/tas")],
      LIBRARY, "integration.quickstart", (), 1),
+    ("another-site-in-between", "b511dd85", [
+        ("README.md", "for y in 2001 2002; do", "export ESDM_CONFIG=FOLDER/site.json; for y in 2001 2002; do")],
+     LIBRARY, "integration.readme", (), 1),
     ("mpi-is-not-named", "d25b433", [
         ("tools/install-deps.sh", 'mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"', 'mpi="mpich"')],
      LIBRARY, "integration.quickstart", (), 1),
@@ -393,6 +396,8 @@ PROMISES = [
      ["integration.placement: test_targets_that_store_in_the_background "
       "test_a_target_that_becomes_ten_times_slower_gets_less "
       "test_a_target_that_becomes_ten_times_faster_gets_its_share"], ["observations-that-are-lost"]),
+    ("README by itself does everyday tasks, one after the other in one shell", ["integration.readme"],
+     ["another-site-in-between"]),
     ("the quickstart names what it needs", ["integration.quickstart"],
      ["steps-that-show-nothing", "mpi-is-not-named"]),
     ("exports keep compression", ["integration.export", "netcdf.clients.keep_codecs"], ["exports-without-filters"]),
