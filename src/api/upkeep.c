@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "journal/restore.h"
 #include "model/container.h"
+#include "virtual/virtual.h"
 
 esdm_status
 esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_result *ret_result,
@@ -94,9 +95,11 @@ esdm_reindex(esdm_session *session, const esdm_reindex_options *options,
     esdm_reindex_result result;
     ESDM__NEED(err, session);
     esdm_status status = esdm__need_writable(session, err);
-    return status == ESDM_OK ? esdm__upkeep_reindex(session, options != NULL ? options : &none,
-                                                    ret_result != NULL ? ret_result : &result, err)
-                             : status;
+    options = options != NULL ? options : &none;
+    if (status == ESDM_OK)
+        status =
+            esdm__upkeep_reindex(session, options, ret_result != NULL ? ret_result : &result, err);
+    return status == ESDM_OK ? esdm__virtual_reindex(session, !options->only_missing, err) : status;
 }
 
 esdm_status

@@ -49,10 +49,12 @@ save(esdm_session *session, esdm_container *whole, const char *query, const char
 {
     esdm_container *to = NULL;
     keeping k = {session, name, ESDM_OK, err};
+    char saved[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_status status = esdm_container_create(
         session, name, replace ? ESDM_CREATE_REPLACE : ESDM_CREATE_NEW, &to, err);
     if (status != ESDM_OK)
         return status;
+    (void) snprintf(saved, sizeof saved, "%s", to->name); /* without "esdm://" */
     status = esdm__virtual_save(whole, query, pin, to, err);
     if (status == ESDM_OK && pin) {
         esdm__virtual_pinned(whole, keep_member, &k);
@@ -62,6 +64,8 @@ save(esdm_session *session, esdm_container *whole, const char *query, const char
         status = esdm_container_close(to, err);
     else
         esdm_container_discard(to);
+    if (status == ESDM_OK) /* it is there: what the index lacks is made when it is opened */
+        (void) !esdm__virtual_index(whole, saved, NULL);
     return status;
 }
 

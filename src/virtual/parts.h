@@ -84,6 +84,18 @@ void esdm__pins_write(const struct esdm__members *members, esdm__buffer *text);
 /** ESDM_ECORRUPT: that is no such text. */
 esdm_status esdm__pins_read(const char *text, esdm__question *question, esdm_error *err);
 
+/* ---- hull.c ------------------------------------------------------------------------------- */
+
+/**
+ * Enters times, box, levels and values of all members of a saved query into the index, as its own,
+ * unless those that are there are of these members. Nothing where the index cannot be written to.
+ * @param whole what the query opened. @param record of the saved query, which is at `snapshot`.
+ * @param pinned members may be at older snapshots, which the index does not know.
+ * @param again also where they are there. @return ESDM_ECONFLICT: there is a newer snapshot.
+ */
+esdm_status esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot,
+                            bool pinned, bool again, esdm_error *err);
+
 /* ---- open.c ------------------------------------------------------------------------------- */
 
 /** Opens what a question found. @param name of the handle. */

@@ -175,9 +175,17 @@ ask_again(const esdm_container *definition, esdm__question *ret, esdm_error *err
     return ret->across != NULL ? ESDM_OK : esdm__error_nomem(err, 2, "a query");
 }
 
-esdm_status
-esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_container,
-                         esdm_error *err)
+static esdm_status
+keep_hull(const esdm_container *whole, const esdm_container *definition, bool pinned, bool again)
+{
+    uint64_t record, snapshot;
+    esdm__container_position(definition, &record, &snapshot);
+    return esdm__hull_keep(whole, record, snapshot, pinned, again, NULL);
+}
+
+/* What is found out about its ranges is kept, where it can be. */
+static esdm_status
+open_saved(esdm_container *definition, bool again, esdm_container **ret_container, esdm_error *err)
 {
     esdm__question question = {0};
     esdm_session *session = esdm_container_session(definition);
@@ -193,7 +201,37 @@ esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_contai
     if (status != ESDM_OK)
         status =
             esdm__error_prefix(err, status, "the virtual container '%.300s'", definition->name);
+    else
+        (void) !keep_hull(*ret_container, definition, question.pins != NULL, again);
     esdm__question_clear(&question);
+    return status;
+}
+
+esdm_status
+esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_container,
+                         esdm_error *err)
+{
+    return open_saved(definition, false, ret_container, err);
+}
+
+esdm_status
+esdm__virtual_reindex(esdm_session *session, bool again, esdm_error *err)
+{
+    esdm__question saved = {0};
+    esdm_status status = esdm__question_saved(session, &saved, err);
+    for (size_t i = 0; i < saved.count && status == ESDM_OK; i++) {
+        esdm_container *definition = NULL;
+        esdm_container *whole = NULL;
+        esdm_status one = esdm__io_open(session, saved.names[i], ESDM_OPEN_READ,
+                                        ESDM_SNAPSHOT_LATEST, &definition, NULL);
+        if (one == ESDM_OK && esdm__virtual_is_saved(definition))
+            one = open_saved(definition, again, &whole, NULL);
+        esdm__container_drop(whole);
+        esdm__container_drop(definition);
+        if (one == ESDM_ENOMEM)
+            status = esdm__error_nomem(err, sizeof *whole, "virtual containers");
+    }
+    esdm__question_clear(&saved);
     return status;
 }
 
@@ -248,6 +286,17 @@ esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_cont
         status = describe(to, query, pin ? (const char *) pins.data : NULL, err);
     esdm__buffer_clear(&pins);
     return status;
+}
+
+esdm_status
+esdm__virtual_index(const esdm_container *whole, const char *name, esdm_error *err)
+{
+    const esdm_session *session = whole->session;
+    esdm_meta_container record;
+    esdm_status status = session->meta->container_find(session->store, name, &record, err);
+    return status == ESDM_OK
+               ? esdm__hull_keep(whole, record.container, record.snapshot, false, true, err)
+               : status;
 }
 
 typedef struct telling {

@@ -28,6 +28,7 @@
  *     read.c        from a selection to selections of members
  *     remembered.c  what was found out, kept for the next opening
  *     saved.c       queries under a name
+ *     hull.c        times, boxes and values of their members, in the index
  *     view.c        places of views
  *
  * No data are stored: the container lives in memory above the engine, and its data are the
@@ -74,6 +75,12 @@ esdm_status esdm__virtual_open_saved(esdm_container *definition, esdm_container 
  *  opened. @param pin the members stay as they are in `whole`. */
 esdm_status esdm__virtual_save(esdm_container *whole, const char *query, bool pin,
                                esdm_container *to, esdm_error *err);
+/** Enters times, box, levels and values of all members of `whole` into the index, as those of the
+ * saved query `name`, which was committed. */
+esdm_status esdm__virtual_index(const esdm_container *whole, const char *name, esdm_error *err);
+/** Looks at all saved queries, and enters what is not there, or all. Those whose members cannot be
+ *  joined are passed by. */
+esdm_status esdm__virtual_reindex(esdm_session *session, bool again, esdm_error *err);
 /** Visits the members of what a query opened, with their snapshots. */
 void esdm__virtual_pinned(const esdm_container *whole,
                           bool (*visit)(const char *member, uint64_t snapshot, void *user),

@@ -246,7 +246,7 @@ count_unknown(esdm_session *session, const char *variable, bool virtual, guint *
     return esdm_find(session, expression, count_match, ret_count, &err);
 }
 
-/* Ranges of what was written change with each commit to a member, so a saved query has none. */
+/* They have the ranges of their members, unless one of these has none. */
 static void
 tell_virtual(esdm_session *session, const char *variable)
 {
@@ -254,21 +254,11 @@ tell_virtual(esdm_session *session, const char *variable)
     g_autofree char *name = tool_printable(variable);
     if (count_unknown(session, variable, true, &count) != ESDM_OK || count == 0)
         return;
-    tool_error("%s%u virtual container%s (esdm-ln) %s '%s', but %s not found by ranges of values: "
-               "%s members are, each by itself",
+    tool_error("%s%u virtual container%s (esdm-ln) %s '%s', but the range of some member is not "
+               "known, so %s "
+               "not found (what was saved before there were such ranges has some after esdm-mkfs)",
                count == ROWS_MOST ? "more than " : "", count, count == 1 ? "" : "s",
-               count == 1 ? "has" : "have", name, count == 1 ? "it is" : "they are",
-               count == 1 ? "its" : "their");
-}
-
-static void
-tell_virtual_places(esdm_session *session)
-{
-    bool some = false;
-    esdm_error err = {0};
-    if (esdm_find(session, IS_VIRTUAL, note_match, &some, &err) == ESDM_OK && some)
-        tool_error("virtual containers (esdm-ln) are not found by time, box and level: their "
-                   "members are, each by itself");
+               count == 1 ? "has" : "have", name, count == 1 ? "it is" : "they are");
 }
 
 static void
@@ -297,16 +287,12 @@ find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
     esdm_error err = {0};
     g_autoptr(GRegex) asks = g_regex_new(
         "(?:^|[\\s(])(?:max|min)\\s*\\(\\s*([A-Za-z_][A-Za-z0-9_.+-]*)\\s*\\)", 0, 0, NULL);
-    g_autoptr(GRegex) places =
-        g_regex_new("(?:^|[\\s(])(?:time|box|level)\\s+overlaps\\s", 0, 0, NULL);
     g_autoptr(GMatchInfo) info = NULL;
     g_autoptr(GHashTable) told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (asks == NULL || !g_utf8_validate(expression, -1, NULL))
         return;
     if (esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
         return;
-    if (nothing && places != NULL && g_regex_match(places, expression, 0, NULL))
-        tell_virtual_places(session);
     (void) g_regex_match(asks, expression, 0, &info);
     for (; g_match_info_matches(info) && !is_late(); (void) g_match_info_next(info, NULL)) {
         char *variable = g_match_info_fetch(info, 1);

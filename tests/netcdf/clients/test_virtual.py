@@ -88,6 +88,10 @@ def test_saved_names_follow_or_are_pinned():
     def digest(name):
         return client(["ncdump", "-h", f"esdm://{name}"]).stdout.split(":esdm_members")[1].split(";")[0]
 
+    def found(expression):
+        return sorted(set(line.split()[0].removeprefix("esdm://") for line in
+                          run([tool("esdm-find"), "-c", expression], check=False).stdout.splitlines()))
+
     with Site() as site:
         run([PYTHON, FILES, "make", site.folder])
         ingest(sorted(site.folder.glob("same.[12].nc")), "in")
@@ -98,14 +102,11 @@ def test_saved_names_follow_or_are_pinned():
         expect(len(times("all/follows")) == len(times("all/pinned")) == 4, "four times")
         expect("all/follows" in run([tool("esdm-ls")]).stdout, "it is listed")
         expect("all/follows" in run([tool("esdm-find"), "-c", "case = same"]).stdout, "it is found")
-        # Ranges of values and times are those of the members.
-        found = run([tool("esdm-find"), "-c", "max(tas) > 1 and case = same"])
-        expect("all/" not in found.stdout and "2 virtual containers (esdm-ln) have 'tas'" in found.stderr and
-               "esdm-ref" not in found.stderr, found)
-        found = run([tool("esdm-find"), "-c", "time overlaps 1800 .. 1801"], check=False)
-        expect("virtual containers (esdm-ln) are not found by time" in found.stderr, found)
-        found = run([tool("esdm-find"), "-c", "time overlaps 1999 .. 2001"])
-        expect("in/same.1.nc" in found.stdout and found.stderr == "", found)
+        # Ranges of values, times and boxes are those of all members together.
+        ranges = "case = same and max(tas) >= 11 and max(tas) < 12 and time overlaps 2000-01-04"
+        expect(found(ranges) == ["all/follows", "all/pinned", "in/same.2.nc"], found(ranges))
+        expect(found("case = same and min(tas) <= 0") == ["all/follows", "all/pinned", "in/same.1.nc"], "the least")
+        expect(found("case = same and time overlaps 2001") == [], found("case = same and time overlaps 2001"))
         # It is no member of what a query opens, and neither of itself.
         expect(len(times("?case=same")) == 4, "members of the query")
         expect_error(run([tool("esdm-ln"), query, "all/follows"], check=False), "exists", "--force")
@@ -123,6 +124,10 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
     d["tas"][2] = [12, 13, 14]
 """])
         expect(len(times("all/follows")) == 5 and len(times("all/pinned")) == 4, "one follows")
+        longer = "case = same and max(tas) > 13"
+        expect(found(longer) == ["all/follows", "in/same.2.nc"], found(longer))
+        run([tool("esdm-mkfs"), "--reindex"])
+        expect(found(longer) == ["all/follows", "in/same.2.nc"], f"made anew: {found(longer)}")
         expect(sum(p.stat().st_size for p in site.pack_files()) - packs < 8192, "no data are copied")
         listed = json.loads(run([tool("esdm-ln"), "--json"]).stdout)["virtual"]
         expect([(v["name"], v["pinned"], len(v["members"])) for v in listed] ==
@@ -153,6 +158,27 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         run([tool("esdm-rm"), "esdm://in/third.nc"])
         run([tool("esdm-cp"), site.file("same.1.nc"), "esdm://in/third.nc"])
         expect(digest("?case=same") != before, "another third.nc")
+
+
+def test_ranges_that_a_member_lacks_are_none_of_the_whole():
+    def found(expression):
+        return run([tool("esdm-find"), "-c", expression], check=False)
+
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest([site.file("same.1.nc")], "in")
+        run([tool("esdm-ref"), "-q", site.file("same.2.nc"), "esdm://ref"])
+        run([tool("esdm-ln"), "esdm://?case=same", "esdm://all"])
+        done = found("case = same and max(tas) > 1")  # nobody knows the second half
+        expect("all" not in done.stdout.split() and "virtual container (esdm-ln) has 'tas'" in done.stderr, done)
+        done = found("time overlaps 2000-01-04")
+        expect("all" in done.stdout.split(), done)
+        # Its values are looked at when they are copied, which no snapshot of the other member tells.
+        run([tool("esdm-rm"), "esdm://ref"])
+        ingest([site.file("same.2.nc")], "in")
+        run([tool("esdm-mkfs"), "--reindex"])
+        done = found("case = same and max(tas) >= 11")
+        expect("all" in done.stdout.split() and done.stderr == "", done)
 
 
 def test_an_archive_of_files_that_differ_opens_as_one():
@@ -242,6 +268,7 @@ def test_a_query_that_finds_nothing_says_which_value_nothing_has():
 main(test_a_query_that_finds_nothing_says_which_value_nothing_has,
      test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
-     test_saved_names_follow_or_are_pinned, test_an_archive_of_files_that_differ_opens_as_one,
+     test_saved_names_follow_or_are_pinned, test_ranges_that_a_member_lacks_are_none_of_the_whole,
+     test_an_archive_of_files_that_differ_opens_as_one,
      test_what_was_found_out_is_remembered,
      test_a_series_of_an_archive_is_what_numpy_joins)
