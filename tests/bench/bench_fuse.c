@@ -3,9 +3,10 @@
  * A FUSE server that does nothing but answer: what a mounted file can be read with at best.
  * mount.py runs it.
  *
- *     bench_fuse FOLDER MIB     shows a file FOLDER/data of so many MiB until it is unmounted
+ *     bench_fuse FOLDER MIB [direct]
  *
- * Requests, threads and what the kernel keeps are as in esdm-mount.
+ * shows a file FOLDER/data of so many MiB until it is unmounted. With "direct" the kernel keeps
+ * nothing of it. Requests and threads are as in esdm-mount.
  */
 
 #define FUSE_USE_VERSION 312
@@ -21,6 +22,7 @@
 #define KEPT_S  3600.0
 
 static off_t size;
+static bool direct;
 static char bytes[LARGEST] __attribute__((aligned(4096)));
 
 static bool
@@ -59,7 +61,8 @@ static void
 do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     (void) number;
-    fi->keep_cache = 1;
+    fi->keep_cache = !direct;
+    fi->direct_io = direct;
     (void) fuse_reply_open(request, fi);
 }
 
@@ -89,7 +92,8 @@ main(int argc, char **argv)
     char program[] = "bench_fuse", option[] = "-o", options[] = "ro,max_read=1048576";
     char *words[] = {program, option, options, NULL};
     struct fuse_args args = FUSE_ARGS_INIT(3, words);
-    if (argc != 3)
+    direct = argc == 4 && strcmp(argv[3], "direct") == 0;
+    if (argc != 3 && !direct)
         return 2;
     size = (off_t) atol(argv[2]) << 20;
     memset(bytes, 1, sizeof bytes);

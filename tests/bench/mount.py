@@ -6,7 +6,7 @@
 
 "first byte": of a file of 50 GiB that nobody has written to, just mounted: without and with a header in the cache. "cold": the folder was just mounted,
 so that the kernel knows nothing of the file, and the container was just opened; "all cold": and the packs are not in memory, for both. "warm": the
-file was read before. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
+file was read before (what is stored without a codec is read directly, and not kept). Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
 process. "bare": a FUSE server that makes nothing (bench_fuse), which is what the kernel allows. Memory is the most that the daemon had.
 """
 
@@ -82,10 +82,10 @@ def first_byte(site):
 
 
 @contextlib.contextmanager
-def bare(site):
+def bare(site, *how):
     folder = site.file("bare")
     folder.mkdir(exist_ok=True)
-    with subprocess.Popen([PROGRAM.with_name("bench_fuse"), folder, str(OPTIONS.mib)]) as server:
+    with subprocess.Popen([PROGRAM.with_name("bench_fuse"), folder, str(OPTIONS.mib), *how]) as server:
         while server.poll() is None and not os.path.ismount(folder):
             time.sleep(0.02)
         try:
@@ -97,7 +97,7 @@ def bare(site):
 def reading(site, codec):
     bench("make", "cube.nc", OPTIONS.mib)
     packs = site.pack_files()
-    rows = {"cold": [], "bare, cold": [], "all cold": [], "warm": [], "bare, warm": [], f"{OPTIONS.readers} readers, cold": []}
+    rows = {"cold": [], "bare, cold": [], "all cold": [], "warm": [], "bare, warm": [], "bare, directly": [], f"{OPTIONS.readers} readers, cold": []}
     speeds, memory = [], 0
     bench("container", "cube.nc")  # the first pass into fresh memory is slower
     for _ in range(OPTIONS.repeat):
@@ -119,6 +119,9 @@ def reading(site, codec):
             for row in "bare, cold", "bare, warm":
                 file, size = bench("file", folder / "data", 1)
                 rows[row].append(size / file / (count / api))
+        with bare(site, "direct") as folder:
+            file, size = bench("file", folder / "data", 1)
+            rows["bare, directly"].append(size / file / (count / api))
         with mounted(site) as (mnt, daemon):
             file, size = bench("file", mnt / "cube.nc", OPTIONS.readers)
             rows[f"{OPTIONS.readers} readers, cold"].append(size / file / (count / api))

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """esdm-mount: containers as files for programs that know nothing of ESDM."""
 
+import concurrent.futures
 import contextlib
+import mmap
 import os
 import pathlib
 import shutil
@@ -10,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, tool
+from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, skip, tool
 from mounts import mounted, need_fuse
 
 MOST_MEMORY_KIB = 256 * 1024
@@ -222,6 +224,87 @@ def test_several_writers__lose_nothing():
             expect_error(run(["mv", mnt / "x.nc.failed", mnt / "x.nc"], check=False), "exists")
 
 
+def bytes_read(daemon):
+    return int(pathlib.Path(f"/proc/{daemon.pid}/io").read_text().split("rchar:")[1].split()[0])
+
+
+def stored_as_it_is(site):
+    """A container x.nc of 12 MiB. @return a part of its values' bytes."""
+    run(["/usr/bin/python3", "-c", """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createDimension("t", 12)
+    d.createDimension("x", 1 << 18)
+    values = numpy.random.default_rng(1).integers(0, 1 << 12, (12, 1 << 18)).astype("f4")
+    d.createVariable("v", "f4", ("t", "x"))[:] = values
+    open(sys.argv[2], "wb").write(values[7].tobytes())
+""", site.file("x.nc"), site.file("part")])
+    run([tool("esdm-cp"), site.file("x.nc"), "esdm://x.nc"])
+    return site.file("part").read_bytes()
+
+
+def test_values_stored_as_they_are__are_kept_once_in_memory():
+    need_fuse()
+    for codec, again in ("none", True), ("shuffle+zstd", False):
+        with Site(engine={"codec": codec}) as site:
+            stored_as_it_is(site)
+            made = site.file("x.nc")
+            with mounted(site) as (mnt, daemon):
+                whole = (mnt / "x.nc").read_bytes()
+                before = bytes_read(daemon)
+                expect((mnt / "x.nc").read_bytes() == whole, "a second reading has other bytes")
+                told = bytes_read(daemon) - before
+                direct = told > 12 << 20
+                can = tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 6)
+                expect(direct == (again and can), f"{codec}: {told} bytes were read by the daemon for the second reading")
+                with open(mnt / "x.nc", "rb") as f:
+                    pieces = [os.pread(f.fileno(), n, at) for at in (0, 5, len(whole) // 2 + 1, len(whole) - 7) for n in (1, 4097, 3 << 20)]
+                    expect(pieces == [whole[at:at + n] for at in (0, 5, len(whole) // 2 + 1, len(whole) - 7)
+                                      for n in (1, 4097, 3 << 20)], f"{codec}: pieces differ")
+                    with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as mapped:  # as scipy does
+                        expect(mapped[:] == whole, f"{codec}: mapped, it has other bytes")
+                expect(dump(mnt / "x.nc", "-h") == dump(made, "-h"), f"{codec}: ncdump")
+
+
+def test_files_that_are_read_directly__are_read_ahead():
+    need_fuse()
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 6):
+        skip("this kernel does not map files that are read directly: none is")
+    piece = 1 << 20
+    with Site(engine={"codec": "none"}) as site:
+        stored = stored_as_it_is(site)
+        with mounted(site) as (mnt, daemon):
+            whole = (mnt / "x.nc").read_bytes()
+            expect(stored in whole, "other values")
+            with open(mnt / "x.nc", "rb", buffering=0) as f:
+                before = bytes_read(daemon)
+                for i in range(3):
+                    expect(f.read(piece) == whole[i * piece:][:piece], f"piece {i}")
+                until = time.monotonic() + 60
+                while bytes_read(daemon) - before < 3.9 * piece and time.monotonic() < until:
+                    time.sleep(0.01)
+                expect(bytes_read(daemon) - before > 3.9 * piece, "the fourth piece was not read ahead")
+                f.seek(7 * piece + 5)  # what was read ahead is dropped
+                expect(f.read(piece) == whole[7 * piece + 5:][:piece], "elsewhere")
+                f.seek(3 * piece)
+                expect(f.read() == whole[3 * piece:], "to the end")
+
+                # Who opens it besides shares what the kernel keeps.
+                expect((mnt / "x.nc").read_bytes() == whole, "the second who has it open")
+                before = bytes_read(daemon)
+                expect((mnt / "x.nc").read_bytes() == whole, "the third who has it open")
+                expect(bytes_read(daemon) - before < piece, "the third does not read what the kernel keeps")
+
+                # Threads that share an open file, and several programs.
+                def read_all(step):
+                    return b"".join(os.pread(f.fileno(), step, at) for at in range(0, len(whole), step)) == whole
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    expect(all(pool.map(read_all, [piece, piece, 1 << 17, 3 << 20])), "threads read other bytes")
+            site.file("whole").write_bytes(whole)
+            programs = [subprocess.Popen(["cmp", mnt / "x.nc", site.file("whole")]) for _ in range(3)]
+            expect([p.wait() for p in programs] == [0, 0, 0], "programs read other bytes")
+
+
 def test_queries__are_files_of_now():
     need_fuse()
     with Site() as site:
@@ -262,4 +345,5 @@ def test_folder__wrong_ones_are_told():
 main(test_stock_programs__see_files, test_views__are_folders, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
      test_written_files__become_containers, test_programs_that_overwrite__replace_containers, test_several_writers__lose_nothing,
-     test_queries__are_files_of_now, test_folder__wrong_ones_are_told)
+     test_queries__are_files_of_now, test_folder__wrong_ones_are_told, test_values_stored_as_they_are__are_kept_once_in_memory,
+     test_files_that_are_read_directly__are_read_ahead)

@@ -239,6 +239,23 @@ make_staging(mount_state *state)
     return TOOL_FAILED;
 }
 
+static bool
+note_directory(const char *directory, void *user)
+{
+    return *(bool *) user = directory != NULL;
+}
+
+/* Whether all of the site lies in directories, and nothing is fetched over a network. */
+static bool
+is_local(void)
+{
+    esdm_error err = {0};
+    bool local = true;
+    const esdm_site_options options = {.config_path = tool.config};
+    esdm_status status = esdm_site_directories(&options, note_directory, &local, &err);
+    return status == ESDM_OK && local;
+}
+
 static tool_exit
 mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
 {
@@ -247,6 +264,7 @@ mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
     mount_state state = {.format = format,
                          .uid = geteuid(),
                          .gid = getegid(),
+                         .is_local = is_local(),
                          .mounted_ns =
                              (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec};
     tool_exit result = tool_session(!may_write, &state.session);
@@ -258,8 +276,10 @@ mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
     if (result == TOOL_OK) {
         state.files = vfile_pool_new(state.session, IDLE_FILES);
         mount_nodes_init();
+        mount_ahead_init();
         result = serve(&state, folder, pipe_end);
         mount_close_all(&state);
+        mount_ahead_clear();
         mount_nodes_clear();
         vfile_pool_free(state.files);
     }

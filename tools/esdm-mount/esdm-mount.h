@@ -43,12 +43,16 @@ typedef struct mount_state {
     uid_t uid;
     gid_t gid;
     uint64_t mounted_ns;
+    bool is_local; /* all data lie in directories of this machine */
     char *staging; /* folder of files that are written; NULL: nothing can be */
 } mount_state;
+
+typedef struct mount_ahead mount_ahead;
 
 /** An open file: of a snapshot, or one that is staged. */
 typedef struct mount_open {
     vfile_shared *file; /* NULL: staged */
+    mount_ahead *ahead; /* NULL: it is not read directly, or staged */
     int fd;
     char *path;
     bool writes;
@@ -122,6 +126,26 @@ void mount_closed(const mount_state *state, mount_open *opened);
 /** Closes what the kernel has not: it need not when the folder is gone. */
 void mount_close_all(const mount_state *state);
 
+/* ---- reading past the kernel's memory (direct.c) --------------------------------------------- */
+
+/** Asks the kernel for what it needs; of the callback `init` alone. */
+void mount_direct_init(const struct fuse_conn_info *conn);
+/** Whether a file is to be opened so. Threads: any, after `init`. */
+bool mount_is_direct(const mount_state *state, const mount_node *node);
+
+/* ---- reading ahead of programs (ahead.c): locked inside -------------------------------------- */
+
+void mount_ahead_init(void);
+void mount_ahead_clear(void);
+/** For a file that is read directly. @param opened, number as of mount_read(). */
+mount_ahead *mount_ahead_new(const mount_open *opened, fuse_ino_t number);
+/** Waits for what is under way. Comes before the file is closed. NULL is accepted. */
+void mount_ahead_free(mount_ahead *ahead);
+/** What was made for this very read, owned: mount_answer_give(); NULL: nothing was. */
+char *mount_ahead_take(mount_ahead *ahead, size_t size, uint64_t offset, size_t *ret_got);
+/** Makes what comes after these bytes if the program goes on like that. */
+void mount_ahead_go_on(mount_ahead *ahead, size_t size, uint64_t offset);
+
 /* ---- changes (writing.c): as in fuse_lowlevel_ops ------------------------------------------- */
 
 void mount_do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
@@ -140,6 +164,16 @@ void mount_do_rename(fuse_req_t request, fuse_ino_t parent, const char *name, fu
                      const char *new_name, unsigned flags);
 
 /* ---- operations (operations.c) ------------------------------------------------------------ */
+
+/** The most bytes of one request. */
+#define MOUNT_LARGEST_READ (1u << 20)
+/** Memory for an answer of at most MOUNT_LARGEST_READ; owned: mount_answer_give(). NULL: none. */
+char *mount_answer_take(void);
+/** NULL is accepted. */
+void mount_answer_give(char *bytes);
+/** Reads bytes of an open file. @param number of its node, for messages. @return 0 or an errno. */
+int mount_read(const mount_open *opened, char *buffer, size_t size, off_t offset, size_t *ret_got,
+               fuse_ino_t number);
 
 extern const struct fuse_lowlevel_ops mount_operations;
 /** @return 0 or an errno. */

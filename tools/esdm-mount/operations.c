@@ -14,7 +14,6 @@
 #define FILES_KEPT_S 3600.0 /* a snapshot does not change */
 #define BLOCK        4096u
 #define SECOND_NS    UINT64_C(1000000000)
-#define LARGEST_READ (1u << 20)
 
 static mount_state *
 state_of(fuse_req_t request)
@@ -63,7 +62,7 @@ mount_attributes(const mount_state *state, const mount_node *node, struct stat *
     struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid}, staged;
     bool fixed = node->kind == MOUNT_HISTORY || node->kind == MOUNT_VIEWS || node->fixed;
     mode_t write = state->staging != NULL && !fixed ? 0200 : 0;
-    st.st_blksize = LARGEST_READ;
+    st.st_blksize = MOUNT_LARGEST_READ;
     become_time(&st, node->time_ns);
     if (node->kind == MOUNT_STAGED) {
         if (!mount_staged_find(state, node->path, &staged))
@@ -220,6 +219,7 @@ close_file(const mount_state *state, mount_open *opened)
         mount_staged_close(state, opened);
         return;
     }
+    mount_ahead_free(opened->ahead);
     vfile_pool_put(state->files, opened->file);
     g_free(opened);
 }
@@ -235,6 +235,23 @@ mount_opened(mount_open *opened)
         opens = g_hash_table_new(NULL, NULL);
     (void) g_hash_table_add(opens, opened);
     (void) pthread_mutex_unlock(&opens_lock);
+}
+
+/* Whether somebody has the same file open. */
+static bool
+is_open(const vfile_shared *file)
+{
+    GHashTableIter at;
+    gpointer one;
+    bool found = false;
+    (void) pthread_mutex_lock(&opens_lock);
+    if (opens != NULL) {
+        g_hash_table_iter_init(&at, opens);
+        while (!found && g_hash_table_iter_next(&at, &one, NULL))
+            found = ((const mount_open *) one)->file == file;
+    }
+    (void) pthread_mutex_unlock(&opens_lock);
+    return found;
 }
 
 void
@@ -305,16 +322,20 @@ do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
         return;
     }
     fi->fh = (uintptr_t) opened;
+    /* Several readers at the same time share what the kernel keeps. */
+    fi->direct_io =
+        opened->file == NULL || (mount_is_direct(state, node) && !is_open(opened->file));
+    if (opened->file != NULL && fi->direct_io)
+        opened->ahead = mount_ahead_new(opened, number);
     fi->keep_cache = opened->file != NULL; /* of this snapshot */
-    fi->direct_io = opened->file == NULL;
     mount_opened(opened);
     if (fuse_reply_open(request, fi) != 0)
         mount_closed(state, opened);
 }
 
-static int
-read_file(const mount_open *opened, char *buffer, size_t size, off_t offset, size_t *ret_got,
-          fuse_ino_t number)
+int
+mount_read(const mount_open *opened, char *buffer, size_t size, off_t offset, size_t *ret_got,
+           fuse_ino_t number)
 {
     esdm_error err = {0};
     if (opened->file == NULL) {
@@ -337,8 +358,8 @@ typedef struct answer {
 static pthread_mutex_t answers_lock = PTHREAD_MUTEX_INITIALIZER;
 static answer *answers; /* as many as there were at the same time */
 
-static char *
-take_answer(void)
+char *
+mount_answer_take(void)
 {
     (void) pthread_mutex_lock(&answers_lock);
     answer *one = answers;
@@ -346,13 +367,13 @@ take_answer(void)
         answers = one->next;
     (void) pthread_mutex_unlock(&answers_lock);
     void *fresh = NULL;
-    if (one == NULL && posix_memalign(&fresh, BLOCK, LARGEST_READ) == 0)
+    if (one == NULL && posix_memalign(&fresh, BLOCK, MOUNT_LARGEST_READ) == 0)
         one = fresh;
     return (char *) one;
 }
 
-static void
-give_answer(char *bytes)
+void
+mount_answer_give(char *bytes)
 {
     answer *one = (answer *) (void *) bytes;
     if (one == NULL)
@@ -366,17 +387,23 @@ give_answer(char *bytes)
 static void
 do_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
+    const mount_open *opened = (const mount_open *) (uintptr_t) fi->fh;
+    mount_ahead *ahead = size <= MOUNT_LARGEST_READ ? opened->ahead : NULL;
     size_t got = 0;
-    char *buffer = size <= LARGEST_READ ? take_answer() : malloc(size);
-    int wrong = buffer == NULL ? ENOMEM
-                               : read_file((const mount_open *) (uintptr_t) fi->fh, buffer, size,
-                                           offset, &got, number);
+    int wrong = 0;
+    char *buffer = ahead != NULL ? mount_ahead_take(ahead, size, (uint64_t) offset, &got) : NULL;
+    if (buffer == NULL) {
+        buffer = size <= MOUNT_LARGEST_READ ? mount_answer_take() : malloc(size);
+        wrong = buffer == NULL ? ENOMEM : mount_read(opened, buffer, size, offset, &got, number);
+    }
+    if (ahead != NULL && wrong == 0 && got == size)
+        mount_ahead_go_on(ahead, size, (uint64_t) offset);
     if (wrong == 0)
         (void) fuse_reply_buf(request, buffer, got);
     else
         (void) fuse_reply_err(request, wrong);
-    if (size <= LARGEST_READ)
-        give_answer(buffer);
+    if (size <= MOUNT_LARGEST_READ)
+        mount_answer_give(buffer);
     else
         free(buffer);
 }
@@ -426,9 +453,10 @@ do_init(void *user, struct fuse_conn_info *conn)
 {
     (void) user;
     conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
-    conn->max_write = LARGEST_READ; /* from this libfuse tells how large requests may be */
-    conn->max_read = LARGEST_READ;
-    conn->max_readahead = LARGEST_READ;
+    conn->max_write = MOUNT_LARGEST_READ; /* from this libfuse tells how large requests may be */
+    conn->max_read = MOUNT_LARGEST_READ;
+    conn->max_readahead = MOUNT_LARGEST_READ;
+    mount_direct_init(conn);
 }
 
 const struct fuse_lowlevel_ops mount_operations = {.init = do_init,
