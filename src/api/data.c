@@ -95,6 +95,12 @@ esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
+    if (dataset != NULL && space != NULL && buffer != NULL &&
+        esdm__io_append(dataset, space, memory_type, buffer)) {
+        if (ret_out_of_range != NULL)
+            *ret_out_of_range = 0;
+        return ESDM_OK;
+    }
     ESDM_FLOAT_ENV_OWN;
     esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)

@@ -137,6 +137,7 @@ typedef struct esdm__dataset_io {
                               container's commit_lock */
     uint32_t copies;       /* of new fragments, by the site's policies */
     atomic_bool second;    /* the last read that cost much took a second shape */
+    atomic_bool appends;   /* the last write continued what is gathered: the next one may, too */
     struct esdm__steps *steps; /* how it is read: io/read/ahead.c; one piece of memory, or NULL */
     const esdm__chain *chain;  /* owned, unless it is the session's default */
     struct esdm__rounded *rounded;   /* guarded by write_lock; owned; NULL: no numbers were */

@@ -12,6 +12,7 @@
 /* Many datasets gather one value each; what malloc() has least. */
 #define FIRST_CAPACITY_BYTES 24u
 #define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
+#define CONTINUED_BYTES      4096u
 
 void
 esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes, uint64_t limit_bytes)
@@ -262,6 +263,32 @@ esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data
 {
     esdm__gather_level *level = gather->levels;
     return level != NULL && level->used && append_level(gather, level, box, data, false);
+}
+
+bool
+esdm__gather_continue(esdm__gather *gather, const uint64_t *lo, const uint64_t *n, const void *data)
+{
+    esdm__gather_level *level = gather->levels;
+    if (level == NULL || !level->used || has_texts(gather->type) || gather->rank == 0 ||
+        n[0] == 0 || n[0] > CONTINUED_BYTES || lo[0] != level->lo[0] + level->n[0])
+        return false;
+    size_t record = gather->element_bytes;
+    for (uint32_t i = 1; i < gather->rank; i++) {
+        if (lo[i] != level->lo[i] || n[i] != level->n[i])
+            return false;
+        record *= (size_t) n[i]; /* what is gathered has as many */
+    }
+    size_t have = (size_t) level->n[0] * record;
+    size_t more = (size_t) n[0] * record;
+    if (record > CONTINUED_BYTES || more > CONTINUED_BYTES || have + more > level->capacity_bytes ||
+        have + more > gather->limit_bytes)
+        return false;
+    if (more == sizeof(uint64_t))
+        memcpy(level->data + have, data, sizeof(uint64_t)); /* one instruction */
+    else
+        memcpy(level->data + have, data, more);
+    level->n[0] += n[0];
+    return true;
 }
 
 static esdm_status

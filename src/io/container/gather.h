@@ -56,6 +56,14 @@ uint64_t esdm__gather_bytes(const esdm__gather *gather);
  */
 bool esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data);
 
+/**
+ * The same, faster, of elements that are numbers and follow all of level 0 along the first axis, as
+ * records do, in memory that is there.
+ * @param lo, n the box; `n` may be 0 nowhere but along the first axis (false).
+ */
+bool esdm__gather_continue(esdm__gather *gather, const uint64_t *lo, const uint64_t *n,
+                           const void *data);
+
 /** Takes the box; what no longer fits leaves through the sink. After a failure the box was not
  * taken, and what was gathered before stays. */
 esdm_status esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,

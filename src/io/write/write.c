@@ -318,13 +318,65 @@ write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
         *failure = *io->failure;
         return failure->status;
     }
-    if (!append_fast(dataset, io, space, form, buffer))
+    bool appended = append_fast(dataset, io, space, form, buffer);
+    atomic_store_explicit(&io->appends, appended, memory_order_relaxed);
+    if (!appended)
         failure->status = write_space(dataset, io, space, form, buffer, out_of_range, failure);
     if (failure->status != ESDM_OK)
         esdm__failed_note(&io->failed, space, failure);
     else
         esdm__failed_mend(&io->failed, space);
     return failure->status;
+}
+
+/* With the write lock held, so that no other thread counts; who reads it has no lock. */
+static void
+count_write(esdm__dataset_io *io)
+{
+    uint_fast64_t writes = atomic_load_explicit(&io->writes, memory_order_relaxed);
+    atomic_store_explicit(&io->writes, writes + 1, memory_order_release);
+}
+
+static bool
+append_record(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+              const void *buffer)
+{
+    const esdm_session *session = dataset->group->container->session;
+    (void) pthread_mutex_lock(&io->write_lock);
+    bool done = io->failure == NULL && io->failed.list == NULL &&
+                atomic_load_explicit(&io->listed, memory_order_relaxed) &&
+                atomic_load_explicit(&session->gathered, memory_order_relaxed) <=
+                    session->gather_limit_bytes &&
+                esdm__gather_continue(&io->gather, space->offset, space->size, buffer);
+    if (done) {
+        grow_dimensions(dataset, space);
+        count_write(io);
+    }
+    (void) pthread_mutex_unlock(&io->write_lock);
+    return done;
+}
+
+bool
+esdm__io_append(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                const void *buffer)
+{
+    const esdm_container *container = dataset->group->container;
+    const esdm_session *session = container->session;
+    if (!container->writable || session->monitor != NULL || session->behind != NULL ||
+        esdm__io_of(container)->comm != NULL || memory_type != dataset->type || space->rank == 0 ||
+        space->rank != dataset->rank || space->has_stride || space->has_memory_stride ||
+        !dataset->dimensions[0]->unlimited ||
+        atomic_load_explicit(&dataset->unregioned_at, memory_order_relaxed) !=
+            atomic_load_explicit(&container->changes, memory_order_relaxed))
+        return false;
+    (void) atomic_fetch_add(&dataset->io_users, 1);
+    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_SEQ_CST);
+    bool done = io != NULL && atomic_load_explicit(&io->appends, memory_order_relaxed) &&
+                memory_type == io->elements.type && append_record(dataset, io, space, buffer);
+    esdm__dataset_io_put(dataset);
+    if (done)
+        atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);
+    return done;
 }
 
 static esdm_status
@@ -362,7 +414,7 @@ write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type me
         if (shared)
             esdm__epochs_note(io->epochs, space);
     }
-    atomic_fetch_add(&io->writes, 1);
+    count_write(io);
     (void) pthread_mutex_unlock(&io->write_lock);
     esdm__dataset_io_put(dataset);
     if (status != ESDM_OK) {
