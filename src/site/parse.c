@@ -522,10 +522,10 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
                  esdm_error *err)
 {
     static const char *const keys[] = {
-        "site",        "targets", "metadata", "engine",   "durability", "history",
-        "history_age", "dedup",   "copies",   "prefer",   "policies",   "accuracy",
-        "speeds",      "netcdf",  "overlap",  "replaced", "backup",     "references",
-        "monitor",     "views",   "ranks",    "shapes",   "$schema",    NULL};
+        "site",    "targets",  "metadata", "engine",     "durability", "history", "history_age",
+        "dedup",   "copies",   "prefer",   "policies",   "accuracy",   "speeds",  "netcdf",
+        "overlap", "replaced", "backup",   "references", "monitor",    "views",   "ranks",
+        "shapes",  "join",     "$schema",  NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
@@ -545,6 +545,8 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         status = esdm__site_parse_references(&root, folder, site, err);
     if (status == ESDM_OK)
         status = esdm__site_parse_views(&root, site, err);
+    if (status == ESDM_OK)
+        status = esdm__site_parse_join(&root, site, err);
     if (status == ESDM_OK)
         status = esdm__site_parse_monitor(&root, folder, site, err);
     return status == ESDM_OK ? esdm__site_parse_accuracy(&root, site, err) : status;

@@ -90,6 +90,9 @@ esdm_status esdm__site_parse_references(const esdm__json_node *root,
                                         const esdm__site_folder *folder, esdm__site *site,
                                         esdm_error *err);
 
+/** "join" (parse_join.c). */
+esdm_status esdm__site_parse_join(const esdm__json_node *root, esdm__site *site, esdm_error *err);
+void esdm__site_join_free(esdm__site *site);
 /** "views" (parse_views.c). */
 esdm_status esdm__site_parse_views(const esdm__json_node *root, esdm__site *site, esdm_error *err);
 void esdm__site_views_free(esdm__site *site);

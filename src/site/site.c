@@ -255,6 +255,7 @@ esdm__site_free(esdm__site *site)
     free(site->references.s3);
     esdm__site_rules_free(site);
     esdm__site_views_free(site);
+    esdm__site_join_free(site);
     free(site->engine.codec);
     free(site->engine.codec_on_request);
     esdm__monitor_options_clear(&site->monitor);

@@ -141,6 +141,10 @@ typedef struct esdm__view_level {
     char *value;     /**< that it must have; NULL: any */
 } esdm__view_level;
 
+/** Names of "join.equal", and their bytes. */
+#define ESDM__SITE_EQUAL_MOST  16u
+#define ESDM__SITE_EQUAL_BYTES 64u
+
 /** How containers are browsed by their attributes ("views"). */
 typedef struct esdm__site_view {
     char *name;
@@ -178,6 +182,8 @@ typedef struct esdm__site {
     esdm__site_references references;
     esdm__site_view *views; /* by name; owned */
     size_t nviews;
+    char **equal; /* owned; attributes that containers which are joined have in common ("join") */
+    size_t nequal;
     char *warning;          /* something about the file that people should know; may be NULL */
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */

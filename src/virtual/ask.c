@@ -94,8 +94,8 @@ choose_later(const char *word, const char *value, char ***names, size_t *count, 
 }
 
 static esdm_status
-reserved_word(const char *word, const char *value, esdm__question *question, bool *ret_taken,
-              esdm_error *err)
+reserved_word(const esdm__site *site, const char *word, const char *value, esdm__question *question,
+              bool *ret_taken, esdm_error *err)
 {
     static const char *const later[] = {"levels", "units",   "along",  "longitude",
                                         "months", "missing", "static", "pin"};
@@ -140,7 +140,7 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
                                "query: 'across' is given twice; a list has commas, as in "
                                "&across=source_id,institution_id");
     if (strcmp(word, "across") == 0) {
-        esdm_status status = esdm__across_check(value, err);
+        esdm_status status = esdm__across_check(site, value, err);
         question->across = status == ESDM_OK ? strdup(value) : NULL;
         return status != ESDM_OK || question->across != NULL
                    ? status
@@ -160,8 +160,8 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
 
 /* One "name=value" of the query becomes a condition that points into it. */
 static esdm_status
-condition_of(char *part, esdm__question *question, esdm_meta_condition *conditions, size_t *count,
-             esdm_error *err)
+condition_of(const esdm__site *site, char *part, esdm__question *question,
+             esdm_meta_condition *conditions, size_t *count, esdm_error *err)
 {
     char *equal = strchr(part, '=');
     if (equal == NULL || equal == part)
@@ -174,7 +174,7 @@ condition_of(char *part, esdm__question *question, esdm_meta_condition *conditio
     decode(part);
     decode(value);
     bool taken = false;
-    esdm_status status = reserved_word(part, value, question, &taken, err);
+    esdm_status status = reserved_word(site, part, value, question, &taken, err);
     if (status != ESDM_OK || taken)
         return status;
     if (*count == CONDITIONS_MOST)
@@ -332,7 +332,7 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
             decode(part);
             expressions[nexpressions++] = part;
         } else {
-            status = condition_of(part, &question, conditions, &count, err);
+            status = condition_of(session->site, part, &question, conditions, &count, err);
         }
     }
     if (entered)

@@ -56,6 +56,19 @@ static const struct word {
 #define WORDS       (sizeof words / sizeof *words)
 _Static_assert(WORDS == ESDM__ORIGIN_WORDS, "each word has its value");
 
+/* What the site adds to these comes after them: each is as a model. */
+static size_t
+words_of(const esdm__site *site)
+{
+    return WORDS + site->nequal;
+}
+
+static struct word
+word_of(const esdm__site *site, size_t w)
+{
+    return w < WORDS ? words[w] : (struct word){site->equal[w - WORDS], MODEL};
+}
+
 /* ---- one member ----------------------------------------------------------------------------- */
 
 /* Without the blanks around it; of CMIP5 "Table Amon (27 April 2011) a5a1c5" is Amon. */
@@ -103,8 +116,9 @@ esdm__origin_of(esdm_container *container, esdm__origin *ret)
 {
     *ret = (esdm__origin){.experiment = value_of(container, "experiment_id"),
                           .frequency = value_of(container, "frequency")};
-    for (size_t w = 0; w < WORDS; w++)
-        ret->values[w] = value_of(container, words[w].name);
+    const esdm__site *site = container->session->site;
+    for (size_t w = 0; w < words_of(site); w++)
+        ret->values[w] = value_of(container, word_of(site, w).name);
     if (container->provider != NULL)
         ret->across = esdm__global_text(container, ESDM__ACROSS_ATTRIBUTE);
 }
@@ -127,7 +141,7 @@ esdm__origin_of_variables(esdm_container *container, esdm__origin *ret)
 {
     bool times = has_times(container);
     esdm__origin_of(container, ret);
-    for (size_t w = 0; w < WORDS; w++) {
+    for (size_t w = 0; w < WORDS; w++) { /* those of the site stay */
         if (words[w].kind == LAYOUT || (words[w].kind == MEMBER && !times)) {
             free(ret->values[w]);
             ret->values[w] = NULL;
@@ -138,7 +152,7 @@ esdm__origin_of_variables(esdm_container *container, esdm__origin *ret)
 void
 esdm__origin_clear(esdm__origin *origin)
 {
-    for (size_t w = 0; w < WORDS; w++)
+    for (size_t w = 0; w < WORDS + ESDM__SITE_EQUAL_MOST; w++)
         free(origin->values[w]);
     free(origin->experiment);
     free(origin->frequency);
@@ -165,13 +179,15 @@ is_listed(const char *list, const char *name)
 }
 
 esdm_status
-esdm__across_check(const char *list, esdm_error *err)
+esdm__across_check(const esdm__site *site, const char *list, esdm_error *err)
 {
     for (const char *at = list;;) {
         size_t n = strcspn(at, ",");
         bool known = n == 1 && *at == '*';
-        for (size_t w = 0; w < WORDS && !known; w++)
-            known = strlen(words[w].name) == n && memcmp(words[w].name, at, n) == 0;
+        for (size_t w = 0; w < words_of(site) && !known; w++) {
+            const char *name = word_of(site, w).name;
+            known = strlen(name) == n && memcmp(name, at, n) == 0;
+        }
         if (n == 0)
             return esdm__error_set(err, ESDM_EINVAL,
                                    "query: 'across' needs attributes, as in "
@@ -216,8 +232,24 @@ static bool
 disagree(const esdm__origin *a, const esdm__origin *b, size_t w)
 {
     return differ(a->values[w], b->values[w]) &&
-           !(words[w].kind == INSTITUTION && differ(a->experiment, b->experiment) &&
+           !(w < WORDS && words[w].kind == INSTITUTION && differ(a->experiment, b->experiment) &&
              is_same_model(a, b));
+}
+
+/* Whether elements of a new dimension may differ in an attribute: models of an ensemble of models
+ * have members and grids of their own, but members of an ensemble are one model's. */
+static bool
+may_differ(const esdm__site *site, const char *ensemble, size_t w)
+{
+    kind made_of = MEMBER;
+    for (size_t k = 0; k < words_of(site); k++) {
+        if (strcmp(word_of(site, k).name, ensemble) == 0)
+            made_of = word_of(site, k).kind;
+    }
+    if (strcmp(word_of(site, w).name, ensemble) == 0)
+        return true;
+    return made_of == MODEL || made_of == INSTITUTION ||
+           (made_of == MEMBER && word_of(site, w).kind == MEMBER);
 }
 
 static void
@@ -243,42 +275,55 @@ short_name(const esdm__virtual *whole, size_t i)
     return strlen(name) > NAME_SHOWN && file != NULL ? file + 1 : name;
 }
 
+/* Whether an attribute must be listed for two members to join. */
+static bool
+counts(const esdm__site *site, const esdm__question *question, const esdm__origin *a,
+       const esdm__origin *b, size_t k)
+{
+    bool may = question->ensemble != NULL && may_differ(site, question->ensemble, k);
+    return (disagree(a, b, k) && !may) || is_listed(question->across, word_of(site, k).name);
+}
+
 static esdm_status
 refuse(const esdm__virtual *whole, const esdm__question *question, const esdm__origin *origins,
        const size_t two[2], size_t w, esdm_error *err)
 {
     const esdm__origin *a = &origins[two[0]];
     const esdm__origin *b = &origins[two[1]];
+    const esdm__site *site = whole->members.session->site;
+    const struct word word = word_of(site, w);
     esdm__buffer advice = {0};
     size_t listed = 0;
-    put(&advice, ": they are no series. Say which one is wanted (");
+    bool parted = question->parted || question->ensemble != NULL;
+    put(&advice, question->ensemble != NULL ? ": they are no ensemble. Say"
+                                            : ": they are no series. Say which one is wanted (");
     if (strlen(a->values[w]) < 60) {
         put(&advice, "&");
-        put(&advice, words[w].name);
+        put(&advice, word.name);
         put(&advice, "=");
         put_value(&advice, a->values[w]);
     } else {
-        put(&advice, words[w].name);
+        put(&advice, word.name);
     }
     put(&advice, " in the query)");
-    if (words[w].kind != LAYOUT && !question->parted) {
+    if (word.kind != LAYOUT && !parted) {
         put(&advice, ", make a dimension of it (&ensemble=");
-        put(&advice, words[w].name);
+        put(&advice, word.name);
         put(&advice, ")");
     }
     put(&advice, ", or join them all the same (&across=");
-    for (size_t k = 0; k < WORDS; k++)
-        listed += disagree(a, b, k) || is_listed(question->across, words[k].name);
+    for (size_t k = 0; k < words_of(site); k++)
+        listed += counts(site, question, a, b, k);
     bool all = listed > LISTED_MOST;
-    for (size_t k = 0, n = 0; k < WORDS && !all; k++)
-        if (disagree(a, b, k) || is_listed(question->across, words[k].name)) {
+    for (size_t k = 0, n = 0; k < words_of(site) && !all; k++)
+        if (counts(site, question, a, b, k)) {
             put(&advice, n++ > 0 ? "," : "");
-            put(&advice, words[k].name);
+            put(&advice, word_of(site, k).name);
         }
     put(&advice, all ? "*" : "");
     put(&advice, ")");
     (void) !esdm__error_set(err, ESDM_EINVAL, "'%s' has the %s '%.60s' and '%s' '%.60s'",
-                            short_name(whole, two[0]), words[w].name, a->values[w],
+                            short_name(whole, two[0]), word.name, a->values[w],
                             short_name(whole, two[1]), b->values[w]);
     if (!advice.failed)
         esdm__error_advise(err, whole->said, (const char *) advice.data, advice.bytes);
@@ -288,16 +333,19 @@ refuse(const esdm__virtual *whole, const esdm__question *question, const esdm__o
 
 /* ---- all members ---------------------------------------------------------------------------- */
 
+#define WORDS_MOST (WORDS + ESDM__SITE_EQUAL_MOST)
+
 static void
-note_across(esdm__virtual *whole, const bool across[WORDS])
+note_across(esdm__virtual *whole, const bool across[WORDS_MOST])
 {
+    const esdm__site *site = whole->members.session->site;
     whole->across[0] = '\0';
-    for (size_t w = 0; w < WORDS; w++) {
-        if (!across[w])
+    for (size_t w = 0; w < words_of(site); w++) {
+        if (!across[w] || is_listed(whole->across, word_of(site, w).name))
             continue;
         if (whole->across[0] != '\0')
             strcat(whole->across, ",");
-        strcat(whole->across, words[w].name);
+        strcat(whole->across, word_of(site, w).name);
     }
 }
 
@@ -305,21 +353,24 @@ esdm_status
 esdm__origins_check(esdm__virtual *whole, const esdm__question *question,
                     const esdm__origin *origins, esdm_error *err)
 {
-    size_t first[WORDS]; /* that has each */
-    bool across[WORDS] = {false};
-    for (size_t w = 0; w < WORDS; w++)
+    const esdm__site *site = whole->members.session->site;
+    size_t first[WORDS_MOST]; /* that has each */
+    bool across[WORDS_MOST] = {false};
+    for (size_t w = 0; w < WORDS_MOST; w++)
         first[w] = SIZE_MAX;
     for (size_t i = 0; i < whole->members.count; i++) {
-        for (size_t w = 0; w < WORDS; w++) {
-            if (is_listed(origins[i].across, words[w].name))
+        for (size_t w = 0; w < words_of(site); w++) {
+            if (is_listed(origins[i].across, word_of(site, w).name))
                 across[w] = true;
             if (origins[i].values[w] == NULL)
                 continue;
             if (first[w] == SIZE_MAX)
                 first[w] = i;
-            if (whole->stacks || !disagree(&origins[first[w]], &origins[i], w))
+            if ((whole->stacks && question->ensemble != NULL &&
+                 may_differ(site, question->ensemble, w)) ||
+                !disagree(&origins[first[w]], &origins[i], w))
                 continue;
-            if (!is_listed(question->across, words[w].name))
+            if (!is_listed(question->across, word_of(site, w).name))
                 return refuse(whole, question, origins, (size_t[]){first[w], i}, w, err);
             across[w] = true;
         }

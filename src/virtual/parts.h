@@ -391,11 +391,12 @@ void esdm__error_advise(esdm_error *err, const char *said, const char *advice, s
 #define ESDM__ORIGIN_WORDS 24u
 /** In which of these the members of the whole differ. */
 #define ESDM__ACROSS_ATTRIBUTE "esdm_across"
-#define ESDM__ACROSS_BYTES     512u
+#define ESDM__ACROSS_BYTES     (512u + ESDM__SITE_EQUAL_MOST * (ESDM__SITE_EQUAL_BYTES + 1u))
 
 typedef struct esdm__origin {
-    char *values[ESDM__ORIGIN_WORDS]; /* owned; NULL: it does not say */
-    char *experiment;                 /* owned; NULL likewise */
+    /* owned; NULL: it does not say; then those that the site adds */
+    char *values[ESDM__ORIGIN_WORDS + ESDM__SITE_EQUAL_MOST];
+    char *experiment; /* owned; NULL likewise */
     char *frequency;
     char *across; /* owned; of several in one: attributes in which these differ; NULL: none */
 } esdm__origin;
@@ -407,10 +408,11 @@ void esdm__origin_of(esdm_container *container, esdm__origin *ret);
 void esdm__origin_of_variables(esdm_container *container, esdm__origin *ret);
 void esdm__origin_clear(esdm__origin *origin);
 /** Whether a list of attributes can be one of "&across=". */
-esdm_status esdm__across_check(const char *list, esdm_error *err);
+esdm_status esdm__across_check(const esdm__site *site, const char *list, esdm_error *err);
 /**
  * Whether all members come from the same model, member, table and grid, as far as they say so;
- * those of a new dimension may differ. Fills in `across` of the whole. @param origins by member.
+ * those of a new dimension may differ in what it is made of, and what goes with it. Fills in
+ * `across` of the whole. @param origins by member.
  * @return ESDM_EINVAL naming the first two that do not, and what can be done.
  */
 esdm_status esdm__origins_check(struct esdm__virtual *whole, const esdm__question *question,

@@ -29,11 +29,13 @@ is_kept(const esdm__question *question)
 }
 
 static void
-fact_of(const esdm__question *question, char ret[64])
+fact_of(const esdm__site *site, const esdm__question *question, char ret[64])
 {
     uint64_t digest = (uint64_t) question->overlap * 2 + question->fill_gaps;
     if (question->across != NULL)
         digest ^= esdm__checksum(question->across, strlen(question->across));
+    for (size_t i = 0; i < site->nequal; i++) /* what was not looked at before */
+        digest += esdm__checksum(site->equal[i], strlen(site->equal[i]));
     for (size_t i = 0; i < question->count; i++) {
         const char *name = question->names[i];
         uint64_t parts[2] = {digest, esdm__checksum(name, strlen(name))};
@@ -216,7 +218,7 @@ esdm__remembered_keep(const esdm__virtual *whole, const esdm__question *question
     esdm__buffer_clear(&bytes);
     if (text == NULL)
         return;
-    fact_of(question, fact);
+    fact_of(session->site, question, fact);
     (void) !session->meta->fact_list(session->store, PREFIX, count_fact, &kept, NULL);
     if (kept.count >= FACTS_MOST)
         (void) !session->meta->fact_put(session->store, kept.first, NULL, NULL);
@@ -492,7 +494,7 @@ esdm__remembered_open(esdm__virtual *whole, const esdm__question *question,
     char *text = NULL;
     if (!is_kept(question))
         return false;
-    fact_of(question, fact);
+    fact_of(session->site, question, fact);
     if (session->meta->fact_get(session->store, fact, &text, NULL) != ESDM_OK)
         return false;
     bool open = esdm__members_expect(&whole->members, session, question, NULL) == ESDM_OK &&

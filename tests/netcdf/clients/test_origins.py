@@ -90,6 +90,43 @@ def test_each_member_of_an_ensemble_is_of_one_model():
         expect(':esdm_across = "source_id"' in text, text)
 
 
+def test_elements_of_a_new_dimension_are_of_one_model():
+    with Site() as site:
+        a = {"source_id": "A", "institution_id": "I", "table_id": "Amon"}
+        store(site, "A1", [0, 1], {**a, "variant_label": "r1i1p1f1", "realization_index": 1})
+        store(site, "B2", [0, 1], {**a, "variant_label": "r2i1p1f1", "realization_index": 2, "source_id": "B"})
+        told = fails(f"{QUERY}&ensemble=variant_label", "source_id 'A'", "'B'", "no ensemble", "&across=source_id)")
+        expect("make a dimension" not in told, told)
+        text = header(f"{QUERY}&ensemble=variant_label&across=source_id")
+        expect("variant_label = 2 ;" in text and ':esdm_across = "source_id"' in text, text)
+        # Models of an ensemble have members of their own.
+        text = header(f"{QUERY}&ensemble=source_id")
+        expect("source_id = 2 ;" in text and "esdm_across" not in text, text)
+        # An attribute that nobody knows: one model, too, but any member.
+        for name, other in (("A3", {"variant_label": "r2i1p1f1"}), ("A4", {"source_id": "B"})):
+            store(site, name, [0, 1], {**a, "set": name, "kind": "one", "variant_label": "r1i1p1f1"})
+            store(site, f"{name}b", [0, 1], {**a, "set": name, "kind": "two", "variant_label": "r1i1p1f1", **other})
+        expect("kind = 2" in header("esdm://?set=A3&ensemble=kind"), "members")
+        fails("esdm://?set=A4&ensemble=kind", "source_id 'A'")
+
+
+def test_the_site_says_what_else_tells_runs_apart():
+    with Site(join={"equal": ["expid", "source_id"]}) as site:
+        a = {"source_id": "A", "variant_label": "r1i1p1f1"}
+        store(site, "a", [0, 1], {**a, "expid": "abc001"})
+        store(site, "b", [2, 3], {**a, "expid": "abc002"})
+        store(site, "c", [4, 5], {**a})
+        fails(QUERY, "'in/a.nc' has the expid 'abc001' and 'in/b.nc' 'abc002'", "&ensemble=expid", "&across=expid")
+        text = header(f"{QUERY}&across=expid")
+        expect("(6 currently)" in text and ':esdm_across = "expid"' in text, text)
+        expect("(4 currently)" in header(f"{QUERY}&without=in/b.nc"), "who does not say it fits")
+        fails(f"{QUERY}&across=other", "'other'")
+    for join, word in (({"equal": ["a,b"]}, "without blanks"), ({"equal": ["a", "a"]}, "twice"), ({"equals": []}, "equal"),
+                       ({"equal": ["x"] * 17}, "16")):
+        with Site(make=False, join=join):
+            expect_error(run([tool("esdm-mkfs")], check=False), "join", word)
+
+
 def test_variables_of_different_models_are_not_put_together():
     with Site() as site:
         store(site, "tas", [0, 1], {"source_id": "A", "table_id": "Amon", "variant_label": "r1i1p1f1"})
@@ -133,5 +170,6 @@ def test_saved_queries_of_older_versions_go_on():
 
 
 main(test_other_models_join_where_the_query_says_so, test_each_member_of_an_ensemble_is_of_one_model,
+     test_elements_of_a_new_dimension_are_of_one_model, test_the_site_says_what_else_tells_runs_apart,
      test_variables_of_different_models_are_not_put_together, test_what_is_remembered_says_how_it_was_asked,
      test_saved_queries_of_older_versions_go_on)
