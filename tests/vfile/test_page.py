@@ -36,6 +36,11 @@ def make(path, first, **attributes):
         ts.long_name = "Surface temperature"
         d["time"][:] = first + 24 * np.arange(TIMES)
         ts[:] = value(*np.indices((TIMES, LATS, LONS)))
+        ts[:, 9, 20:22] = np.ma.masked  # land
+        height = d.createVariable("height", "f4", ("lat", "lon"))
+        height.units = "m"
+        height[:] = np.arange(LATS * LONS).reshape(LATS, LONS)
+        ts.coordinates = "height nowhere"
         d.setncatts(attributes)
 
 
@@ -70,6 +75,21 @@ def search_and_counts(page):
     page.wait("$('message').textContent.includes('column')")
 
 
+def click(page, row, column):
+    page.js("{ const b = $('map').getBoundingClientRect(), at = (n, i) => (i + 0.5) / n; $('map').dispatchEvent(new MouseEvent('click', "
+            f"{{clientX: b.left + b.width * at({LONS}, {column}), clientY: b.top + b.height * at({LATS}, {LATS - 1 - row})}})); }}")
+
+
+def narrow(page):
+    """Nothing is cut off on a phone."""
+    page.call("Emulation.setDeviceMetricsOverride", width=380, height=800, deviceScaleFactor=1, mobile=True)
+    page.wait("innerWidth <= 420")
+    told = page.js("['map', 'bar', 'sliders', 'series', 'facts'].filter(id => $(id).getBoundingClientRect().right > 381)")
+    expect(told == [], f"wider than the window: {told}")
+    page.call("Emulation.clearDeviceMetricsOverride")
+    page.wait("innerWidth > 1000")
+
+
 def picture(page, site):
     page.js("location.hash = '#in%2Fa.nc/%2Fts'")
     page.wait("document.body.dataset.drawn == '/ts' && $('name').textContent == 'in/a.nc'")
@@ -82,16 +102,19 @@ def picture(page, site):
     page.wait("$('bar') && !$('coast').hidden")
     dark = page.js("$('coast').getContext('2d').getImageData(0, 0, $('coast').width, $('coast').height).data.some(v => v)")
     expect(dark, "no coastline was drawn")
-    page.js("{ const b = $('map').getBoundingClientRect(), at = (n, i) => (i + 0.5) / n; $('map').dispatchEvent(new MouseEvent('click', "
-            f"{{clientX: b.left + b.width * at({LONS}, 7), clientY: b.top + b.height * at({LATS}, {LATS - 1 - 4})}})); }}")
+    click(page, 9, 20)
+    page.wait("$('value').textContent.startsWith('none at ') && $('series').hidden")
+    click(page, 4, 7)
     page.wait("!$('series').hidden")
     told = page.js("$('value').textContent")
     number, where = told.split(" at ")
     number, units = number.split()
     expect(abs(float(number) - value(2, 4, 7)) <= 0.011 and units == "K" and "lat = -45 degrees_north, lon = 75 degrees_east" in where, told)
+    expect(where.endswith(f", height = {4 * LONS + 7} m"), told)
     shown = page.call("Page.captureScreenshot")["data"]
     site.file("page.png.base64").write_text(shown)
     expect(len(shown) > 10000, "nothing is seen")
+    narrow(page)
 
 
 def dates(page):

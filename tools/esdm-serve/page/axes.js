@@ -90,3 +90,15 @@ async function coordinatesOf(container, variable) {
   }
   return found;
 }
+
+// What auxiliary coordinates (CF 5.2: of grids with two-dimensional latitudes) say of an element, as texts.
+async function auxiliaryAt(container, variable, index) {
+  const names = String(attributeOf(variable, "coordinates") || "").split(/\s+/).slice(0, 4), all = allDatasets(container);
+  const place = d => variable.dimensions.findIndex(mine => mine.name === d.name && mine.length === d.length);
+  const found = all.filter(v => names.includes(v.name) && v.is_number && v.dimensions.length && v.dimensions.every(d => place(d) >= 0));
+  return Promise.all(found.map(async v => {
+    const [value] = await numbers(container.name, container.snapshot, v.path, v.dimensions.map(d => index[place(d)]),
+                                  v.dimensions.map(() => 1), undefined, "double");
+    return `${v.name} = ${short(value)} ${attributeOf(v, "units") || ""}`.trim();
+  }));
+}

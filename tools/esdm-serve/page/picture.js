@@ -163,6 +163,7 @@ class Picture {
       const found = this.coordinates[d.name];
       return `${d.name} = ${found ? found.write(found.values[at[i]]) : at[i]}`;
     });
+    where.push(...await auxiliaryAt(this.container, this.variable, at));
     const told = short(this.values[r * this.columns + c]);
     document.getElementById("value").textContent = `${told}${this.units && told !== "none" ? ` ${this.units}` : ""} at ${where.join(", ")}`;
     const canvas = document.getElementById("series");
@@ -172,7 +173,9 @@ class Picture {
     at[0] = 0;
     count[0] = Math.ceil(this.lengths[0] / step);
     stride[0] = step;
-    this.line(canvas, await numbers(this.container.name, this.container.snapshot, this.variable.path, at, count, stride));
+    const values = await numbers(this.container.name, this.container.snapshot, this.variable.path, at, count, stride);
+    canvas.hidden = !values.some(Number.isFinite); // a point on land has none
+    if (!canvas.hidden) this.line(canvas, values);
   }
 
   line(canvas, values) {
