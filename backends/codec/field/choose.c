@@ -531,7 +531,7 @@ field__map_holds(const field__job *job, const field__map *map, const field__volu
             for (size_t i = 0; i < count; i++)
                 codes[i] = field__row32(volume, row)[x + i] + map->origin;
             field__load(job->kind, job->raw, row * nx + x, count, values);
-            field__map_values(map, codes, count, again);
+            field__map_values_at(map, codes, row * nx + x, count, again);
             if (all_near(job, map, values, again, row * nx + x, count))
                 continue;
             for (size_t i = 0; i < count; i++) {

@@ -10,7 +10,8 @@
 #include "encode.h"
 
 typedef struct head {
-    uint8_t version;
+    bool parts;  /* the block is in parts */
+    bool nudged; /* some of its elements are */
     field__kind kind;
     field__coder coder;
     uint8_t flags;
@@ -24,22 +25,27 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     uint8_t stored_kind = esdm__cursor_u8(in);
     uint8_t coder = esdm__cursor_u8(in);
     h->flags = esdm__cursor_u8(in);
-    if (!in->failed && version > FIELD__VERSION_GROUPS)
+    if (!in->failed && version > FIELD__VERSION_NUDGED)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "field: a block of format %u; this version reads up to %u", version,
-                               FIELD__VERSION_GROUPS);
+                               FIELD__VERSION_NUDGED);
+    h->nudged = version == FIELD__VERSION_NUDGED;
+    h->parts = version == FIELD__VERSION_PARTS;
+    if (h->nudged) {
+        h->parts = (h->flags & FIELD__FLAG_PARTS) != 0;
+        h->flags = (uint8_t) (h->flags & ~FIELD__FLAG_PARTS);
+    }
     if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
+        (h->nudged && coder != FIELD__CODER_LEVELS) ||
         (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE | FIELD__FLAG_ONE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
     if ((h->flags & FIELD__FLAG_WIDE) != 0 &&
         field__kind_bytes(kind) < 4) /* all codes fit 32 bits */
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
-    if (version == FIELD__VERSION_PARTS &&
-        ((coder != FIELD__CODER_ROWS && coder != FIELD__CODER_LEVELS &&
-          coder != FIELD__CODER_LORENZO) ||
-         (h->flags & ~FIELD__FLAG_WIDE) != 0))
+    if (h->parts && ((coder != FIELD__CODER_ROWS && coder != FIELD__CODER_LEVELS &&
+                      coder != FIELD__CODER_LORENZO) ||
+                     (h->flags & ~FIELD__FLAG_WIDE) != 0))
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
-    h->version = version;
     h->kind = kind;
     h->coder = (field__coder) coder;
     if (coder == FIELD__CODER_BYTES)
@@ -149,7 +155,9 @@ typedef struct target {
     uint8_t *raw;
     int64_t *codes; /* a row */
     uint8_t *row;
-    bool simple;  /* single precision, a multiple of a step */
+    bool simple;   /* single precision, a multiple of a step */
+    size_t nudged; /* so many elements of the block are */
+    field__map half;
     bool pieces;  /* codes of pieces */
     bool ordered; /* single precision, the codes are the patterns in order */
 } target;
@@ -174,12 +182,28 @@ target_init(target *t, const piece *p, const field__map *map, const field__volum
     t->pieces = map->kind == FIELD__MAP_PIECES && !volume->wide && ((uintptr_t) raw & 3) == 0;
     t->ordered = map->kind == FIELD__MAP_ORDERED && map->type == FIELD__FLOAT32 &&
                  map->origin == 0 && !volume->wide && ((uintptr_t) raw & 3) == 0;
+    t->nudged = field__map_nudge(map, &t->half);
     t->codes = malloc(nx * sizeof *t->codes);
     t->row = malloc(nx * field__kind_bytes(map->type));
     if (t->codes != NULL && t->row != NULL)
         return ESDM_OK;
     target_clear(t);
     return esdm__error_nomem(err, nx * 16, "a row of values");
+}
+
+/* The values of a row's points that are nudged. */
+static void
+nudge_row(const target *t, const field__volume *volume, size_t r, uint8_t *values)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    size_t start = row_start(t->piece, r);
+    size_t count = start >= t->nudged ? 0 : t->nudged - start < nx ? t->nudged - start : nx;
+    for (size_t x = 0; x < count; x++) {
+        uint64_t code =
+            (uint64_t) (volume->wide ? field__row64(volume, r)[x] : field__row32(volume, r)[x]);
+        t->codes[x] = field__map_nudged_code(t->map, (int64_t) (code + (uint64_t) t->map->origin));
+    }
+    field__map_decode(&t->half, t->codes, 0, count, values);
 }
 
 /* Values of a row's points that are coded; the others stay. */
@@ -208,6 +232,8 @@ put_row(void *user, const field__volume *volume, size_t r)
             t->codes[x] = volume->wide ? field__row64(volume, r)[x] : field__row32(volume, r)[x];
         field__map_decode(t->map, t->codes, 0, nx, values);
     }
+    if (t->nudged > 0)
+        nudge_row(t, volume, r, values);
     if (some && size == 4 && ((uintptr_t) to & 3) == 0) {
         field__kernels_best()->blend((const uint32_t *) (const void *) values, mask, nx,
                                      (uint32_t *) (void *) to);
@@ -416,6 +442,17 @@ decode_parts(const head *h, const field__map *map, const wish *wanted, size_t el
     return st;
 }
 
+/* Behind the map. */
+static bool
+get_nudge(field__map *map, size_t elements, esdm__cursor *in)
+{
+    field__map half;
+    map->nudged = esdm__cursor_svarint(in);
+    return !in->failed && map->nudged != 0 &&
+           (map->kind == FIELD__MAP_GRID || map->kind == FIELD__MAP_LOG) &&
+           field__map_nudge(map, &half) <= elements;
+}
+
 static esdm_status
 decode_codes(const head *h, const wish *wanted, size_t elements, uint8_t *raw, esdm__cursor *in,
              esdm_error *err)
@@ -424,9 +461,11 @@ decode_codes(const head *h, const wish *wanted, size_t elements, uint8_t *raw, e
     esdm_status st = ESDM_OK;
     if (!field__map_get(&map, h->kind, in))
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the map of a block is damaged");
-    if (map.kind == FIELD__MAP_PALETTE)
+    if (h->nudged && !get_nudge(&map, elements, in))
+        st = esdm__error_set(err, ESDM_ECORRUPT, "field: the map of a block is damaged");
+    if (st == ESDM_OK && map.kind == FIELD__MAP_PALETTE)
         st = field__palette_get(&map, elements, in, err);
-    if (st == ESDM_OK && h->version == FIELD__VERSION_PARTS) {
+    if (st == ESDM_OK && h->parts) {
         st = decode_parts(h, &map, wanted, elements, raw, in, err);
     } else if (st == ESDM_OK) {
         opened o = {.piece = {.kind = h->kind,

@@ -2,9 +2,10 @@
 
 /*
  * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3 with coder LORENZO or a
- * map of PIECES; 4 in parts; 5 with coder GROUPS), kind u8 (values.h), coder u8, flags u8; then,
- * unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask and its elements when
- * flagged, and what the coder stores.
+ * map of PIECES; 4 in parts; 5 with coder GROUPS; 6 with coder LEVELS and a map whose first
+ * elements are nudged: flag 8 says whether it is in parts), kind u8 (values.h), coder u8, flags u8;
+ * then, unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask and its elements
+ * when flagged, and what the coder stores.
  *
  * In parts (parts.h): behind the map the extent of a full part along b, z, y, x (varints), the
  * bytes of each part (varints), and the parts: flags u8, mask and elements when flagged, and, but
@@ -221,6 +222,8 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
             field__neutral_move(job, map, volume);
         good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
     }
+    if (room < 1) /* levels need none: nudge.c */
+        job->tighter = 1;
     if (st == ESDM_OK && !good) {
         /* The map does not suit these values: all are kept exactly. */
         job->accuracy = NULL;
@@ -254,7 +257,9 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
             flags |= FIELD__FLAG_ONE;
     }
     field__put_head(job, coder, flags, out);
-    if (!out->failed && coder == FIELD__CODER_GROUPS)
+    if (!out->failed && map->nudged != 0)
+        out->data[start] = FIELD__VERSION_NUDGED;
+    else if (!out->failed && coder == FIELD__CODER_GROUPS)
         out->data[start] = FIELD__VERSION_GROUPS;
     else if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
         out->data[start] = FIELD__VERSION_LORENZO;
@@ -333,6 +338,20 @@ encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm_
                        volume, out, err);
 }
 
+bool
+field__levels_do(const field__job *job, field__map *refined, const field__volume *volume)
+{
+    field__nudge(job, refined, volume);
+    for (int i = 0; i < 2; i++) {
+        if (field__map_holds(job, refined, volume) && field__fine_steps_show(job, refined, volume))
+            return true;
+        if (refined->nudged == 0)
+            break;
+        refined->nudged = 0;
+    }
+    return false;
+}
+
 /* Levels; *ret_good is false when a point would miss its bound, or be rounded once more when it is
  * written again. */
 static esdm_status
@@ -342,16 +361,22 @@ encode_levels(field__job *job, field__map *refined, const field__levels *levels,
     const field__coding c = {
         .coder = FIELD__CODER_LEVELS, .levels = levels, .samples = SAMPLES_ARCHIVE};
     field__volume volume = {0};
-    size_t start = out->bytes;
+    esdm__buffer codes;
+    esdm__buffer_init(&codes);
     *ret_good = false;
     esdm_status st = field__map_refined_codes(job, refined, &volume, err);
+    volume.mask = job->masked > 0 ? job->mask : NULL;
     if (st == ESDM_OK)
-        st = encode_with(job, refined, &c, &volume, out, err);
-    if (st == ESDM_OK)
-        *ret_good = field__map_holds(job, refined, &volume) &&
-                    field__fine_steps_show(job, refined, &volume);
-    if (!*ret_good)
-        out->bytes = start;
+        st = field__put_codes(&c, &volume, &codes, err);
+    volume.mask = NULL;
+    if (st == ESDM_OK && codes.failed)
+        st = esdm__error_nomem(err, codes.bytes, "an encoded block");
+    *ret_good = st == ESDM_OK && field__levels_do(job, refined, &volume);
+    if (*ret_good)
+        st = put_block(job, refined, FIELD__CODER_LEVELS, volume.wide, out, err);
+    if (*ret_good && st == ESDM_OK)
+        esdm__buffer_put(out, codes.data, codes.bytes);
+    esdm__buffer_clear(&codes);
     field__volume_clear(&volume);
     return st;
 }

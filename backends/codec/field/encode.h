@@ -21,8 +21,10 @@
 #define FIELD__VERSION_LORENZO 3u
 /** Of blocks in parts, which came after these. */
 #define FIELD__VERSION_PARTS 4u
-/** Of blocks of coder GROUPS, which came last. */
+/** Of blocks of coder GROUPS, which came then. */
 #define FIELD__VERSION_GROUPS 5u
+/** Of blocks of coder LEVELS whose first elements are nudged for the sum, which came last. */
+#define FIELD__VERSION_NUDGED 6u
 
 /** How the codes are stored. */
 typedef enum field__coder {
@@ -36,9 +38,10 @@ typedef enum field__coder {
     FIELD__CODERS
 } field__coder;
 
-#define FIELD__FLAG_MASK 1u
-#define FIELD__FLAG_WIDE 2u
-#define FIELD__FLAG_ONE  4u /* all elements under the mask are the same, which is stored once */
+#define FIELD__FLAG_MASK  1u
+#define FIELD__FLAG_WIDE  2u
+#define FIELD__FLAG_ONE   4u /* all elements under the mask are the same, which is stored once */
+#define FIELD__FLAG_PARTS 8u /* of format 6: in parts */
 
 typedef struct field__job {
     const field__block *block;
@@ -176,11 +179,19 @@ bool field__sum_move(const field__job *job, const field__map *map, const field__
 /** Factor of bounds for the map, so that some codes have two neighbours within them (neutral.c);
  *  1: none, where numbers lie on steps already or a sum is asked for. Sets job->tighter to 1. */
 double field__neutral_tightness(field__job *job);
+/** Nudges elements of what levels left until the sum is about right (nudge.c): sets map->nudged.
+ *  Bounds are not looked at, but by what is known of levels they are kept. */
+void field__nudge(const field__job *job, field__map *map, const field__volume *volume);
+/** Whether half of these steps are found again by field__find_fine_steps(). */
+bool field__half_steps_show(const field__job *job, const field__map *fine);
 /** Moves such codes until the sum is about right, or there are none left. */
 void field__neutral_move(const field__job *job, const field__map *map, const field__volume *volume);
 /** Moves codes and masks a few points, until the sum is within its bound: false when it is not. */
 bool field__sum_keep(field__job *job, const field__map *map, const field__volume *volume);
 
+/** Whether what levels left in the volume is within the bound everywhere, and on steps that are
+ * found again; nudges some of it. */
+bool field__levels_do(const field__job *job, field__map *refined, const field__volume *volume);
 /** Whether what the volume's codes stand for is within the bound everywhere. */
 bool field__map_holds(const field__job *job, const field__map *map, const field__volume *volume);
 

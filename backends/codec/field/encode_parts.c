@@ -152,9 +152,12 @@ put_parts(const field__job *job, const field__parts *parts, const way *w, esdm__
           esdm_error *err)
 {
     const size_t start = out->bytes;
-    field__put_head(job, w->coding.coder, w->volume->wide ? FIELD__FLAG_WIDE : 0, out);
+    const bool nudged = w->map->nudged != 0;
+    const uint8_t flags =
+        (w->volume->wide ? FIELD__FLAG_WIDE : 0) | (nudged ? FIELD__FLAG_PARTS : 0);
+    field__put_head(job, w->coding.coder, flags, out);
     if (!out->failed)
-        out->data[start] = FIELD__VERSION_PARTS;
+        out->data[start] = nudged ? FIELD__VERSION_NUDGED : FIELD__VERSION_PARTS;
     field__map_put(w->map, out);
     esdm_status st =
         w->map->kind == FIELD__MAP_PALETTE ? field__palette_put(w->map, out, err) : ESDM_OK;
@@ -166,22 +169,14 @@ put_parts(const field__job *job, const field__parts *parts, const way *w, esdm__
     return st;
 }
 
-/* Whether levels left all points within their bounds, on steps that are found again. */
-static bool
-does(field__job *job, const way *w)
-{
-    return w->coding.coder != FIELD__CODER_LEVELS ||
-           (field__map_holds(job, w->map, w->volume) &&
-            field__fine_steps_show(job, w->map, w->volume));
-}
-
 static esdm_status
-race_and_put(field__job *job, const field__parts *parts, way *ways, size_t count, esdm__buffer *out,
-             esdm_error *err)
+race_and_put(field__job *job, const field__parts *parts, field__map *refined, way *ways,
+             size_t count, esdm__buffer *out, esdm_error *err)
 {
     way *winner = NULL;
     esdm_status st = race(job, parts, ways, count, &winner, err);
-    if (st == ESDM_OK && !does(job, winner)) {
+    if (st == ESDM_OK && winner->coding.coder == FIELD__CODER_LEVELS &&
+        !field__levels_do(job, refined, winner->volume)) {
         for (size_t k = 0; k < count; k++)
             ways[k].out = ways[k].never || &ways[k] == winner;
         st = race(job, parts, ways, count, &winner, err);
@@ -225,7 +220,7 @@ field__parts_encode(field__job *job, const field__parts *parts, const field__map
     for (size_t k = 0; k < count; k++)
         ways[k].parts = buffers + k * parts->count;
     if (st == ESDM_OK)
-        st = race_and_put(job, parts, ways, count, out, err);
+        st = race_and_put(job, parts, refined, ways, count, out, err);
     for (size_t i = 0; i < count * parts->count && buffers != NULL; i++)
         esdm__buffer_clear(&buffers[i]);
     free(buffers);

@@ -274,13 +274,14 @@ field__find_former_steps(const field__job *job, double absolute, field__map *map
 #define DISTINCT 64 /* numbers that tell */
 
 static const int finenesses[] = {256, 32};
+#define FINENESSES (sizeof finenesses / sizeof finenesses[0])
 
 int
 field__fineness(const field__job *job, double absolute)
 {
     double most = field__largest(job);
     double step = field__step_of(absolute, field__spacing(job->kind, most) / 2);
-    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+    for (size_t i = 0; i < FINENESSES; i++) {
         if (step / finenesses[i] > APART * field__spacing(job->kind, most + absolute))
             return finenesses[i];
     }
@@ -307,35 +308,46 @@ is_no_chance(const field__job *job, const field__probes *p, const field__map *fi
     return chance > RARE;
 }
 
-/* Whether many numbers lie on each COARSER-th of these steps or fewer, as those of a grid of their
- * own may: what levels left lies on all. */
-static bool
-lies_coarser(const field__probes *p, const field__map *fine)
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
 {
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Whether many numbers lie on each so manieth of these steps, as those of a grid of their own may:
+ * what levels left lies on all. `halves`: the steps are halves of theirs, and numbers lie on those
+ * between. */
+static bool
+lies_coarser(const field__probes *p, const field__map *fine, bool halves)
+{
+    const uint64_t coarser = halves ? 2 * COARSER : COARSER;
     int64_t codes[DISTINCT];
     size_t distinct = 0;
     uint64_t common = 0;
-    for (size_t i = 0; i < p->count && common != 1; i++) {
+    bool between = !halves;
+    for (size_t i = 0; i < p->count && !(common == 1 && between); i++) {
         int64_t code;
         double again;
         size_t k = 0;
         field__map_codes(fine, &p->values[i], 1, &code);
         field__map_values(fine, &code, 1, &again);
-        if (again != p->values[i]) /* was kept exactly */
+        if (again != p->values[i] || code == 0) /* was kept exactly, or tells nothing */
             continue;
+        /* Codes of logarithmic steps begin with 1, those of their halves with that, too. */
+        between = between || ((code & 1) != 0) == (fine->kind == FIELD__MAP_GRID);
         while (k < distinct && codes[k] != code)
             k++;
         if (k == distinct && distinct < DISTINCT)
             codes[distinct++] = code;
         uint64_t rest = (uint64_t) code - (uint64_t) codes[0];
-        rest = code < codes[0] ? 0 - rest : rest;
-        while (rest != 0) {
-            uint64_t next = common % rest;
-            common = rest;
-            rest = next;
-        }
+        common = common_divisor(common, code < codes[0] ? 0 - rest : rest);
     }
-    return distinct == DISTINCT && common >= COARSER;
+    return !between || (distinct == DISTINCT && common >= coarser);
 }
 
 bool
@@ -344,17 +356,22 @@ field__is_log_alone(const field__map *map)
     return map->kind == FIELD__MAP_LOG && map->finest == 0 && !(map->cap < INFINITY);
 }
 
+static double
+epsilon_of(const field__job *job)
+{
+    return job->kind == FIELD__FLOAT32 ? FLT_EPSILON : DBL_EPSILON;
+}
+
 bool
 field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_width)
 {
-    bool single = job->kind == FIELD__FLOAT32;
-    double epsilon = single ? FLT_EPSILON : DBL_EPSILON;
+    double epsilon = epsilon_of(job);
     double relative = fmin(job->accuracy->relative * fmin(job->tighter, 1) - epsilon, 0.9);
     double growth = 2 * field__log2(1 + relative) * MARGIN;
     if (!(job->least > 0 || job->most < 0) || !(job->smallest > LOG_EDGE) ||
         !(field__largest(job) < 1 / LOG_EDGE))
         return false;
-    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+    for (size_t i = 0; i < FINENESSES; i++) {
         *ret_fine = (field__map){.kind = FIELD__MAP_LOG,
                                  .type = job->kind,
                                  .edge = LOG_EDGE,
@@ -374,8 +391,15 @@ field__find_fine_log_steps(const field__job *job, field__map *ret_fine)
     field__probes p;
     uint32_t width;
     field__take_probes(job, &p);
-    return field__fine_log(job, ret_fine, &width) && fits(&p, ret_fine, MISSES_FINE) &&
-           is_no_chance(job, &p, ret_fine);
+    if (!field__fine_log(job, ret_fine, &width))
+        return false;
+    /* Some may have been nudged by half a step. */
+    ret_fine->growth /= 2;
+    if (ret_fine->growth * LN2 > APART * epsilon_of(job) && fits(&p, ret_fine, MISSES_FINE) &&
+        is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine, true))
+        return true;
+    ret_fine->growth *= 2;
+    return fits(&p, ret_fine, MISSES_FINE) && is_no_chance(job, &p, ret_fine);
 }
 
 bool
@@ -385,14 +409,26 @@ field__find_fine_steps(const field__job *job, double absolute, field__map *ret_f
     field__take_probes(job, &p);
     /* The coarser ones are of numbers for which the finer ones are too fine, or nearly so. */
     double spacing = field__spacing(job->kind, field__largest(job) + absolute);
-    for (size_t i = 0; i < sizeof finenesses / sizeof finenesses[0]; i++) {
+    for (size_t i = 0; i < FINENESSES; i++) {
         if (i > 0 && 2 * absolute / finenesses[i - 1] > 8 * APART * spacing)
             break;
-        if (find_steps(job, absolute, 1.0 / finenesses[i], APART, MISSES_FINE, ret_fine) &&
-            is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine))
-            return true;
+        for (int parts = 2; parts > 0; parts--) { /* some may have been nudged by a half */
+            double fine = 1.0 / (parts * finenesses[i]);
+            if (find_steps(job, absolute, fine, APART, MISSES_FINE, ret_fine) &&
+                is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine, parts == 2))
+                return true;
+        }
     }
     return false;
+}
+
+bool
+field__half_steps_show(const field__job *job, const field__map *fine)
+{
+    if (fine->kind == FIELD__MAP_LOG)
+        return fine->growth / 2 * LN2 > APART * epsilon_of(job);
+    double most = field__largest(job) + job->accuracy->absolute;
+    return fine->multiplier / 2 > APART * field__spacing(job->kind, most);
 }
 
 bool
@@ -402,13 +438,16 @@ field__fine_steps_show(const field__job *job, const field__map *fine, const fiel
     size_t nx = (size_t) volume->axes.nx;
     size_t n = job->block->elements;
     size_t step = probe_step(job);
+    field__map used = *fine;
+    if (fine->nudged != 0)
+        (void) field__map_nudge(fine, &used);
     p.count = 0;
     for (size_t i = 0; i < n; i += step) {
         int64_t code = field__row32(volume, i / nx)[i % nx] + fine->origin;
         if (!job->mask[i])
-            field__map_values(fine, &code, 1, &p.values[p.count++]);
+            field__map_values_at(fine, &code, i, 1, &p.values[p.count++]);
     }
-    return is_no_chance(job, &p, fine);
+    return is_no_chance(job, &p, &used);
 }
 
 /* The logarithmic steps of the type are the same for all numbers, wherever the smallest lies: those

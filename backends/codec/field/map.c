@@ -77,6 +77,46 @@ field__map_values(const field__map *map, const int64_t *codes, size_t count, dou
         values[i] = field__rounded(map->type, values[i]);
 }
 
+size_t
+field__map_nudge(const field__map *map, field__map *ret_half)
+{
+    *ret_half = *map;
+    ret_half->multiplier = map->multiplier / 2;
+    ret_half->growth = map->growth / 2;
+    ret_half->origin = 0;
+    ret_half->nudged = 0;
+    return (size_t) (map->nudged < 0 ? 0 - (uint64_t) map->nudged : (uint64_t) map->nudged);
+}
+
+int64_t
+field__map_nudged_code(const field__map *map, int64_t code)
+{
+    const uint64_t more = map->nudged < 0 ? UINT64_MAX : 1;
+    if (map->kind == FIELD__MAP_GRID)
+        return (int64_t) (2 * (uint64_t) code + more);
+    if (code == 0)
+        return 0;
+    /* The first logarithmic step has code 1. */
+    return (int64_t) (2 * (uint64_t) code + more + (code > 0 ? UINT64_MAX : 1));
+}
+
+void
+field__map_values_at(const field__map *map, const int64_t *codes, size_t first, size_t count,
+                     double *values)
+{
+    field__map half;
+    size_t end = field__map_nudge(map, &half);
+    size_t nudged = first >= end ? 0 : end - first < count ? end - first : count;
+    for (size_t done = 0; done < nudged; done += CHUNK) {
+        int64_t twice[CHUNK];
+        size_t n = nudged - done < CHUNK ? nudged - done : CHUNK;
+        for (size_t i = 0; i < n; i++)
+            twice[i] = field__map_nudged_code(map, codes[done + i]);
+        field__map_values(&half, twice, n, values + done);
+    }
+    field__map_values(map, codes + nudged, count - nudged, values + nudged);
+}
+
 void
 field__map_codes(const field__map *map, const double *values, size_t count, int64_t *codes)
 {
@@ -177,6 +217,8 @@ field__map_put(const field__map *map, esdm__buffer *out)
     } else if (map->kind == FIELD__MAP_PIECES) {
         field__pieces_put(map, out);
     }
+    if (map->nudged != 0) /* the block has format 6 */
+        esdm__buffer_put_svarint(out, map->nudged);
 }
 
 bool

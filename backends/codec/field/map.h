@@ -30,6 +30,9 @@ typedef struct field__map {
     uint32_t *palette;  /**< PALETTE: owned; patterns as unsigned integers in order */
     size_t palette_count;
     field__pieces *pieces; /**< PIECES: owned */
+    /** GRID or LOG: so many elements of the block, its first ones, stand for half a step more (or
+     * less, where it is negative) than their codes do otherwise. */
+    int64_t nudged;
 } field__map;
 
 void field__map_clear(field__map *map);
@@ -43,6 +46,14 @@ void field__map_decode(const field__map *map, const int64_t *codes, size_t first
                        void *raw);
 /** The values that codes stand for, rounded to the type; NAN where it has none. Not ORDERED. */
 void field__map_values(const field__map *map, const int64_t *codes, size_t count, double *values);
+/** The same of elements `first` … of the block, some of which may be nudged. */
+void field__map_values_at(const field__map *map, const int64_t *codes, size_t first, size_t count,
+                          double *values);
+/** How many elements are nudged, and the map of their codes (field__map_nudged_code()): it has half
+ *  the steps, and no origin. */
+size_t field__map_nudge(const field__map *map, field__map *ret_half);
+/** Of a code to which the origin has been added. */
+int64_t field__map_nudged_code(const field__map *map, int64_t code);
 /** Nearest codes of values, origin not subtracted; INT64_MIN where there is none. Not ORDERED. */
 void field__map_codes(const field__map *map, const double *values, size_t count, int64_t *codes);
 

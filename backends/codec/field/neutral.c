@@ -139,14 +139,13 @@ is_stepped(const field__map *map)
            map->kind == FIELD__MAP_PIECES;
 }
 
-/* Whether this effort has the time, and nothing else decides about the sum. Levels of effort
- * archive round after prediction: there are no neighbours to choose from. */
+/* Whether this effort has the time, and nothing else decides about the sum. */
 static bool
 is_wanted(const field__job *job)
 {
     const esdm_codec_accuracy *a = job->accuracy;
     return a != NULL && !(a->sum_bound < INFINITY) && job->effort != ESDM_EFFORT_FAST &&
-           job->effort != ESDM_EFFORT_ARCHIVE && field__is_float(job->kind);
+           field__is_float(job->kind);
 }
 
 void

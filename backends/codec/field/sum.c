@@ -70,7 +70,7 @@ field__sum_of_errors(const field__job *job, const field__map *map, const field__
         field__load(job->kind, job->raw, first, count, values);
         for (size_t i = 0; i < count; i++)
             codes[i] = code_at(map, volume, first + i);
-        field__map_values(map, codes, count, again);
+        field__map_values_at(map, codes, first, count, again);
         for (size_t i = 0; i < count; i++) {
             if (!job->mask[first + i])
                 add(&t, again[i] - values[i]);

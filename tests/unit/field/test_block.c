@@ -501,10 +501,10 @@ test_block__packed_without_differences_has_a_version_of_its_own(void **state)
         out.data[0] = 0;
         assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
                          ESDM_ECORRUPT);
-        out.data[0] = 6;
+        out.data[0] = 7;
         assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
                          ESDM_ENOTSUP);
-        assert_non_null(strstr(err.message, "up to 5"));
+        assert_non_null(strstr(err.message, "up to 6"));
         esdm__buffer_clear(&out);
     }
 }
