@@ -297,16 +297,19 @@ def test_what_memory_has_decides():
         rules = " ".join(rule["rule"] for rule in known["rules"])
         print(f"    {known['records']} records, {known['left_out']} left out, mean error {errors['the mean']:.0f} MB/s; of that "
               + ", ".join(f"{name} {error / errors['the mean']:.2f}" for name, error in errors.items())
-              + f"; of calls made again {again['error']:.0f} of at least {again['least_error']:.0f}", flush=True)
+              + f"; of calls made again {again['error']:.0f} of at least {again['least_error']:.0f}, at most "
+              f"{again['mean_error'] / again['least_error']:.1f} times better than the mean", flush=True)
         if "in memory" not in rules and known["left_out"] == 0:
             skip("the kernel does not tell what memory has (cachestat)")
         expect(known["best"] == "many trees" and 2 * errors["many trees"] < errors["the mean"], str(errors))
         expect("of it in memory" in rules, rules)
         expect(known["folds"] == 4, f"each run is predicted from the others: {known['folds']}")
         expect(again["records"] >= 100 and 0 < again["least_error"] < again["error"] < 2 * again["least_error"], str(again))
+        expect(again["error"] < 0.8 * again["mean_error"], f"the model knows more of them than the mean: {again}")
         factors = known["factors"]
         expect(factors["many trees"] < 0.5 * factors["the mean"], f"it is off by less: {factors}")
         text = run([tool("esdm-tune"), "--learn", *folders]).stdout
+        expect("is the most that is possible there" in text, text)
         expect("4 parts, runs" in text and "no model of these can err by less" in text, text)
 
 

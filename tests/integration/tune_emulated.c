@@ -7,13 +7,14 @@
  * requests, with errors, as esdm-mkfs --calibrate does.
  *
  *     tune_emulated BACK-ENDS TRIALS WITHIN SHARE [FIRST [GENETIC]]
- *     tune_emulated BACK-ENDS
+ *     tune_emulated BACK-ENDS [truth]
  *
  * Each is tuned with so many runs; compared with the best of all settings, without noise. Fails
  * when fewer than SHARE are within WITHIN of that, or one is more than 3 % slower than before. With
  * GENETIC, a number of trials, a genetic search does the same; fails unless what it finds is within
  * WITHIN as often, and the same each time that it has the same seed. With their number alone: a
- * table of what some settings take on each, for esdm-tune --learn --choices.
+ * table of what some settings take on each, for esdm-tune --learn --choices; with `truth` the same
+ * without noise.
  */
 #include <math.h>
 #include <stdio.h>
@@ -370,7 +371,7 @@ compare_searches(unsigned count, guint64 first, char **argv)
 
 /* What is known before: the measured model, how much, and which way. */
 static void
-print_cases(unsigned count)
+print_cases(unsigned count, bool truth)
 {
     static const unsigned threads[] = {8, 1, 2, 4, 16, 32};
     static const unsigned fragments[] = {4, 1, 16}; /* MiB; the first ones are the defaults */
@@ -389,9 +390,12 @@ print_cases(unsigned count)
                    m->latency_s * m->stream_bytes_per_s,
                    m->shared_bytes_per_s / m->stream_bytes_per_s);
             for (unsigned t = 0; t < G_N_ELEMENTS(threads); t++)
-                for (unsigned f = 0; f < G_N_ELEMENTS(fragments); f++)
+                for (unsigned f = 0; f < G_N_ELEMENTS(fragments); f++) {
+                    quiet_air = truth; /* as much is drawn with it */
                     printf(",%.9f", way(k % 2 == 1, threads[t], fragments[f] * 1048576.0, 0) *
                                         noisy(site.run_noise));
+                    quiet_air = false;
+                }
         }
     }
     printf("\n");
@@ -400,8 +404,8 @@ print_cases(unsigned count)
 int
 main(int argc, char **argv)
 {
-    if (argc == 2)
-        return print_cases((unsigned) atoi(argv[1])), 0;
+    if (argc == 2 || (argc == 3 && strcmp(argv[2], "truth") == 0))
+        return print_cases((unsigned) atoi(argv[1]), argc == 3), 0;
     if (argc < 5)
         return 2;
     guint64 first = argc > 5 ? g_ascii_strtoull(argv[5], NULL, 10) : 1;

@@ -321,6 +321,16 @@ read_again(run *r, const object *o)
 /* So many times the processors' time: calls were held up by others. */
 #define WAITED 1.5
 
+/* Behind the time of work: that the calls took longer. Owned. */
+static char *
+waited_text(double seconds, double work)
+{
+    g_autofree char *spent = time_text(seconds);
+    if (seconds <= WAITED * work)
+        return g_strdup("");
+    return g_strdup_printf(" at most (calls took %s: the rest they waited for processors)", spent);
+}
+
 static void
 library_time(run *r)
 {
@@ -347,12 +357,7 @@ library_time(run *r)
     char *rate = bytes_text((double) deflated / MAX(work, 1e-6));
     char *name = short_name(most->name);
     char *less = time_text(MIN(better, work));
-    char *spent = time_text(seconds);
-    g_autofree char *waited =
-        seconds > WAITED * work
-            ? g_strdup_printf(" at most (calls took %s: the rest they waited for processors)",
-                              spent)
-            : g_strdup("");
+    g_autofree char *waited = waited_text(seconds, work);
     advise(
         r, MAX(work - better, 0),
         "Reading was held up by decompression: %s of work%s in the NetCDF library for %s (%s/s), "
@@ -362,7 +367,6 @@ library_time(run *r)
         "(nccopy -d0), would take about %s; a container of ESDM (esdm-cp) stays small, and is "
         "decoded faster and on all cores.",
         time, waited, bytes, rate, most->variable, name, most->entry.deflate, less);
-    g_free(spent);
     g_free(less);
     g_free(name);
     g_free(rate);
@@ -385,17 +389,24 @@ compression_time(run *r)
         bytes += o->entry.write.bytes;
         most = most == NULL || o->entry.write.ns > most->entry.write.ns ? o : most;
     }
-    if (most == NULL || most->entry.deflate < 2)
+    if (most == NULL)
         return;
-    char *time = time_text(seconds);
+    double work = MIN(seconds, r->cpu_most_s);
+    char *time = time_text(work);
     char *text = bytes_text((double) bytes);
     char *name = short_name(most->name);
+    g_autofree char *waited = waited_text(seconds, work);
     advise(
-        r, 0.5 * seconds,
-        "Writing was held up by compression: %s for %s in compressed variables, most for %s in %s "
-        "with deflate %d. Deflate 1 with shuffle costs a fraction of it and gives files that are a "
-        "few percent larger.",
-        time, text, most->variable, name, most->entry.deflate);
+        r, 0.5 * work,
+        "Writing was held up by compression: %s of work%s for %s in compressed variables, most for "
+        "%s in %s with deflate %d. %s",
+        time, waited, text, most->variable, name, most->entry.deflate,
+        most->entry.deflate > 1
+            ? "Deflate 1 with shuffle costs a fraction of it and gives files that are a few "
+              "percent larger."
+            : "That is the fastest deflate; a container of ESDM (esdm://NAME in place of the "
+              "file's name, with esdm-run before the program) is compressed faster, and on all "
+              "cores.");
     g_free(name);
     g_free(text);
     g_free(time);

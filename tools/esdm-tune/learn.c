@@ -51,11 +51,14 @@ print_again(const learn_table *t, const learn_errors *e)
 {
     if (e->agains < AGAIN_LEAST)
         return;
-    (void) printf("%" G_GSIZE_FORMAT
-                  " calls had been made before, of the same place and size and with the same share "
-                  "in memory. Their speeds differ so much that no model of these can err by less "
-                  "than %.4g %s on the mean; the best one errs by %.4g there.\n",
-                  e->agains, e->least_again, t->target, e->again[e->best]);
+    (void) printf(
+        "%" G_GSIZE_FORMAT
+        " calls had been made before, of the same place and size and with the same share "
+        "in memory. Their speeds differ so much that no model of these can err by less "
+        "than %.4g %s on the mean; the best one errs by %.4g there, the mean by %.4g: %.1f "
+        "times better than the mean is the most that is possible there.\n",
+        e->agains, e->least_again, t->target, e->again[e->best], e->again[LEARN_MEAN],
+        e->again[LEARN_MEAN] / e->least_again);
 }
 
 static void
@@ -143,8 +146,9 @@ print_json(const learn_table *t, const learn_errors *e, const learn_node *tree)
     tool_json_set(root, "factors", factors);
     if (e->agains >= AGAIN_LEAST)
         tool_json_set(root, "again",
-                      json_pack("{s:I,s:f,s:f}", "records", (json_int_t) e->agains, "least_error",
-                                e->least_again, "error", e->again[e->best]));
+                      json_pack("{s:I,s:f,s:f,s:f}", "records", (json_int_t) e->agains,
+                                "least_error", e->least_again, "error", e->again[e->best],
+                                "mean_error", e->again[LEARN_MEAN]));
     tool_json_set(root, "best", tool_json_text(learn_kind_name(e->best)));
     tool_json_set(root, "depth", json_integer(e->depth));
     tool_json_set(root, "rules", r.list);

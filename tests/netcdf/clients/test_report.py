@@ -87,6 +87,22 @@ def test_patterns_and_bytes():
         expect(file["write"]["bytes"] == 1010 and file["read"]["bytes"] == 10, str(file))
 
 
+def test_calls_with_flags_are_seen():
+    """Python's preadv and pwritev are preadv2() and pwritev2() of glibc."""
+    script = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+for i in range(7):
+    os.preadv(fd, [bytearray(1000), bytearray(24)], 4096 * i)
+for i in range(3):
+    os.pwritev(fd, [b"x" * 100, b"y" * 50], 512 * i)
+"""
+    with Folder() as folder:
+        file = entry(report_of(reported("/usr/bin/python3", "-c", script, folder.file)), "/data")
+        expect((file["read"]["calls"], file["read"]["bytes"]) == (7, 7168), f"reads: {file}")
+        expect((file["write"]["calls"], file["write"]["bytes"]) == (3, 450), f"writes: {file}")
+
+
 def test_other_processes():
     """fork, vfork and exec: each is seen once, and the program finds what it would without."""
     before = leftovers()
@@ -275,6 +291,30 @@ def test_who_waits_for_a_processor_does_not_work():
     expect(work * 1.5 < calls and saves and saves[0] <= work, done.stderr)
 
 
+PACKED = """
+import sys, netCDF4, numpy
+values = numpy.random.rand(5, 400, 400)
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("t", 60), ("y", 400), ("x", 400)):
+        d.createDimension(name, size)
+    v = d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, complevel=int(sys.argv[2]), chunksizes=(1, 400, 400))
+    for t in range(0, 60, 5):
+        v[t:t + 5] = values
+"""
+
+
+def test_compression_that_takes_the_time_is_told():
+    """Of any level, with what to do: a lower one, or, where there is none, a container. It is no more than the processors' time."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    with Folder() as folder:
+        for level, words in ((1, "with deflate 1. That is the fastest deflate; a container of ESDM"), (6, "with deflate 6. Deflate 1 with shuffle")):
+            done = reported("/usr/bin/python3", "-c", PACKED, folder.path / "v.nc", level, options=("--report",))
+            text = " ".join(done.stderr.split())
+            expect("Writing was held up by compression" in text and words in text, done.stderr)
+            expect("Nothing that is worth it" not in text, done.stderr)
+
+
 def test_what_cannot_be_written_stops_nobody():
     """Records that find no room are counted; statuses are the program's; wrong options are told."""
     with Folder() as folder:
@@ -328,7 +368,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
