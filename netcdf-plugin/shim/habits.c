@@ -6,6 +6,10 @@
  * stub that begins like a file of the container's format, as for `esdm:` paths: cdo chooses the
  * format of its output so. Others (cp, tar, editors) see the stub that lies there.
  *
+ * What opens an `esdm:` path without linking libnetcdf (Python's modules load it later) gets a
+ * classic one in place of HDF5: a reader of HDF5 files (pyfive, and with it cfdm) would take that
+ * for a file without variables, and go on with nothing. Of this it says that it is no such file.
+ *
  * cdo takes every path with `://` for a classic file without looking; `esdm:NAME` means the same
  * container, and cdo looks. So its arguments lose the slashes.
  *
@@ -64,6 +68,9 @@ shim_stub_descriptor(const char *container, bool close_on_exec)
     unsigned char bytes[ESDMNC_STUB_MAX];
     const esdmnc__core *core = esdmnc__core_get();
     int format = core ? core->format(container) : NC_FORMAT_CLASSIC;
+    if (!links_netcdf && (format == NC_FORMAT_NETCDF4 || format == NC_FORMAT_NETCDF4_CLASSIC)) {
+        format = NC_FORMAT_CLASSIC;
+    }
     size_t length = esdmnc__stub_bytes(container, format, bytes, sizeof(bytes));
     if (length == 0) {
         return shim_return(ENAMETOOLONG);

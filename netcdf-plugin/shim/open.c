@@ -25,9 +25,37 @@ tell_bytes(const char *path)
     }
 }
 
+/** Whether HDF5 itself opens the file, for a program that does not ask libnetcdf: h5py, h5netcdf,
+ * h5dump. `caller` is where the call came from. */
+static bool
+called_by_hdf5(const void *caller)
+{
+    Dl_info module;
+    if (!dladdr(caller, &module) || !module.dli_fname) {
+        return false;
+    }
+    const char *slash = strrchr(module.dli_fname, '/');
+    return strncmp(slash ? slash + 1 : module.dli_fname, "libhdf5", 7) == 0;
+}
+
+/** HDF5 would find a valid file without variables, and the program would go on with nothing.
+ * @return -1, with errno set. */
+static int
+refuse_hdf5(const char *path)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told)) {
+        esdmnc__tell("'%s': a container is read by the NetCDF library (netCDF4, xarray's "
+                     "engine=\"netcdf4\"), not by HDF5 alone (h5py, h5netcdf, h5dump): esdm-mount "
+                     "shows it as a file, esdm-cp makes one",
+                     path);
+    }
+    return shim_return(EOPNOTSUPP);
+}
+
 /** A descriptor for an `esdm:` path, or -1 and errno. */
 static int
-open_container(const char *path, int flags)
+open_container(const char *path, int flags, const void *caller)
 {
     esdmnc_stat st;
     bool is_folder;
@@ -47,6 +75,9 @@ open_container(const char *path, int flags)
     if (error != 0) {
         return shim_return(error);
     }
+    if (called_by_hdf5(caller)) {
+        return refuse_hdf5(path);
+    }
     char container[ESDMNC_NAME_MAX + 1];
     if (esdmnc__path_container(path, container, sizeof(container)) != NC_NOERR) {
         return shim_return(ENAMETOOLONG);
@@ -56,7 +87,7 @@ open_container(const char *path, int flags)
 
 /** What the program gets for a real file that it has opened. */
 static int
-opened(int fd, int flags)
+opened(int fd, const char *path, int flags, const void *caller)
 {
     fd = shim_descriptor_opened(fd);
     if (fd < 0 || (flags & (O_CREAT | O_TRUNC | O_APPEND | O_PATH)) ||
@@ -68,6 +99,10 @@ opened(int fd, int flags)
         return fd;
     }
     (void) close(fd);
+    if (called_by_hdf5(caller)) {
+        (void) close(shown);
+        return refuse_hdf5(path);
+    }
     return shown;
 }
 
@@ -76,6 +111,9 @@ creation_mode(int flags, va_list args)
 {
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
 }
+
+/** In a call that the program makes. */
+#define CALLER __builtin_return_address(0)
 
 #define OPEN_CALL(name)                                                                            \
     ESDMNC_EXPORT int name(const char *path, int flags, ...)                                       \
@@ -88,10 +126,10 @@ creation_mode(int flags, va_list args)
             va_end(args);                                                                          \
             int fd = SHIM_REAL(name)(path, flags, mode);                                           \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return opened(fd, flags);                                                          \
+                return opened(fd, path, flags, CALLER);                                            \
             }                                                                                      \
         }                                                                                          \
-        return open_container(ours, flags);                                                        \
+        return open_container(ours, flags, CALLER);                                                \
     }
 
 OPEN_CALL(open)
@@ -108,10 +146,10 @@ OPEN_CALL(open64)
             va_end(args);                                                                          \
             int fd = SHIM_REAL(name)(dirfd, path, flags, mode);                                    \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return opened(fd, flags);                                                          \
+                return opened(fd, path, flags, CALLER);                                            \
             }                                                                                      \
         }                                                                                          \
-        return open_container(ours, flags);                                                        \
+        return open_container(ours, flags, CALLER);                                                \
     }
 
 OPENAT_CALL(openat)
@@ -126,10 +164,10 @@ OPENAT_CALL(openat64)
         if (!ours) {                                                                               \
             int fd = SHIM_REAL(name)(path, flags);                                                 \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return opened(fd, flags);                                                          \
+                return opened(fd, path, flags, CALLER);                                            \
             }                                                                                      \
         }                                                                                          \
-        return open_container(ours, flags);                                                        \
+        return open_container(ours, flags, CALLER);                                                \
     }
 
 OPEN2_CALL(__open_2)
@@ -143,10 +181,10 @@ OPEN2_CALL(__open64_2)
         if (!ours) {                                                                               \
             int fd = SHIM_REAL(name)(dirfd, path, flags);                                          \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return opened(fd, flags);                                                          \
+                return opened(fd, path, flags, CALLER);                                            \
             }                                                                                      \
         }                                                                                          \
-        return open_container(ours, flags);                                                        \
+        return open_container(ours, flags, CALLER);                                                \
     }
 
 OPENAT2_CALL(__openat_2)
@@ -162,7 +200,7 @@ OPENAT2_CALL(__openat64_2)
                 return fd;                                                                         \
             }                                                                                      \
         }                                                                                          \
-        return open_container(ours, O_WRONLY | O_CREAT | O_TRUNC);                                 \
+        return open_container(ours, O_WRONLY | O_CREAT | O_TRUNC, CALLER);                         \
     }
 
 CREAT_CALL(creat)
@@ -194,7 +232,7 @@ fopen_container(const char *path, const char *mode)
     }
     flags |= strchr(mode, 'x') ? O_EXCL : 0;
     flags |= strchr(mode, 'e') ? O_CLOEXEC : 0;
-    int fd = open_container(path, flags);
+    int fd = open_container(path, flags, NULL);
     FILE *file = fd >= 0 ? fdopen(fd, mode) : NULL;
     if (fd >= 0 && !file) {
         int error = errno;
