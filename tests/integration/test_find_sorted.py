@@ -188,7 +188,7 @@ def draw(count):
     for _ in range(count):
         keys = [(k, rng.random() < 0.5) for k in rng.sample(attributes, rng.randrange(1, 4))]
         cases.append((rng.choice(list(QUESTIONS)), keys, rng.choice((0, 1, 3, 20, 200, 900)), rng.random() < 0.5))
-    return some(cases, by_size(30, 80, len(cases)))
+    return some(cases, by_size(16, 32, len(cases)))
 
 
 def test_find_sorted__as_a_program_sorts():
@@ -204,7 +204,7 @@ def test_find_sorted__in_postgresql():
     with Server() as server, Site(metadata={"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
                                             "database": "postgres", "user": "esdm"}):
         fill_postgres(server, made)
-        agrees(made, draw(30)[:by_size(30, 60, 300)])
+        agrees(made, draw(30)[:by_size(16, 24, 300)])
 
 
 def rows(site, made):
@@ -286,7 +286,7 @@ class Moving:
 def none_is_missed(rename):
     first = [f"{n:05d}" for n in range(1200)]
     with Moving(rename, len(first)) as moving:
-        for _ in range(by_size(15, 25, 60)):
+        for _ in range(by_size(6, 8, 60)):
             for options in (["--sort=k", "--limit=1200"], ["--sort=k,model"]):
                 lines = run([FIND, "-c", "--columns=k", *options, "exists :model"]).stdout.splitlines()
                 got = [line.split("\t")[1] for line in lines][:1200]
@@ -299,7 +299,7 @@ def none_is_missed(rename):
 def rows_are_whole(count):
     """What is found while it moves: each container once, with its values."""
     wanted = sorted(f"{n:05d}" for n in range(MANY))
-    for _ in range(by_size(4, 10, 30)):
+    for _ in range(by_size(3, 4, 30)):
         for query in "exists :model", "model =~ '^m$' or model =~ '^n$'", "not (model =~ 'n')":
             lines = run([FIND, "-c", "--columns=k", query]).stdout.splitlines()
             got = sorted(line.split("\t")[1] for line in lines)
@@ -363,9 +363,9 @@ def test_find_sorted__what_moves_in_postgresql():
 
 
 def processor_ms(*arguments):
-    """The least of five runs."""
+    """The least of some runs."""
     took = []
-    for _ in range(5):
+    for _ in range(by_size(3, 3, 5)):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run([FIND, *arguments])
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
