@@ -64,8 +64,8 @@ fi
 # ASan takes the 16 bytes before a block of thread-local memory of a loaded library for a header of
 # glibc, which it is no more; where such a block begins a page, the search for leaks then reads wild
 # addresses ("Tracer caught signal 11"). Without the interceptor such blocks are found as any other.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1:detect_stack_use_after_return=1:intercept_tls_get_addr=0}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+# Undefined behaviour is a trap there (cmake/EsdmBuild.cmake), told with its stack.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1:detect_stack_use_after_return=1:intercept_tls_get_addr=0:handle_sigill=1}
 races=$source/tests/support/races.txt
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$races}
 
@@ -96,8 +96,6 @@ linked=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="${LDFLAGS:-} $gold
 lines_alone=(-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG")
 # Sanitizers at -O2 take 1.5 times as long to compile, and the tests wait for other things.
 less_optimised=(-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG -Wno-format-truncation")
-# Stock programs into which both of GCC's shared runtimes come hang at exit.
-static_ubsan=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS="${LDFLAGS:-} $gold -static-libubsan")
 
 if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
@@ -109,7 +107,7 @@ if [ -n "$fuzz" ]; then
     # NetCDF programs need GCC's runtime: they are of the build of --sanitize address,undefined.
     step "fuzzing of NetCDF calls, $fuzz s"
     sanitized=build-test-address
-    configure "$sanitized" -DESDM_SANITIZE=address,undefined "${less_optimised[@]}" "${static_ubsan[@]}"
+    configure "$sanitized" -DESDM_SANITIZE=address,undefined "${less_optimised[@]}" "${linked[@]}"
     ninja -C "$sanitized" nc_fuzz
     ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
         "$sanitized/tests/netcdf/compare/fuzz/nc_fuzz" --seconds "$fuzz" \
@@ -131,9 +129,6 @@ build=${build:-build-test${sanitize:+-${sanitize%%,*}}}
 options=("${lines_alone[@]}" "${linked[@]}") chosen=() programs=all
 if [ -n "$sanitize" ]; then
     options=(-DESDM_SANITIZE="$sanitize" "${less_optimised[@]}" "${linked[@]}")
-    case $sanitize in
-    *undefined*) options+=("${static_ubsan[@]}") ;;
-    esac
     if [ $all = no ] && [ -z "$only" ]; then
         case $sanitize in
         thread) chosen=(-L '^threads$') programs=threads ;;

@@ -22,7 +22,7 @@ if [ -e "$prefix/include/esdm/base" ] || [ -e "$prefix/include/base" ]; then
 fi
 
 flags=
-[ -z "${ESDM_SANITIZE:-}" ] || flags="-fsanitize=$ESDM_SANITIZE"
+[ -z "${ESDM_SANITIZE:-}" ] || flags="-fsanitize=${ESDM_SANITIZE%%,*}"
 # The package was configured for another prefix.
 pc=$(find "$prefix" -name esdm.pc)
 for variable in prefix:"$prefix" libdir:"$library" includedir:"$prefix/include"; do

@@ -209,7 +209,7 @@ def build(folder):
     text = "".join(f'    case {i}: begin("{name}.{what}"); {statement} /* fall through */\n'
                    for i, (name, what, _, statement) in enumerate(listed))
     source.write_text(PROGRAM.replace("@CASES@", text + f"    case {len(listed)}:;"))
-    flags = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+    flags = [f"-fsanitize={SANITIZE.split(',')[0]}"] if SANITIZE else []
     done = subprocess.run(["cc", *flags, "-g", "-w", "-Werror=implicit-function-declaration", f"-I{SOURCE}/src/include", str(source), "-o",
                            str(program), f"-L{BUILD}", "-lesdm", f"-Wl,-rpath,{BUILD}"],
                           stderr=subprocess.PIPE, text=True, check=False)

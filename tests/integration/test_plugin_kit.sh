@@ -6,7 +6,7 @@
 prefix=$SITE_DIR/prefix
 cmake --install "$ESDM_BUILD" --prefix "$prefix" >install.log || fail "$(cat install.log)"
 flags=
-[ -z "${ESDM_SANITIZE:-}" ] || flags="-fsanitize=$ESDM_SANITIZE"
+[ -z "${ESDM_SANITIZE:-}" ] || flags="-fsanitize=${ESDM_SANITIZE%%,*}"
 
 # The version is one number everywhere, and programs name the version of the functions that they use.
 export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name esdm-plugin.pc)")
