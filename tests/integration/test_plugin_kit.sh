@@ -72,3 +72,23 @@ PYTHON
     # Without the plug-in the data are not read wrongly.
     ESDM_PLUGIN_PATH=/nowhere expect_fail esdm-cp --config "$SITE_DIR/site.json" "esdm://$name.nc" lost.nc
 done
+
+# A data target of somebody else: the sources of posix under another name, outside of the project, with a site of its own.
+mkdir outside
+cp "$ESDM_SOURCE"/backends/data/posix/*.[ch] outside
+sed -i 's/esdm_data_posix/esdm_data_outside/g; s/"posix"/"outside"/g' outside/*.[ch]
+cc $flags -shared -fPIC -Wall -Werror outside/*.c -o outside/esdm-data-outside.so \
+    $(pkg-config --cflags --libs esdm-plugin) || fail "data target by pkg-config"
+cat >outside.json <<JSON
+{"site": {"name": "outside"}, "metadata": {"plugin": "sqlite", "directory": "$PWD/outside-metadata"},
+ "targets": [{"name": "theirs", "plugin": "outside", "directory": "$PWD/outside-packs"}], "engine": {"inline": 0}}
+JSON
+export ESDM_CONFIG=$PWD/outside.json ESDM_PLUGIN_PATH=$PWD/outside
+esdm-mkfs >/dev/null || fail "esdm-mkfs on the target"
+esdm-cp x.nc esdm://x.nc || fail "stored on the target"
+[ "$(find outside-packs -type f -size +1k | wc -l)" -gt 0 ] || fail "no pack: $(find outside-packs)"
+esdm-cp esdm://x.nc back.nc && ncdump x.nc >x.txt && ncdump -n x back.nc | diff - x.txt || fail "read from the target"
+esdm-fsck --data >/dev/null || fail "esdm-fsck of the target"
+ESDM_PLUGIN_PATH=/nowhere expect_fail esdm-cp esdm://x.nc lost.nc
+esdm-rm --yes --for-good x.nc && esdm-gc --yes --age=0 >/dev/null
+[ "$(find outside-packs -type f -size +1k | wc -l)" -eq 0 ] || fail "packs are left: $(find outside-packs)"
