@@ -6,7 +6,7 @@
 
 "first byte": of a file of 50 GiB that nobody has written to, just mounted: without and with a header in the cache. "cold": the folder was just mounted,
 so that the kernel knows nothing of the file, and the container was just opened; "all cold": and the packs are not in memory, for both. "warm": the
-file was read before (what is stored without a codec is read directly, and not kept). Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
+file was read before. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
 process. "bare": a FUSE server that makes nothing (bench_fuse), which is what the kernel allows. Memory is the most that the daemon had.
 """
 
@@ -97,23 +97,25 @@ def bare(site, *how):
 def reading(site, codec):
     bench("make", "cube.nc", OPTIONS.mib)
     packs = site.pack_files()
-    rows = {"cold": [], "bare, cold": [], "all cold": [], "warm": [], "bare, warm": [], "bare, directly": [], f"{OPTIONS.readers} readers, cold": []}
+    rows = {"cold": [], "cold, --direct": [], "bare, cold": [], "all cold": [], "warm": [], "warm, --direct": [], "bare, warm": [], "bare, directly": [], f"{OPTIONS.readers} readers, cold": []}
     speeds, memory = [], 0
     bench("container", "cube.nc")  # the first pass into fresh memory is slower
     for _ in range(OPTIONS.repeat):
-        for row in ("cold", "all cold"):
+        for row in ("cold", "cold, --direct", "all cold"):
+            options = ["--direct"] if row.endswith("direct") else []
             evict(packs if row == "all cold" else [])
             api, count = bench("container", "cube.nc")
             evict(packs if row == "all cold" else [])
-            with mounted(site) as (mnt, daemon):
+            with mounted(site, *options) as (mnt, daemon):
                 file, size = bench("file", mnt / "cube.nc", 1)
                 assert count <= size < count * 1.01, f"{count} bytes of values in {size}"
                 rows[row].append(api / file)
                 memory = max(memory, most_memory(daemon))
                 if row == "cold":
                     speeds.append((count / api / 1e6, size / file / 1e6))
+                if row != "all cold":
                     api, _ = bench("container", "cube.nc")
-                    rows["warm"].append(api / bench("file", mnt / "cube.nc", 1)[0])
+                    rows[row.replace("cold", "warm")].append(api / bench("file", mnt / "cube.nc", 1)[0])
         api, count = bench("container", "cube.nc")
         with bare(site) as folder:
             for row in "bare, cold", "bare, warm":

@@ -4,6 +4,7 @@
 
 import concurrent.futures
 import contextlib
+import json
 import mmap
 import os
 import pathlib
@@ -245,11 +246,11 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
 
 def test_values_stored_as_they_are__are_kept_once_in_memory():
     need_fuse()
-    for codec, again in ("none", True), ("shuffle+zstd", False):
+    for codec, again, options in ("none", True, ["--direct"]), ("none", False, []), ("shuffle+zstd", False, ["--direct"]):
         with Site(engine={"codec": codec}) as site:
             stored_as_it_is(site)
             made = site.file("x.nc")
-            with mounted(site) as (mnt, daemon):
+            with mounted(site, *options) as (mnt, daemon):
                 whole = (mnt / "x.nc").read_bytes()
                 before = bytes_read(daemon)
                 expect((mnt / "x.nc").read_bytes() == whole, "a second reading has other bytes")
@@ -273,7 +274,7 @@ def test_files_that_are_read_directly__are_read_ahead():
     piece = 1 << 20
     with Site(engine={"codec": "none"}) as site:
         stored = stored_as_it_is(site)
-        with mounted(site) as (mnt, daemon):
+        with mounted(site, "--direct") as (mnt, daemon):
             whole = (mnt / "x.nc").read_bytes()
             expect(stored in whole, "other values")
             with open(mnt / "x.nc", "rb", buffering=0) as f:
@@ -334,6 +335,13 @@ def test_folder__wrong_ones_are_told():
         done = run([tool("esdm-mount"), full], check=False)
         expect(done.returncode == 4 and not os.path.ismount(full), f"over what lies there: {done}")
         expect_error(done, "not empty")
+        told = json.loads(site.config.read_text())
+        told["targets"].append({"name": "far", "plugin": "s3", "endpoint": "http://localhost:1", "bucket": "b"})
+        site.file("far.json").write_text(json.dumps(told))
+        site.file("empty").mkdir()
+        done = run([tool("esdm-mount"), "--direct", "--config", site.file("far.json"), site.file("empty")], check=False)
+        expect_error(done, "--direct", "leave the option out")
+        expect(done.returncode == 4, f"{done}")
         with mounted(site) as (mnt, _):  # of a site that has nothing
             done = run([tool("esdm-mount"), "--write", mnt], check=False)
             expect(done.returncode == 4, f"mounted twice: {done}")

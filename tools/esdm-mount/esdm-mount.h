@@ -43,7 +43,7 @@ typedef struct mount_state {
     uid_t uid;
     gid_t gid;
     uint64_t mounted_ns;
-    bool is_local; /* all data lie in directories of this machine */
+    bool direct;   /* --direct, and all data lie in directories of this machine */
     char *staging; /* folder of files that are written; NULL: nothing can be */
 } mount_state;
 
