@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * Which of several ways to do something is the best one, by what is known before: a tree (CART) of
- * all ways at once. Each split is the one that leaves the least squares of what each way reaches of
- * the best one; a leaf takes the way that reaches most on the mean.
+ * all ways at once. Each split is first the one that leaves the least squares of what each way
+ * reaches of the best one. Then each is moved to where those below it choose best, as they are, and
+ * so on in turn (as in Carreira-Perpinan and Tavallali 2018): what is good to know of all ways is
+ * not always what is good to ask to choose one.
  */
 #include "learn/learn.h"
 
@@ -11,6 +13,8 @@
 #include <string.h>
 
 #define LEAST_GAIN 1e-4 /* of all squares, that a split has to take away */
+#define ROUNDS     8    /* of moving splits */
+#define FAR_WRONG  0.25 /* weight of the logarithm: what takes ten times as long counts for more */
 
 static double
 x_of(const learn_choices *c, gsize row, guint feature)
@@ -22,6 +26,14 @@ static const double *
 shares_of(const learn_choices *c, gsize row)
 {
     return c->share + row * c->choices;
+}
+
+/* What it is worth to take that way. */
+static double
+worth(const learn_choices *c, gsize row, double way)
+{
+    double share = shares_of(c, row)[(guint) way];
+    return share + FAR_WRONG * log(share);
 }
 
 static void
@@ -102,18 +114,19 @@ best_split(const learn_choices *c, const gsize *list, gsize count, guint feature
     return best;
 }
 
-/* Two leaves that take the same way are one. */
-static learn_node *
-joined(learn_node *node)
+/* Moves rows below the split to the front; how many. */
+static gsize
+part(const learn_choices *c, gsize *list, gsize count, const learn_node *node)
 {
-    bool leaves = node->left->right == NULL && node->right->right == NULL;
-    if (!leaves || node->left->value != node->right->value)
-        return node;
-    node->value = node->left->value;
-    learn_tree_free(node->left);
-    learn_tree_free(node->right);
-    node->left = node->right = NULL;
-    return node;
+    gsize n = 0;
+    for (gsize i = 0; i < count; i++) {
+        if (!(x_of(c, list[i], node->feature) < node->split))
+            continue;
+        gsize row = list[i];
+        list[i] = list[n];
+        list[n++] = row;
+    }
+    return n;
 }
 
 static learn_node *
@@ -123,7 +136,6 @@ grow(const learn_choices *c, gsize *list, gsize count, guint depth, gsize least,
     double sums[LEARN_CHOICES_MOST];
     double best = -1;
     add_sums(c, list, count, sums);
-    node->rows = count;
     node->value = largest(sums, c->choices);
     for (guint f = 0; depth > 0 && f < c->table.features; f++) {
         double split = 0;
@@ -136,19 +148,93 @@ grow(const learn_choices *c, gsize *list, gsize count, guint depth, gsize least,
     }
     if (best < 0 || !(best - squares(c, sums, count) > enough))
         return node;
-    gsize n = 0;
-    for (gsize i = 0; i < count; i++) {
-        if (!(x_of(c, list[i], node->feature) < node->split))
-            continue;
-        gsize row = list[i];
-        list[i] = list[n];
-        list[n++] = row;
-    }
+    gsize n = part(c, list, count, node);
     if (n == 0 || n == count)
         return node;
     node->left = grow(c, list, n, depth - 1, least, enough);
     node->right = grow(c, list + n, count - n, depth - 1, least, enough);
-    return joined(node);
+    return node;
+}
+
+/* ---- splits are moved ------------------------------------------------------------------------ */
+
+static void
+choose_way(const learn_choices *c, learn_node *leaf, const gsize *list, gsize count)
+{
+    double sums[LEARN_CHOICES_MOST] = {0};
+    for (gsize i = 0; i < count; i++)
+        for (guint k = 0; k < c->choices; k++)
+            sums[k] += worth(c, list[i], k);
+    leaf->value = largest(sums, c->choices);
+}
+
+/* Where to ask what, so that most is gained by going left where left is better. */
+static void
+move_split(const learn_choices *c, learn_node *node, const gsize *list, gsize count, gsize least)
+{
+    g_autofree place *places = g_new(place, count + 1);
+    g_autofree double *gains = g_new(double, c->table.rows + 1); /* of going left; by row */
+    double best = 0;
+    for (gsize i = 0; i < count; i++) {
+        const double *x = c->table.x + list[i] * c->table.features;
+        gains[list[i]] = worth(c, list[i], learn_tree_value(node->left, x)) -
+                         worth(c, list[i], learn_tree_value(node->right, x));
+        best += x[node->feature] < node->split ? gains[list[i]] : 0;
+    }
+    best += 1e-9 * (double) count; /* it stays where nothing is gained */
+    for (guint f = 0; f < c->table.features; f++) {
+        double sum = 0;
+        for (gsize i = 0; i < count; i++)
+            places[i] = (place){x_of(c, list[i], f), list[i]};
+        qsort(places, count, sizeof *places, by_x);
+        for (gsize i = 1; i < count; i++) {
+            sum += gains[places[i - 1].row];
+            if (i < least || count - i < least || places[i].x <= places[i - 1].x || sum <= best)
+                continue;
+            best = sum;
+            node->feature = f;
+            node->split = between(places[i - 1].x, places[i].x);
+        }
+    }
+}
+
+/* From the root on: those below get other rows then. */
+static void
+improve(const learn_choices *c, learn_node *node, gsize *list, gsize count, gsize least)
+{
+    node->rows = count;
+    if (node->right == NULL) {
+        choose_way(c, node, list, count);
+        return;
+    }
+    move_split(c, node, list, count, least);
+    gsize n = part(c, list, count, node);
+    improve(c, node->left, list, n, least);
+    improve(c, node->right, list + n, count - n, least);
+}
+
+/* Two leaves that take the same way are one; so is a node of which one side has no rows. */
+static learn_node *
+joined(learn_node *node)
+{
+    if (node->right == NULL)
+        return node;
+    node->left = joined(node->left);
+    node->right = joined(node->right);
+    if (node->left->rows == 0 || node->right->rows == 0) {
+        learn_node *kept = node->left->rows == 0 ? node->right : node->left;
+        learn_tree_free(kept == node->left ? node->right : node->left);
+        g_free(node);
+        return kept;
+    }
+    bool leaves = node->left->right == NULL && node->right->right == NULL;
+    if (!leaves || node->left->value != node->right->value)
+        return node;
+    node->value = node->left->value;
+    learn_tree_free(node->left);
+    learn_tree_free(node->right);
+    node->left = node->right = NULL;
+    return node;
 }
 
 static learn_node *
@@ -162,7 +248,10 @@ tree_of(const learn_choices *c, const gsize *rows, gsize count, guint depth)
     for (gsize i = 0; i < count; i++)
         for (guint k = 0; k < c->choices; k++)
             all += pow(shares_of(c, list[i])[k] - sums[k] / (double) count, 2);
-    return grow(c, list, count, depth, least, all * LEAST_GAIN);
+    learn_node *tree = grow(c, list, count, depth, least, all * LEAST_GAIN);
+    for (guint i = 0; i < ROUNDS; i++)
+        improve(c, tree, list, count, least);
+    return joined(tree);
 }
 
 learn_node *
