@@ -325,4 +325,20 @@ seconds_of(guint64 ns)
     return (double) ns / 1e9;
 }
 
+/* ---- shares of the time (shares.c) ---------------------------------------------------------- */
+
+#define TIME_SHARES 7u
+
+typedef struct time_share {
+    const char *what; /* "reading files" */
+    double seconds;
+} time_share;
+
+/** Where the time of a run went, without what is too little to be told. @return how many. */
+guint time_shares(const run *r, time_share ret_shares[TIME_SHARES]);
+/** Behind the title of these; "": of the one process. */
+const char *time_shares_of_all(const run *r);
+/** A sentence about a program that waited most of the time; NULL: it did not. Owned. */
+char *waiting_text(const run *r);
+
 #endif

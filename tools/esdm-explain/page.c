@@ -21,6 +21,8 @@ static const char style[] =
     "table{border-collapse:collapse;width:100%}td,th{text-align:right;padding:.2em "
     ".6em;border-bottom:1px "
     "solid #dde3ea}td:first-child,th:first-child,td:last-child,th:last-child{text-align:left}"
+    "td:not(:first-child):not(:last-child){white-space:nowrap}.s td:last-child{width:40%}"
+    ".s div{background:#8a97a5;height:.9em}"
     "li{margin:.6em 0}svg{width:100%;height:auto}svg text{font:12px "
     "system-ui,sans-serif;fill:#51606f}"
     ".r{fill:#2f74b5}.w{fill:#c8642b}.o{fill:#8a97a5}.n{color:#51606f}";
@@ -232,6 +234,29 @@ put_row(FILE *out, const char *name, const char *a, const char *b, const char *c
     put_text(out, "<td>", d, "</td></tr>\n");
 }
 
+/* Each with a bar as long as its share. */
+static void
+put_shares(FILE *out, const run *r)
+{
+    time_share shares[TIME_SHARES];
+    guint count = time_shares(r, shares);
+    g_autofree char *waited = waiting_text(r);
+    (void) fprintf(out, "<h2>Where the time went%s</h2><table class=s>\n", time_shares_of_all(r));
+    for (guint i = 0; i < count; i++) {
+        double share = shares[i].seconds / MAX(run_seconds(r), 1e-9);
+        g_autofree char *time = time_text(shares[i].seconds);
+        put_text(out, "<tr><td>", shares[i].what, "</td>");
+        put_text(out, "<td>", time, "</td>");
+        (void) fprintf(out, "<td>%.0f %%</td><td><div style=\"width:%.1f%%\"></div></td></tr>\n",
+                       100 * share, 100 * MIN(share, 1));
+    }
+    (void) fputs("</table>\n", out);
+    if (count == 0)
+        (void) fputs("<p>Input and output took next to nothing of it.</p>\n", out);
+    if (waited != NULL)
+        put_text(out, "<p>", waited, "</p>\n");
+}
+
 static bool
 has_kind(const run *r, guint32 kind)
 {
@@ -315,6 +340,7 @@ put_page(FILE *out, const run *r)
                    r->processes->len, r->processes->len > 1 ? "es" : "", time, in, r->read_calls,
                    to, r->write_calls);
     put_advice(out, r);
+    put_shares(out, r);
     put_rates(out, r);
     put_times(out, r);
     put_places(out, r);

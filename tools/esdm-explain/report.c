@@ -10,10 +10,8 @@
 #define ADVICE      3
 #define LEAST_SHARE 0.005 /* of the time: what took less is one of the others */
 /* Waiting that is told. */
-#define WAITING_S     0.5
-#define WAITING_SHARE 0.2
-#define CLASS_SHARE   0.01 /* the same of classes of times */
-#define CLASSES_S     1e-3 /* all reads, or all writes, took less: nobody asks why */
+#define CLASS_SHARE 0.01 /* the same of classes of times */
+#define CLASSES_S   1e-3 /* all reads, or all writes, took less: nobody asks why */
 
 typedef enum order { BY_FILE_TIME, BY_VARIABLE_TIME } order;
 
@@ -207,18 +205,6 @@ print_spans(const run *r)
 /* ---- time --------------------------------------------------------------------------------------
  */
 
-/* false: too little for a line. */
-static bool
-print_share(const run *r, const char *what, double seconds)
-{
-    if (seconds < 1e-3 && seconds < 0.005 * run_seconds(r))
-        return false;
-    char *time = time_text(seconds);
-    (void) printf("  %-52s %9s %4.0f %%\n", what, time, 100 * seconds / run_seconds(r));
-    g_free(time);
-    return true;
-}
-
 double
 run_ahead_gain(const run *r)
 {
@@ -266,69 +252,45 @@ print_ahead(const run *r)
     g_free(time);
 }
 
-/* Whose time NetCDF calls are, by where their variables lie. */
-static const char *
-library_words(const run *r)
-{
-    bool own = false, stock = false;
-    for (guint i = 0; i < r->objects->len; i++) {
-        const object *o = r->objects->pdata[i];
-        bool moved = o->entry.read.calls + o->entry.write.calls > 0;
-        own = own || (o->kind == WATCH_VARIABLE && moved && g_str_has_prefix(o->name, "esdm:"));
-        stock =
-            stock || (o->kind == WATCH_VARIABLE && moved && !g_str_has_prefix(o->name, "esdm:"));
-    }
-    if (r->engine)
-        return "ESDM: codecs, conversion, copies";
-    if (own)
-        return stock ? "NetCDF library and ESDM: codecs, copies, commits"
-                     : "ESDM: codecs, conversion, copies, commits";
-    return "NetCDF library: decompression, conversion, copies";
-}
-
-/* What the program did not do itself, of what was not input and output. */
 static void
-print_waiting(const run *r, double own)
+print_sentences(const char *mark, const char *text)
 {
-    double waited = own - r->cpu_most_s;
-    if (!(waited >= WAITING_S && waited >= WAITING_SHARE * run_seconds(r)))
-        return;
-    char *cpu = time_text(r->cpu_most_s);
-    char *rest = time_text(waited);
-    (void) printf(
-        "  The program had processors for %s in all: in at least %s of its own time it "
-        "waited,\n  for processors that others used, for other programs, or on purpose.\n",
-        cpu, rest);
-    g_free(rest);
-    g_free(cpu);
+    guint column = (guint) strlen(mark) + 1;
+    bool fresh = false; /* a line without a word */
+    char **words = g_strsplit(text, " ", -1);
+    (void) printf("%s", mark);
+    for (char **word = words; *word != NULL; word++) {
+        guint length = (guint) g_utf8_strlen(*word, -1);
+        if (column + length > 98) {
+            (void) printf("\n     ");
+            column = 6;
+            fresh = true;
+        }
+        (void) printf("%s%s", fresh ? "" : " ", *word);
+        column += length + 1;
+        fresh = false;
+    }
+    (void) printf("\n");
+    g_strfreev(words);
 }
 
 static void
 print_time(const run *r)
 {
-    double files = seconds_of(r->read_ns + r->write_ns + r->sync_ns + r->meta_ns);
-    double library = seconds_of(r->library_ns);
-    (void) printf("\nWhere the time went%s\n", r->processes->len > 1 || r->ranks > 1
-                                                   ? " (of all processes and threads together)"
-                                                   : "");
-    bool told = print_share(r, r->engine ? "reading from targets" : "reading files",
-                            seconds_of(r->read_ns));
-    told |=
-        print_share(r, r->engine ? "writing to targets" : "writing files", seconds_of(r->write_ns));
-    told |= print_share(r, r->engine ? "commits" : "waiting until data were stored (sync)",
-                        seconds_of(r->sync_ns));
-    told |= print_share(
-        r, r->engine ? "opening and closing containers" : "opening, closing and looking for files",
-        seconds_of(r->meta_ns));
-    told |= print_share(r, "MPI: ranks wait and hand each other data", seconds_of(r->mpi_ns));
-    told |= print_share(r, library_words(r), library);
-    double own = MAX(run_seconds(r) - files - library - seconds_of(r->mpi_ns), 0);
-    if (r->processes->len == 1)
-        told |= print_share(r, "the program itself", own);
-    if (!told)
+    time_share shares[TIME_SHARES];
+    guint count = time_shares(r, shares);
+    g_autofree char *waited = waiting_text(r);
+    (void) printf("\nWhere the time went%s\n", time_shares_of_all(r));
+    for (guint i = 0; i < count; i++) {
+        char *time = time_text(shares[i].seconds);
+        (void) printf("  %-52s %9s %4.0f %%\n", shares[i].what, time,
+                      100 * shares[i].seconds / run_seconds(r));
+        g_free(time);
+    }
+    if (count == 0)
         (void) printf("  Input and output took next to nothing of it.\n");
-    if (r->processes->len == 1)
-        print_waiting(r, own);
+    if (waited != NULL)
+        print_sentences(" ", waited);
     print_ahead(r);
 }
 
@@ -401,26 +363,6 @@ print_why(const run *r)
                       best, now);
     g_free(now);
     g_free(best);
-}
-
-static void
-print_sentences(const char *mark, const char *text)
-{
-    guint column = (guint) strlen(mark) + 1;
-    char **words = g_strsplit(text, " ", -1);
-    (void) printf("%s", mark);
-    for (char **word = words; *word != NULL; word++) {
-        guint length = (guint) g_utf8_strlen(*word, -1);
-        if (column + length > 98) {
-            (void) printf("\n     ");
-            column = 6;
-        }
-        (void) printf("%s%s", column > 6 || word == words ? (word == words ? " " : " ") : "",
-                      *word);
-        column += length + 1;
-    }
-    (void) printf("\n");
-    g_strfreev(words);
 }
 
 /* What starting and ending takes may hide the rest of shorter runs. */

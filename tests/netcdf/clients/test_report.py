@@ -24,8 +24,8 @@ def report_of(done):
     return json.loads(text[text.index("{\n"):])
 
 
-def reported(*command, options=("--report", "--json"), check=True, env=None):
-    done = subprocess.run([tool("esdm-run"), "-q", *options, *map(str, command)], text=True,
+def reported(*command, options=("--report", "--json"), check=True, env=None, before=()):
+    done = subprocess.run([*map(str, before), tool("esdm-run"), "-q", *options, *map(str, command)], text=True,
                           env=client_environment(env), stdin=subprocess.DEVNULL, capture_output=True,
                           errors="replace", timeout=600, check=False)
     if check:
@@ -265,23 +265,28 @@ for _ in range(20): # most of the work
 """
 
 
+def on_a_busy_processor(*command, options):
+    """Beside three programs that compute on the same one."""
+    processor = min(os.sched_getaffinity(0))
+    # Each in a session of its own: Linux may share processors out among sessions.
+    others = [subprocess.Popen(["taskset", "-c", str(processor), "/bin/sh", "-c", "while :; do :; done"], start_new_session=True)
+              for _ in range(3)]
+    try:
+        return reported(*command, options=options, before=("taskset", "-c", processor))
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def test_who_waits_for_a_processor_does_not_work():
     """Decompression that shares a processor with three other programs is not four times the work, and going without it saves no more
     than the work."""
     if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
         skip("no python3-netcdf4")
     need_program("taskset")
-    processor = min(os.sched_getaffinity(0))
     with Folder() as folder:
-        # Each in a session of its own: Linux may share processors out among sessions.
-        others = [subprocess.Popen(["taskset", "-c", str(processor), "/bin/sh", "-c", "while :; do :; done"], start_new_session=True)
-                  for _ in range(3)]
-        try:
-            done = reported("taskset", "-c", processor, "/usr/bin/python3", "-c", WHOLE, folder.path / "v.nc", options=("--report",))
-        finally:
-            for other in others:
-                other.kill()
-                other.wait()
+        done = on_a_busy_processor("/usr/bin/python3", "-c", WHOLE, folder.path / "v.nc", options=("--report",))
     text = " ".join(done.stderr.split())
     found = re.search(r"held up by decompression: ([0-9.]+) (\S+) of work at most \(calls took ([0-9.]+) (\S+): the rest they waited", text)
     units = {"µs": 1e-6, "ms": 1e-3, "s": 1}
@@ -313,6 +318,26 @@ def test_compression_that_takes_the_time_is_told():
             text = " ".join(done.stderr.split())
             expect("Writing was held up by compression" in text and words in text, done.stderr)
             expect("Nothing that is worth it" not in text, done.stderr)
+            expect("NetCDF library: compression, conversion, copies" in text, done.stderr)
+
+
+def test_the_page_tells_where_the_time_went():
+    """As the text does, waiting for processors in the library, too, when one processor is shared with three other programs."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    need_program("taskset")
+    with Folder() as folder:
+        page = folder.path / "page.html"
+        done = on_a_busy_processor("/usr/bin/python3", "-c", PACKED, folder.path / "v.nc", 4, options=(f"--report={page}",))
+        text = " ".join(done.stderr.split())
+        found = re.search(r"The program had processors for \S+ \S+ in all: in at least \S+ \S+ of its own time and the library's it "
+                          r"waited, for processors that others used", text)
+        expect(found, done.stderr)
+        shown = page.read_text()
+        shares = shown[shown.index("<h2>Where the time went"):shown.index("<h2>Bytes over time")]
+        expect(found[0] in shares.replace("&#39;", "'").replace("&apos;", "'"), shares)
+        rows = re.findall(r"<td>([^<]+)</td><td>([^<]+)</td><td>(\d+) %</td>", shares)
+        expect(len(rows) >= 2 and all(f"{what} " in text and f"{share} %" in text for what, _, share in rows), f"{rows}\n{done.stderr}")
 
 
 def test_what_cannot_be_written_stops_nobody():
@@ -368,7 +393,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
