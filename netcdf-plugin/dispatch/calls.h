@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Every function of the dispatch table but create and open, as CALL(name, parameters, arguments).
- * The first parameter, the ncid, is left out of both lists.
+ * Every function of the dispatch table but create, open and put_vara, as CALL(name, parameters,
+ * arguments). The first parameter, the ncid, is left out of both lists.
  */
 
 #define P(...) , __VA_ARGS__
@@ -39,8 +39,6 @@
     CALL(inq_varid, P(const char *n, int *v), P(n, v))                                             \
     CALL(rename_var, P(int v, const char *n), P(v, n))                                             \
     CALL(get_vara, P(int v, const size_t *s, const size_t *c, void *d, nc_type t),                 \
-         P(v, s, c, d, t))                                                                         \
-    CALL(put_vara, P(int v, const size_t *s, const size_t *c, const void *d, nc_type t),           \
          P(v, s, c, d, t))                                                                         \
     CALL(get_vars,                                                                                 \
          P(int v, const size_t *s, const size_t *c, const ptrdiff_t *r, void *d, nc_type t),       \
@@ -113,12 +111,18 @@
 #define DECLARE(name, parameters, arguments) int esdmnc_##name(esdmnc_id id parameters);
 ESDMNC_CALLS(DECLARE)
 #undef DECLARE
+int esdmnc_put_vara(esdmnc_id id, int varid, const size_t *start, const size_t *count,
+                    const void *data, nc_type memory_type);
 
 /** @param stub_number the number of the stub that is made for it; 0: none. @param stub what else is
  *  known of it, not looked at without a number. @param ranks of a parallel call, borrowed; else
  *  NULL. */
 int esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
                   const esdmnc_new_stub *stub, esdmnc_ranks *ranks);
+/** nc_put_vara() of the records after the last ones, which are nothing but copied. false: nothing
+ * was done. */
+bool esdmnc_put_next(esdmnc_id id, int varid, const size_t *start, const size_t *count,
+                     const void *data, nc_type memory_type);
 int esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
 
 #endif

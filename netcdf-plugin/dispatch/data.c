@@ -219,6 +219,46 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
 }
 /* NOLINTEND(clang-analyzer-core.StackAddressEscape) */
 
+/* Where netCDF-3 would have nothing to fill before the next record. */
+static bool
+fills_nothing(const esdmnc_file *file)
+{
+    return !esdmnc_is_nc3(file) || file->fill_mode != NC_FILL ||
+           file->record_fill == ESDMNC_RECORDS_PLAIN;
+}
+
+bool
+esdmnc_put_next(esdmnc_id id, int varid, const size_t *start, const size_t *count, const void *data,
+                nc_type memory_type)
+{
+    uint64_t offset[ESDM_MAX_RANK];
+    uint64_t size[ESDM_MAX_RANK];
+    const esdmnc_group *group;
+    const esdmnc_file *file = esdmnc_find_current(id, &group);
+    if (file == NULL || varid < 0 || (size_t) varid >= group->count || start == NULL ||
+        count == NULL || data == NULL || esdmnc_parallel_seen() || !file->writable ||
+        atomic_load_explicit(&file->indef, memory_order_relaxed) || !fills_nothing(file))
+        return false;
+    esdmnc_var *var = group->vars[varid];
+    if ((memory_type != var->type && memory_type != NC_NAT) || !esdmnc_type_is_atomic(var->type) ||
+        var->rank == 0 || !var->axes[0].unlimited || count[0] == 0 ||
+        !atomic_load_explicit(&var->written, memory_order_relaxed) ||
+        atomic_load_explicit(&var->doubt, memory_order_relaxed) != NULL ||
+        esdmnc_may_be_quantized(var))
+        return false;
+    for (uint32_t i = 0; i < var->rank; i++) {
+        const esdmnc_axis *axis = &var->axes[i];
+        offset[i] = start[i];
+        size[i] = count[i];
+        if (i > 0 &&
+            (axis->unlimited || count[i] > axis->length || start[i] > axis->length - count[i]))
+            return false;
+    }
+    if (size[0] > UINT32_MAX || offset[0] > UINT32_MAX - size[0])
+        return false;
+    return esdm_write_next(var->dataset, var->rank, offset, size, var->type, data);
+}
+
 int
 esdmnc_put_vara(esdmnc_id id, int varid, const size_t *start, const size_t *count, const void *data,
                 nc_type memory_type)

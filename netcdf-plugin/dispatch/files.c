@@ -69,6 +69,18 @@ esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group)
     return NC_NOERR;
 }
 
+esdmnc_file *
+esdmnc_find_current(esdmnc_id id, const esdmnc_group **ret_group)
+{
+    esdmnc_file *file = lookup(id);
+    size_t group = (unsigned) esdmnc_id_ncid(id) & 0xffff;
+    if (file == NULL || file->generation != esdmnc_session_generation() ||
+        group >= file->group_count)
+        return NULL;
+    *ret_group = file->groups[group];
+    return file;
+}
+
 int
 esdmnc_find_var(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_group **ret_group,
                 esdmnc_var **ret_var)

@@ -179,6 +179,8 @@ esdmnc_is_classic(const esdmnc_file *file)
 /** The file and group of an id; NC_EBADID when either does not exist. Reopens a file that was
  *  opened for reading before a fork(). */
 int esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group);
+/** The same of a file that was opened in this process; NULL: there is none. */
+esdmnc_file *esdmnc_find_current(esdmnc_id id, const esdmnc_group **ret_group);
 /** The same and the variable: NC_ENOTVAR, or NC_EGLOBAL for NC_GLOBAL in a netCDF-3 format. */
 int esdmnc_find_var(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_group **ret_group,
                     esdmnc_var **ret_var);

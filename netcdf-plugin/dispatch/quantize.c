@@ -74,6 +74,12 @@ esdmnc_quantized(const esdmnc_file *file, esdmnc_var *var)
     return is_floating(var) && settings_of(file, var) != 0;
 }
 
+bool
+esdmnc_may_be_quantized(const esdmnc_var *var)
+{
+    return is_floating(var) && atomic_load_explicit(&var->quantize, memory_order_relaxed) != 0;
+}
+
 /* netCDF-C 4.10.1 mended what older ones do to NaN and with 7 digits of a float. */
 static bool
 is_mended(const esdmnc_file *file)

@@ -133,6 +133,8 @@ bool esdmnc_program_copies(void);
 
 /** Whether what is written to the variable is rounded. Locked inside. */
 bool esdmnc_quantized(const esdmnc_file *file, esdmnc_var *var);
+/** false: it is not, and that is known already. */
+bool esdmnc_may_be_quantized(const esdmnc_var *var);
 /** Gives a variable that define mode is left with the attribute that tells. */
 int esdmnc_quantize_create(esdmnc_file *file, esdmnc_var *var);
 /**

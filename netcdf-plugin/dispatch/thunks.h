@@ -25,6 +25,16 @@ THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *p
     return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode, parameters);
 }
 
+static int
+THUNK(put_vara)(int ncid, int v, const size_t *s, const size_t *c, const void *d, nc_type t)
+{
+    esdmnc_id id = esdmnc_id_make(INSTANCE, ncid);
+    if (esdmnc_put_next(id, v, s, c, d, t))
+        return NC_NOERR;
+    ESDM_FLOAT_ENV_OWN;
+    return esdmnc_put_vara(id, v, s, c, d, t);
+}
+
 /* `arguments` is a list with a leading comma. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define DEFINE(name, parameters, arguments)                                                        \
     static int THUNK(name)(int ncid parameters)                                                    \
@@ -42,6 +52,7 @@ static const NC_Dispatch PASTE(table_, INSTANCE,
                                             .dispatch_version = NC_DISPATCH_VERSION,
                                             .create = THUNK(create),
                                             .open = THUNK(open),
+                                            .put_vara = THUNK(put_vara),
                                             ESDMNC_CALLS(ENTER)};
 #undef ENTER
 

@@ -95,8 +95,9 @@ esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    if (dataset != NULL && space != NULL && buffer != NULL &&
-        esdm__io_append(dataset, space, memory_type, buffer)) {
+    if (dataset != NULL && space != NULL && buffer != NULL && !space->has_stride &&
+        !space->has_memory_stride &&
+        esdm__io_append(dataset, space->rank, space->offset, space->size, memory_type, buffer)) {
         if (ret_out_of_range != NULL)
             *ret_out_of_range = 0;
         return ESDM_OK;
@@ -110,6 +111,14 @@ esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_
         return status;
     esdm__regions_look(dataset);
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
+}
+
+bool
+esdm_write_next(esdm_dataset *dataset, uint32_t rank, const uint64_t *offset, const uint64_t *size,
+                esdm_type memory_type, const void *buffer)
+{
+    return dataset != NULL && offset != NULL && size != NULL && buffer != NULL &&
+           esdm__io_append(dataset, rank, offset, size, memory_type, buffer);
 }
 
 esdm_status

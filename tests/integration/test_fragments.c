@@ -106,6 +106,63 @@ test_records__in_order_are_gathered(void)
     esdm_session_close(session);
 }
 
+static bool
+next(esdm_dataset *dataset, uint64_t index, uint64_t n, esdm_type type, const void *values)
+{
+    return esdm_write_next(dataset, 1, &index, &n, type, values);
+}
+
+/* What follows is copied, and nothing else is: the other ways are left to esdm_write(). */
+static void
+test_write_next__records_that_follow_and_nothing_else(void)
+{
+    uint64_t records = by_size(20000, 20000, 200000);
+    const double value[2] = {7.5, 8.5};
+    const float single = 3;
+    esdm_dataset *dataset;
+    esdm_dataset *fixed;
+    esdm_dimension *x;
+    uint64_t refused = 0;
+    uint64_t at = 0;
+    esdm_session *session = open_session();
+    esdm_container *container = create_series(session, "next", &dataset);
+    ok(esdm_dimension_create(esdm_container_root(container), "x", 4, &x, ERR));
+    ok(esdm_dataset_create(esdm_container_root(container), "w", ESDM_TYPE_FLOAT64, 1, &x, &fixed,
+                           ERR));
+    check(!next(dataset, 0, 1, ESDM_TYPE_FLOAT64, value)); /* nothing was written before */
+    write_record(dataset, 0);
+    check(!next(dataset, 2, 1, ESDM_TYPE_FLOAT64, value)); /* a hole */
+    check(!next(dataset, 1, 0, ESDM_TYPE_FLOAT64, value));
+    check(!next(dataset, 1, 1, ESDM_TYPE_FLOAT32, &single));
+    check(!next(dataset, 1, UINT64_MAX, ESDM_TYPE_FLOAT64, value));
+    check(!esdm_write_next(dataset, 2, (uint64_t[]){1, 0}, (uint64_t[]){1, 1}, ESDM_TYPE_FLOAT64,
+                           value));
+    for (uint64_t i = 0; i < 4; i++) /* a dimension that does not grow */
+        write_record(fixed, i);
+    check(!next(fixed, 4, 1, ESDM_TYPE_FLOAT64, value));
+    check(esdm_dimension_length(esdm_dataset_dimension(dataset, 0)) == 1);
+    write_record(dataset, 1);
+    for (at = 2; at < records;) { /* one, and two at once */
+        const double values[2] = {(double) at + 0.5, (double) at + 1.5};
+        uint64_t n = at % 3 == 0 && at + 1 < records ? 2 : 1;
+        if (!next(dataset, at, n, ESDM_TYPE_FLOAT64, values)) {
+            refused++; /* where memory is to grow */
+            for (uint64_t i = 0; i < n; i++)
+                write_record(dataset, at + i);
+        }
+        at += n;
+    }
+    check(refused < 40);
+    ok(esdm_container_close(container, ERR));
+    check_series(session, "next", records);
+
+    ok(esdm_container_open(session, "next", ESDM_OPEN_READ, 0, &container, ERR));
+    dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+    check(!next(dataset, records, 1, ESDM_TYPE_FLOAT64, value));
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 /* The last commits may write no more than twice what early ones wrote, in the mean. */
 static void
 test_commit_after_every_record__cost_does_not_grow(void)
@@ -245,6 +302,7 @@ main(void)
     make_site();
     test_records__scattered_one_by_one();
     test_records__in_order_are_gathered();
+    test_write_next__records_that_follow_and_nothing_else();
     test_commit_after_every_record__cost_does_not_grow();
     test_open__cost_does_not_depend_on_fragments();
     test_read__pages_that_all_overlap_are_loaded_a_few_times();

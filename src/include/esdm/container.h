@@ -342,6 +342,19 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_write(esdm_dataset *dataset, const esd
                                                 uint64_t *ret_out_of_range, esdm_error *err);
 
 /**
+ * Writes records that follow the last ones which this handle wrote to the dataset, where nothing is
+ * to be converted, shared with other ranks or observed: little more than a copy, for layers above
+ * ESDM that put many small ones. Any thread, as esdm_write().
+ *
+ * @param rank numbers in `offset` and `size`.
+ * @return true: as esdm_write() that succeeded. false: nothing was done, for whatever reason;
+ *         esdm_write() does it, or tells what is wrong.
+ */
+ESDM_API ESDM_MUST_CHECK bool esdm_write_next(esdm_dataset *dataset, uint32_t rank,
+                                              const uint64_t *offset, const uint64_t *size,
+                                              esdm_type memory_type, const void *buffer);
+
+/**
  * Reads a hyperslab; what nobody wrote reads as the fill value. The hyperslab must lie inside the
  * current dimension lengths.
  *

@@ -270,7 +270,8 @@ esdm__gather_continue(esdm__gather *gather, const uint64_t *lo, const uint64_t *
 {
     esdm__gather_level *level = gather->levels;
     if (level == NULL || !level->used || has_texts(gather->type) || gather->rank == 0 ||
-        n[0] == 0 || n[0] > CONTINUED_BYTES || lo[0] != level->lo[0] + level->n[0])
+        n[0] == 0 || n[0] > CONTINUED_BYTES || lo[0] > INT64_MAX - CONTINUED_BYTES ||
+        lo[0] != level->lo[0] + level->n[0])
         return false;
     size_t record = gather->element_bytes;
     for (uint32_t i = 1; i < gather->rank; i++) {

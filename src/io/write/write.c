@@ -338,8 +338,8 @@ count_write(esdm__dataset_io *io)
 }
 
 static bool
-append_record(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              const void *buffer)
+append_record(esdm_dataset *dataset, esdm__dataset_io *io, const uint64_t *offset,
+              const uint64_t *size, const void *buffer)
 {
     const esdm_session *session = dataset->group->container->session;
     (void) pthread_mutex_lock(&io->write_lock);
@@ -347,9 +347,11 @@ append_record(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
                 atomic_load_explicit(&io->listed, memory_order_relaxed) &&
                 atomic_load_explicit(&session->gathered, memory_order_relaxed) <=
                     session->gather_limit_bytes &&
-                esdm__gather_continue(&io->gather, space->offset, space->size, buffer);
+                esdm__gather_continue(&io->gather, offset, size, buffer);
     if (done) {
-        grow_dimensions(dataset, space);
+        for (uint32_t i = 0; i < dataset->rank; i++)
+            if (dataset->dimensions[i]->unlimited)
+                (void) esdm__dimension_grow(dataset->dimensions[i], offset[i] + size[i]);
         count_write(io);
     }
     (void) pthread_mutex_unlock(&io->write_lock);
@@ -357,22 +359,22 @@ append_record(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
 }
 
 bool
-esdm__io_append(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-                const void *buffer)
+esdm__io_append(esdm_dataset *dataset, uint32_t rank, const uint64_t *offset, const uint64_t *size,
+                esdm_type memory_type, const void *buffer)
 {
     const esdm_container *container = dataset->group->container;
     const esdm_session *session = container->session;
     if (!container->writable || session->monitor != NULL || session->behind != NULL ||
-        esdm__io_of(container)->comm != NULL || memory_type != dataset->type || space->rank == 0 ||
-        space->rank != dataset->rank || space->has_stride || space->has_memory_stride ||
-        !dataset->dimensions[0]->unlimited ||
+        esdm__io_of(container)->comm != NULL || memory_type != dataset->type || rank == 0 ||
+        rank != dataset->rank || !dataset->dimensions[0]->unlimited ||
         atomic_load_explicit(&dataset->unregioned_at, memory_order_relaxed) !=
             atomic_load_explicit(&container->changes, memory_order_relaxed))
         return false;
     (void) atomic_fetch_add(&dataset->io_users, 1);
     esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_SEQ_CST);
     bool done = io != NULL && atomic_load_explicit(&io->appends, memory_order_relaxed) &&
-                memory_type == io->elements.type && append_record(dataset, io, space, buffer);
+                memory_type == io->elements.type &&
+                append_record(dataset, io, offset, size, buffer);
     esdm__dataset_io_put(dataset);
     if (done)
         atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);

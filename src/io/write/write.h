@@ -15,8 +15,8 @@ esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
  * The record after the last one, of a program that puts many small ones: nothing but a copy.
  * @return false: nothing was done, and the write goes the way of all others.
  */
-bool esdm__io_append(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-                     const void *buffer);
+bool esdm__io_append(esdm_dataset *dataset, uint32_t rank, const uint64_t *offset,
+                     const uint64_t *size, esdm_type memory_type, const void *buffer);
 
 /**
  * Writes a box as fragments: cuts it, encodes and appends in the pool, enters them as pending.

@@ -64,6 +64,41 @@ test_gather__elements_in_c_order_become_one_box(void **state)
     assert_true(esdm__gather_is_empty(&gather));
 }
 
+/* Rows that follow each other, each by either way: the same box. */
+static void
+test_gather__rows_continue(void **state)
+{
+    (void) state;
+    esdm__gather gather;
+    canvas c = {0};
+    uint32_t copied = 0;
+    esdm__gather_init(&gather, ESDM_TYPE_INT32, 4, SIDE * SIDE * 4 / 2);
+    for (uint64_t i = 0; i < SIDE; i++) {
+        const int32_t row[4] = {(int32_t) i, 1, 2, 3};
+        const uint64_t lo[2] = {i, 2};
+        const uint64_t n[2] = {1, 4};
+        assert_false(esdm__gather_continue(&gather, (uint64_t[]){i + 1, 2}, n, row));
+        assert_false(esdm__gather_continue(&gather, (uint64_t[]){i, 3}, n, row));
+        assert_false(esdm__gather_continue(&gather, lo, (uint64_t[]){1, 3}, row));
+        assert_false(esdm__gather_continue(&gather, lo, (uint64_t[]){0, 4}, row));
+        assert_false(esdm__gather_continue(&gather, lo, (uint64_t[]){UINT64_MAX, 4}, row));
+        if (esdm__gather_continue(&gather, lo, n, row)) {
+            copied++;
+            continue;
+        }
+        esdm__box box;
+        esdm__box_set(&box, 2, lo, n);
+        assert_int_equal(ESDM_OK, esdm__gather_add(&gather, &box, row, paint, &c, NULL));
+    }
+    assert_in_range(copied, SIDE / 2, SIDE - 1);
+    assert_int_equal(ESDM_OK, esdm__gather_flush(&gather, paint, &c, NULL));
+    for (uint32_t i = 0; i < SIDE; i++) {
+        assert_int_equal(i, c.cells[i][2]);
+        assert_int_equal(3, c.cells[i][5]);
+        assert_int_equal(0, c.cells[i][6]);
+    }
+}
+
 static void
 test_gather__a_full_box_leaves(void **state)
 {
@@ -198,6 +233,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather__elements_in_c_order_become_one_box),
+        cmocka_unit_test(test_gather__rows_continue),
         cmocka_unit_test(test_gather__a_full_box_leaves),
         cmocka_unit_test(test_gather__overlaps_keep_program_order),
         cmocka_unit_test(test_gather__find_gives_the_newest_box_only),
