@@ -8,6 +8,8 @@ export ESDM_SOURCE=$(realpath "$(dirname "$0")/../..") ESDM_BUILD=${ESDM_BUILD:-
 golden=$ESDM_SOURCE/tests/golden/$name
 [ ! -e "$golden" ] || { echo "$golden exists already" >&2 && exit 1; }
 . "$ESDM_SOURCE/tests/support/site.sh"
+. "$ESDM_SOURCE/tests/golden/shown.sh"
+export ESDM_PLUGIN_PATH=$ESDM_BUILD/plugins
 
 # Chains and accuracies that do not depend on what is measured.
 python3 - <<'PYTHON'
@@ -16,10 +18,15 @@ import json
 with open("site.json", encoding="utf-8") as file:
     site = json.load(file)
 site.setdefault("engine", {})["codec_on_request"] = "bitround+shuffle+zstd"
+# What is far away as long as this runs: index pages of version 5 (outlines).
+site["targets"].append({"name": "far", "plugin": "background", "directory": "far"})
+site["policies"] = [{"container": "outlines.nc", "targets": ["far"]},
+                    {"variable": "*", "targets": ["disk"]}]
 site["accuracy"] = [{"variable": "rounded*", "quantities": "abs=0.5; conserve=sum"}]
 with open("site.json", "w", encoding="utf-8") as file:
     json.dump(site, file)
 PYTHON
+esdm-mkfs >/dev/null
 
 cdl=$ESDM_SOURCE/tests/netcdf/clients
 client ncgen -k nc4 -o esdm://all_types.nc "$cdl/all_types.cdl"
@@ -103,10 +110,28 @@ with netCDF4.Dataset("esdm://clone.nc", "a") as nc:
 PYTHON
 esdm-tag clone.nc cited
 
+# Pages of version 5: outlines of fragments that are not compressed, and of those that are. Each block of
+# 64 KiB is as the one before, so that this file stays small.
+client /usr/bin/python3 - <<'PYTHON'
+import netCDF4
+import numpy as np
+
+block = np.random.default_rng(5).integers(0, 65536, 16384, dtype="i4")
+field = np.resize(block, (2, 800, 800))
+with netCDF4.Dataset("esdm://outlines.nc", "w") as nc:
+    for name, length in ("t", 2), ("y", 800), ("x", 800):
+        nc.createDimension(name, length)
+    for name, zlib in ("plain", False), ("packed", True):
+        nc.createVariable(name, "i4", ("t", "y", "x"), zlib=zlib, chunksizes=(1, 800, 800))[:] = field
+PYTHON
+sed -i 's/"background"/"posix"/' site.json
+pages=$(sqlite3 metadata/catalogue.sqlite "SELECT count(*) FROM page_data WHERE hex(substr(data, 17, 2)) = '0500'")
+[ "$pages" = 2 ] || fail "$pages index pages of version 5"
+
 mkdir "$golden"
 for container in $(esdm-ls); do
-    client ncdump "esdm://$container" >"$golden/$(basename "$container" .nc).cdl"
+    shown "$container" >"$golden/$(basename "$container" .nc).cdl"
 done
 client ncdump 'esdm://layers.nc?accuracy=1%' >"$golden/layers.coarse"
-tar -cJf "$golden/store.tar.xz" --sort=name --owner=0 --group=0 --mtime=@0 site.json packs metadata
+tar -cJf "$golden/store.tar.xz" --sort=name --owner=0 --group=0 --mtime=@0 site.json packs far metadata
 ls -l "$golden"

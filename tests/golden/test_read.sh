@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # Stores of every released format version stay readable, whole, and can be written to.
 . "$ESDM_SOURCE/tests/support/site.sh"
+. "$ESDM_SOURCE/tests/golden/shown.sh"
 
 # What earlier versions show as statements of accuracy tells, and states nothing of copies.
 copies_state_nothing()
@@ -61,7 +62,7 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     format=$(version)
     esdm-mkfs --check >check.log || fail "esdm-mkfs --check of $golden: $(cat check.log)"
     for container in $(esdm-ls); do
-        client ncdump "esdm://$container" >got.cdl || fail "$golden: $container"
+        shown "$container" >got.cdl || fail "$golden: $container"
         diff "$golden/$(basename "$container" .nc).cdl" got.cdl >difference.txt ||
             fail "$golden: $container reads otherwise: $(head -20 difference.txt)"
     done
