@@ -65,7 +65,7 @@ def environment(folder, **more):
     return env
 
 
-def make_site(folder, name, plugin="posix", targets=None, threads=2, **more):
+def make_site(folder, name, plugin="posix", targets=None, threads=2, metadata=None, **more):
     """Makes a site below `folder`, with one target unless told otherwise; the environment of its
     ranks. `threads` of each rank; None: as many as ESDM thinks right. `more` goes into that.
     $ESDM_TEST_SITE names another site for those that do not ask for targets."""
@@ -73,7 +73,7 @@ def make_site(folder, name, plugin="posix", targets=None, threads=2, **more):
     folder = pathlib.Path(folder)
     target = {"name": "disk", "plugin": plugin, "directory": f"{name}/packs"}
     site = {"site": {"name": name}, "targets": targets or [target],
-            "metadata": {"plugin": "sqlite", "directory": f"{name}/metadata"},
+            "metadata": metadata or {"plugin": "sqlite", "directory": f"{name}/metadata"},
             "engine": {"threads": threads} if threads else {}}
     path = folder / f"{name}.json"
     if targets is None and "ESDM_TEST_SITE" in os.environ:

@@ -11,6 +11,7 @@ import tempfile
 
 import esdmtest
 import mpirun
+import postgres
 
 if len(sys.argv) < 3:
     mpirun.missing(f"built without {sys.argv[1]}")
@@ -44,6 +45,23 @@ def scenarios(folder):
         check=True, stdout=subprocess.PIPE, text=True) if shutil.which("sqlite3") else None
     if count and not 0 < int(count.stdout) <= 20:
         raise SystemExit(f"40 commits left {count.stdout.strip()} index pages")
+
+
+def on_postgres(folder):
+    """The same, where a server keeps the catalogue."""
+    if postgres.binaries() is None or not (BUILD / "esdm/esdm-meta-postgres.so").exists():
+        print("no PostgreSQL: scenarios ran on SQLite alone")
+        return
+    with postgres.Server() as server:
+        env = mpirun.make_site(folder, "server", ESDM_TEST_SIZE="quick", metadata={
+            "plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres",
+            "user": "esdm", "schema": "ranks"})
+        done = mpirun.run(MPI, 4, [PROGRAM, "scenarios"], env, timeout=600 * SLOW)
+        told = subprocess.run([BUILD / "tools/esdm-fsck", "--data"], env=env, check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=400 * SLOW)
+        if told.returncode:
+            raise SystemExit(f"after the scenarios on PostgreSQL: {told.stdout}")
+    print(f"on PostgreSQL: {len(done.stdout.splitlines())} scenarios")
 
 
 def many_ranks(folder):
@@ -118,7 +136,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
-        for part in (scenarios, many_ranks, sixty_four_ranks, shapes, lost, killed,
+        for part in (scenarios, on_postgres, many_ranks, sixty_four_ranks, shapes, lost, killed,
                      found_after_kill):
             part(folder)
 
