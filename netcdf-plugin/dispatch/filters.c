@@ -8,7 +8,6 @@
 
 #include "calls.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +36,17 @@ filters_text(const esdmnc_var *var, char *buffer)
     bool check = esdm_dataset_hint(var->dataset, ESDMNC_HINT_CHECK) != NULL;
     bool known = deflate != NULL && deflate[0] != '\0' && deflate[1] == ' ';
     char level = known && deflate[2] >= '1' && deflate[2] <= '9' ? deflate[2] : '0';
-    snprintf(buffer, OLD_TEXT_BYTES, "%s%s1,%c", check ? "3;" : "",
-             known && deflate[0] == '1' ? "2;" : "", level);
-    if (level == '0') /* no deflate: the last entry and its separator go */
-        buffer[strlen(buffer) - strlen(buffer[0] == '1' ? "1,0" : ";1,0")] = '\0';
+    const char *const entries[] = {check ? "3" : "", known && deflate[0] == '1' ? "2" : "",
+                                   level != '0' ? "1," : ""};
+    char *at = buffer;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) { /* each is short */
+        if (entries[i][0] != '\0' && at > buffer)
+            *at++ = ';';
+        at = stpcpy(at, entries[i]);
+    }
+    if (level != '0')
+        *at++ = level;
+    *at = '\0';
     return buffer;
 }
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/process_place.h"
+#include "base/text.h"
 #include "io/io.h"
 #include "io/read/read.h"
 #include "io/session/former.h"
@@ -240,7 +241,7 @@ esdm__branch_over_name(esdm_session *session, const char *name,
     esdm_meta_container there;
     esdm_error ignored;
     char made[ESDM_CONTAINER_NAME_MAX + 96];
-    (void) snprintf(ret_name, ESDM_CONTAINER_NAME_MAX + 1, "%s", name);
+    esdm__text_copy(ret_name, ESDM_CONTAINER_NAME_MAX + 1, name);
     if (esdm__name_branch(name, NULL) == NULL || session->meta->share == NULL ||
         esdm_container_name_is_intermediate(name) ||
         session->meta->container_find(session->store, name, &there, &ignored) != ESDM_OK)

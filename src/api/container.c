@@ -2,7 +2,6 @@
 
 /** @file Public functions on containers: open, create, commit, close. */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "esdm/digest.h"
 #include "esdm/float_env.h"
 #include "io/io.h"
@@ -68,7 +68,7 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
         status = esdm__sealed_check(session, made, err); /* before NCO has written all */
     if (status != ESDM_OK)
         return status;
-    (void) snprintf(made, sizeof made, "%s", normal);
+    esdm__text_copy(made, sizeof made, normal);
     if (mode == ESDM_CREATE_REPLACE)
         esdm__branch_over_name(session, normal, made);
     status = esdm__io_create(session, made, mode, &container, err);
@@ -314,7 +314,8 @@ esdm_status
 esdm_container_commit_last(esdm_container *container, const char *message, esdm_error *err)
 {
     ESDM__NEED(err, container);
-    esdm__io_of(container)->leaves = true;
+    /* What takes a branch's place may be refused after its commit: the handle stays then. */
+    esdm__io_of(container)->leaves = esdm__io_of(container)->over == NULL;
     esdm_status status = esdm_container_commit(container, message, err);
     esdm__io_of(container)->leaves = status == ESDM_OK;
     return status;
@@ -366,7 +367,7 @@ esdm_container_discard(esdm_container *container)
     esdm__collective_end_ranges(container);
     bool over = esdm__branch_over_is_made(container);
     bool trims = esdm__io_has_dropped(container, &record, uuid);
-    (void) snprintf(name, sizeof name, "%s", container->name);
+    esdm__text_copy(name, sizeof name, container->name);
     esdm__container_io_free(container);
     esdm__container_free(container);
     if (over)

@@ -9,6 +9,7 @@
 #include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/session/fact_name.h"
 #include "model/names.h"
 
@@ -27,8 +28,8 @@ void
 esdm__name_to_be(const char *name, char ret[ESDM_CONTAINER_NAME_MAX + 1])
 {
     const char *end = esdm_container_name_is_intermediate(name) ? strstr(name, ".pid") : NULL;
-    (void) snprintf(ret, ESDM_CONTAINER_NAME_MAX + 1, "%.*s",
-                    end != NULL ? (int) (end - name) : ESDM_CONTAINER_NAME_MAX, name);
+    (void) esdm__text_part(ret, ret + ESDM_CONTAINER_NAME_MAX + 1, name,
+                           end != NULL ? (size_t) (end - name) : ESDM_CONTAINER_NAME_MAX);
 }
 
 /* @return false: there is no such container, or the store keeps no facts. */

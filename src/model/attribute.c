@@ -3,13 +3,13 @@
 
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arguments.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "model/accuracy.h"
 #include "model/undo.h"
 #include "model/values.h"
@@ -454,8 +454,7 @@ esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer
     if (!esdm_attribute_find(&dataset->attributes, name, &a, NULL) || a.count == 0)
         return;
     if (a.type == ESDM_TYPE_CHAR)
-        (void) snprintf(buffer, bytes, "%.*s", a.count < bytes ? (int) a.count : (int) bytes,
-                        (const char *) a.values);
+        (void) esdm__text_part(buffer, buffer + bytes, a.values, a.count);
     else if (a.type == ESDM_TYPE_STRING && a.count == 1 && *(const char *const *) a.values != NULL)
-        (void) snprintf(buffer, bytes, "%s", *(const char *const *) a.values);
+        esdm__text_copy(buffer, bytes, *(const char *const *) a.values);
 }

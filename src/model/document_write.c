@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /** @file Writing the container document (schemas/container.schema.json). */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/plain_locale.h"
+#include "base/text.h"
 #include "model/accuracy.h"
 #include "model/attribute.h"
 #include "model/document_put.h"
@@ -315,8 +315,10 @@ put_list(esdm__buffer *out, const char *key, const esdm__pointers *list,
 void
 esdm__document_end(const void *text, size_t bytes, char ret_end[ESDM__DOCUMENT_END_BYTES + 1])
 {
-    (void) snprintf(ret_end, ESDM__DOCUMENT_END_BYTES + 1, ",\n\"checksum\":\"%016" PRIx64 "\"}\n",
-                    esdm__checksum(text, bytes));
+    const char *end = ret_end + ESDM__DOCUMENT_END_BYTES + 1;
+    char *at = esdm__text_put(ret_end, end, ",\n\"checksum\":\"");
+    at = esdm__text_number(at, end, esdm__checksum(text, bytes), 16, 16);
+    (void) esdm__text_put(at, end, "\"}\n");
 }
 
 static void

@@ -413,6 +413,57 @@ last_commits_keep_what_failed(esdm_session *session, esdm_session *other)
     esdm_container_discard(container);
 }
 
+static bool
+note_oldest(const esdm_snapshot_info *info, void *user)
+{
+    uint64_t *oldest = user;
+    if (*oldest == 0 || info->snapshot < *oldest)
+        *oldest = info->snapshot;
+    return true;
+}
+
+/* What takes a branch's place is committed under a name of its own first: when it cannot have the
+ * branch's then, the handle reads on what it has committed, whatever others make of the store. */
+static void
+refused_branches_leave_handles_that_read(esdm_session *session, esdm_session *other)
+{
+    enum { CELLS = 3 };
+    double values[CELLS] = {1, 2, 3};
+    esdm_container *container;
+    esdm_dimension *dimension;
+    esdm_dataset *dataset;
+    uint64_t snapshot;
+    ok(esdm_container_create(session, "base", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "y", 2, &dimension, ERR));
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_branch_create(session, "base", "b", &snapshot, ERR));
+    ok(esdm_container_create(session, "base@branch:b", ESDM_CREATE_REPLACE, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "x", CELLS, &dimension, ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, &dimension, &dataset, ERR));
+    for (uint64_t row = 0; row < CELLS; row++)
+        write_row(dataset, row, values[row]);
+    esdm_container_info info;
+    ok(esdm_container_stat(other, "base@branch:b", &info, ERR));
+    ok(esdm_container_seal(other, "base@branch:b", info.snapshot, "no more", ERR));
+    fails(esdm_container_commit_last(container, NULL, ERR), ESDM_EACCES, "sealed");
+    for (int again = 0; again < 20; again++) {
+        esdm_container *second;
+        ok(esdm_container_open(other, esdm_container_name(container), ESDM_OPEN_WRITE, 0, &second,
+                               ERR));
+        write_row(find(second, "v"), 1, 7);
+        ok(esdm_container_close(second, ERR));
+    }
+    ok(esdm_gc(other, &(esdm_gc_options){.any_age = true}, NULL, ERR));
+    uint64_t oldest = 0;
+    ok(esdm_container_snapshots(other, esdm_container_name(container), note_oldest, &oldest, ERR));
+    check(oldest == 1);
+    memset(values, 0, sizeof values);
+    read_rows(find(container, "v"), CELLS, values);
+    check(values[0] == 1 && values[1] == 2 && values[2] == 3);
+    esdm_container_discard(container);
+}
+
 int
 main(void)
 {
@@ -428,6 +479,7 @@ main(void)
     small_fragments_do_not_fill_memory(session);
     more_bytes_than_there_are(session);
     last_commits_keep_what_failed(session, other);
+    refused_branches_leave_handles_that_read(session, other);
     esdm_session_close(other);
     esdm_session_close(session);
     return 0;

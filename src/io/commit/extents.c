@@ -2,12 +2,12 @@
 #include "io/commit/extents.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/commit/extents_parts.h"
 #include "io/container/lengths.h"
 #include "meta/search_words.h"
@@ -186,7 +186,8 @@ put_own(maker *m, const esdm__cf_variable *v, esdm__cf_kind kind, const range *r
             hides = !ranges[k].known || !same_unit(&cf->sources[i], &cf->sources[k]);
         for (int end = 0; end < 2 && hides && status == ESDM_OK; end++) {
             char name[32];
-            (void) snprintf(name, sizeof name, "%s%s", names[kind], end == 0 ? "min" : "max");
+            (void) esdm__text_put(esdm__text_put(name, name + sizeof name, names[kind]),
+                                  name + sizeof name, end == 0 ? "min" : "max");
             status = put_text(m, id, name, unit_of(&cf->sources[i]), "");
         }
     }
@@ -258,7 +259,8 @@ put_values(maker *m)
             continue;
         const esdm__cf_packing packing = esdm__cf_packing_of(dataset);
         esdm__range_unpack(&packing, &r);
-        (void) snprintf(of, sizeof of, ":%s", dataset->name);
+        (void) esdm__text_put(esdm__text_put(of, of + sizeof of, ":"), of + sizeof of,
+                              dataset->name);
         status = put_range(m, 0, "@", of, packing.unit, r);
     }
     return status;
@@ -299,7 +301,8 @@ put_word(const char *word, size_t bytes, bool last, void *user)
     char name[ESDM__SEARCH_WORD_BYTES + 8];
     const esdm__extents *made = &w->m->made;
     (void) last;
-    (void) snprintf(name, sizeof name, "@word:%.*s", (int) bytes, word);
+    (void) esdm__text_part(esdm__text_put(name, name + sizeof name, "@word:"), name + sizeof name,
+                           word, bytes);
     for (size_t i = w->first; i < made->count; i++) {
         if (strcmp(made->items[i].name, name) == 0)
             return true;

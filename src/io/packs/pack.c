@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/packs/pack.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/session/models.h"
 
 /* The one place where the stage of a pack changes. */
@@ -32,11 +32,14 @@ esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
     if (p == NULL)
         return esdm__error_nomem(err, sizeof *p, "a pack");
     unsigned number = atomic_fetch_add(&session->next_pack, 1u);
-    if (owner->rank < 0)
-        (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", owner->uuid, owner->writer, number);
-    else
-        (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x-%x", owner->uuid, owner->writer,
-                        (unsigned) owner->rank, number);
+    const char *end = p->name + sizeof p->name;
+    char *at = esdm__text_put(esdm__text_put(p->name, end, owner->uuid), end, "-");
+    at = esdm__text_put(esdm__text_part(at, end, owner->writer, 16), end, "-");
+    if (owner->rank >= 0) {
+        at = esdm__text_number(at, end, (unsigned) owner->rank, 16, 1);
+        at = esdm__text_put(at, end, "-");
+    }
+    (void) esdm__text_number(at, end, number, 16, 1);
     atomic_store(&p->target, target);
     p->allowed = *allowed;
     p->busy = true;

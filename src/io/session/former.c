@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 /* Replacements and removals in one session between two looks at what is kept. */
@@ -106,8 +107,11 @@ esdm__former_name(const esdm_session *session, const char *name, bool removed, c
     if (session->site->replaced.keep_s == 0 && !name_has_tags(session, name))
         return NULL;
     esdm__uuid_new(id);
-    (void) snprintf(stored, ESDM__FORMER_NAME_BYTES, "%s%s//%020" PRIu64 "-%.8s-%c", prefix, name,
-                    esdm__now_ns(), id, removed ? 'd' : 'r');
+    const char *end = stored + ESDM__FORMER_NAME_BYTES;
+    char *at = esdm__text_put(esdm__text_put(stored, end, prefix), end, name);
+    at = esdm__text_number(esdm__text_put(at, end, "//"), end, esdm__now_ns(), 10, 20);
+    at = esdm__text_part(esdm__text_put(at, end, "-"), end, id, 8);
+    (void) esdm__text_put(at, end, removed ? "-d" : "-r");
     return stored;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* What is printed of texts that somebody else made. */
+/* What is printed of texts that somebody else made; texts put together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "esdm/text.h"
 
 static void
@@ -81,6 +82,44 @@ test_printable__cut_texts_have_whole_characters(void **state)
     assert_string_equal(shown, "");
 }
 
+static void
+test_put__texts_are_cut_where_the_room_ends(void **state)
+{
+    (void) state;
+    char room[8];
+    const char *end = room + sizeof room;
+    char *at = esdm__text_put(room, end, "abc");
+    assert_ptr_equal(at, room + 3);
+    at = esdm__text_part(at, end, "defgh", 2);
+    assert_string_equal(room, "abcde");
+    at = esdm__text_part(at, end, "f\0gh", 4); /* as "%.*s" does */
+    assert_string_equal(room, "abcdef");
+    at = esdm__text_put(at, end, "ghi");
+    assert_string_equal(room, "abcdefg");
+    assert_ptr_equal(esdm__text_put(at, end, "x"), room + 7);
+    assert_string_equal(room, "abcdefg");
+    esdm__text_copy(room, 3, "xyz");
+    assert_string_equal(room, "xy");
+}
+
+static void
+test_number__is_as_printf_writes_it(void **state)
+{
+    (void) state;
+    char room[32];
+    const char *end = room + sizeof room;
+    (void) esdm__text_number(room, end, 0, 10, 1);
+    assert_string_equal(room, "0");
+    (void) esdm__text_number(room, end, UINT64_MAX, 10, 20);
+    assert_string_equal(room, "18446744073709551615");
+    (void) esdm__text_number(room, end, 42, 10, 20);
+    assert_string_equal(room, "00000000000000000042");
+    (void) esdm__text_number(room, end, 0xabc0123, 16, 16);
+    assert_string_equal(room, "000000000abc0123");
+    (void) esdm__text_number(room, end, UINT64_MAX, 16, 1);
+    assert_string_equal(room, "ffffffffffffffff");
+}
+
 int
 main(void)
 {
@@ -89,6 +128,8 @@ main(void)
         cmocka_unit_test(test_printable__names_of_people_stay),
         cmocka_unit_test(test_printable__what_is_no_utf8_is_spelled_out),
         cmocka_unit_test(test_printable__cut_texts_have_whole_characters),
+        cmocka_unit_test(test_put__texts_are_cut_where_the_room_ends),
+        cmocka_unit_test(test_number__is_as_printf_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
