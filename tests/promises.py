@@ -212,6 +212,9 @@ FAULTS = [
     ("another-site-in-between", "b511dd85", [
         ("README.md", "for y in 2001 2002; do", "export ESDM_CONFIG=FOLDER/site.json; for y in 2001 2002; do")],
      LIBRARY, "integration.readme", (), 1),
+    ("damaged-files-end-all", "0bd30e21", [
+        ("tools/esdm-advise/apart.c", "            turn->lost(turn->user, next++);", "            return;")],
+     ALL, "integration.crashes", ("test_advice_goes_on_after_files_that_crash_or_hang",), 1),
     ("mpi-is-not-named", "d25b433", [
         ("tools/install-deps.sh", 'mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"', 'mpi="mpich"')],
      LIBRARY, "integration.quickstart", (), 1),
@@ -400,6 +403,7 @@ PROMISES = [
      ["another-site-in-between"]),
     ("the quickstart names what it needs", ["integration.quickstart"],
      ["steps-that-show-nothing", "mpi-is-not-named"]),
+    ("damaged files cost themselves alone", ["integration.crashes"], ["damaged-files-end-all"]),
     ("exports keep compression", ["integration.export", "netcdf.clients.keep_codecs"], ["exports-without-filters"]),
     ("health in numbers; targets are evacuated and balanced",
      ["integration.space: test_check__tells_numbers", "integration.restore: test_ls__sorts_sums_and_folds",
