@@ -2,20 +2,23 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Programs of earlier versions of ESDM, built from this repository's history (support/old_versions.py), meet what this
 version has written. What they cannot read they refuse, with a message, and change nothing. What they write
-while this version upgrades the site fails, and nothing that was committed is lost.
+while this version upgrades the site fails, and nothing that was committed is lost. Programs and plug-ins of this version
+run with a later library.
 
 With ESDM_TEST_SIZE=long, as building takes minutes; otherwise with the versions that have been built before:
 
     ESDM_TEST_SIZE=long ctest --test-dir build -R integration.earlier_versions --output-on-failure
 """
 
+import contextlib
 import hashlib
 import os
+import pathlib
 import sqlite3
 import subprocess
 
 import old_versions
-from esdmtest import SANITIZE, SIZE, Site, client, environment, expect, main, run, skip, tool
+from esdmtest import BUILD, SANITIZE, SIZE, SOURCE, Site, client, environment, expect, main, run, skip, tool
 from postgres import Server, skip_without_postgres
 
 # Each is the last version without the text in the file.
@@ -46,6 +49,26 @@ for record in range(3, 6):
     nc.sync()
     print("stored", record, flush=True)
     sys.stdin.readline()
+"""
+
+
+# What the next version may do.
+LATER = {
+    "esdm/version.h": ("#define ESDM_VERSION_MINOR 1", "#define ESDM_VERSION_MINOR 2"),
+    "esdm/sys/plugin.h": ("#define ESDM_PLUGIN_ABI        9", "#define ESDM_PLUGIN_ABI        10"),
+    "esdm/sys/data_target.h": ("} esdm_data_plugin;", "    void (*more)(void *target);\n} esdm_data_plugin;"),
+    "esdm/sys/codec.h": ("} esdm_codec_plugin;", "    void (*more)(void *codec);\n} esdm_codec_plugin;")}
+
+# The library's version, and that of the headers.
+VERSION = """
+#include <stdio.h>
+#include "esdm/esdm.h"
+int
+main(void)
+{
+    printf("%s %d\\n", esdm_version(), ESDM_VERSION_NUMBER);
+    return 0;
+}
 """
 
 
@@ -146,22 +169,51 @@ def test_refused__by_a_version_without_shared_packs():
     check_version(SHARED)
 
 
-def test_refused__a_site_of_its_own_that_this_version_wrote_to():
-    """Reading alone upgrades nothing, nor do notes of what was found (digests), so both versions go on with it; the
+def sqlite_format(site):
+    """Without a change to its files."""
+    file = site.file("metadata") / "catalogue.sqlite"
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as catalogue:
+        return catalogue.execute("PRAGMA user_version").fetchone()[0]
+
+
+def check_own_site(old, form, before_and_after, **changes):
+    """@param form tells the catalogue's format. Reading alone upgrades nothing, nor do notes of what was found (digests), so both versions go on with it; the
     first change does."""
-    old = version(PAGES)
-    with Site(make=False) as site:
+    with Site(make=False, **changes) as site:
         run([old.tool("esdm-mkfs")])
         run([old.tool("esdm-run"), PYTHON, "-c", FIELDS, "esdm://run1.nc"])
         known = digest("run1.nc")
         run([tool("esdm-fsck"), "--data"])
         run([old.tool("esdm-run"), "ncdump", "-h", "esdm://run1.nc"])
+        forms = [form(site)]
         client([PYTHON, "-c", FIELDS, "esdm://folder/run2.nc"])
+        forms.append(form(site))
+        expect(forms == before_and_after, f"formats {forms}")
         run([tool("esdm-cp"), "--reflink", "esdm://run1.nc", "esdm://clone.nc"])
         digests = {"run1.nc": known, "clone.nc": known.replace("run1.nc", "clone.nc"),
                    "folder/run2.nc": digest("folder/run2.nc")}
         check_refused(old, site)
         check_whole(digests)
+
+
+def test_refused__a_site_of_its_own_that_this_version_wrote_to():
+    check_own_site(version(PAGES), sqlite_format, [3, 5])
+
+
+def check_own_site_on_postgresql(old, before):
+    with Server() as server:
+        check_own_site(old, lambda site: server.sql("SELECT value FROM esdm.store WHERE key = 'format'"), [[before], ["3"]],
+                       metadata={"plugin": "postgres", "connection": server.connection("postgres")})
+
+
+def test_refused__a_site_of_its_own_on_postgresql_without_shared_packs():
+    skip_without_postgres()
+    check_own_site_on_postgresql(version(PAGES), "1")
+
+
+def test_refused__a_site_of_its_own_on_postgresql_without_ranges():
+    skip_without_postgres()
+    check_own_site_on_postgresql(version(RANGES), "2")
 
 
 def check_writer(which):
@@ -177,8 +229,7 @@ def check_writer(which):
             run([tool("esdm-cp"), "--reflink", "esdm://run1.nc", "esdm://clone.nc"])
             known = digest("clone.nc")
             out, err = writer.communicate("\n\n\n", timeout=300)
-        with sqlite3.connect(site.file("metadata") / "catalogue.sqlite") as catalogue:
-            expect(catalogue.execute("PRAGMA user_version").fetchone()[0] == 5, "no upgrade")
+        expect(sqlite_format(site) == 5, "no upgrade")
         # What such a version says to it is SQLite's own word, as it looks for tables and columns that it knew.
         expect(writer.returncode == 1 and "commit of container 'run1.nc'" in err and "stored 4" not in out,
                f"{old.commit[:8]}: the writer went on: {writer.returncode} {out} {err[-1500:]}")
@@ -209,8 +260,42 @@ def test_refused__on_postgresql_by_a_version_without_ranges():
     check_postgresql(RANGES)
 
 
-main(test_refused__by_a_version_without_checksums_of_rows, test_refused__by_a_version_without_statistics_and_kinds,
+def test_later__programs_and_plug_ins_of_now_run_with_a_later_library():
+    """One with a higher version, a higher interface of plug-ins and longer tables of them."""
+    if SANITIZE:
+        skip("programs have no sanitizer")
+    with Site(make=False, engine={"codec": "outside", "inline": 0}) as site:
+        later = old_versions.later(site.file("later"), LATER)
+        build_program(site.file("version"), VERSION)
+        build_program(site.file("example"), pathlib.Path(SOURCE, "tests/integration/example.c").read_text())
+        text = pathlib.Path(SOURCE, "backends/codec/template/template.c").read_text()
+        site.file("outside.c").write_text(text.replace("template", "outside").replace(".id = 200", ".id = 212"))
+        run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-DESDM_PLUGIN_LOADABLE", site.file("outside.c"), f"-I{SOURCE}/src",
+             f"-I{SOURCE}/src/include", "-o", site.file("esdm-codec-outside.so"), f"{BUILD}/libesdm-plugin.a", "-ljansson",
+             "-lxxhash"])
+        told = []
+        for library, minor in (BUILD, 1), (later, 2):
+            env = environment({"LD_LIBRARY_PATH": str(library), "ESDM_PLUGIN_PATH": str(site.folder)})
+            expect(run([site.file("version")], env=env).stdout == f"0.{minor}.0 1000\n", "another library runs")
+            run([tool("esdm-mkfs")], env=env)
+            told.append(run([site.file("example")], env=env).stdout)
+            run([tool("esdm-mv"), "example/tas.nc", f"{minor}.nc"], env=env)
+            expect("outside" in run([tool("esdm-stat"), "--fragments", f"{minor}.nc"], env=env).stdout, "not by the plug-in")
+            run([tool("esdm-fsck"), "--data"], env=env)
+            told.append(run([tool("esdm-stat"), "--digest", f"{minor}.nc"], env=env).stdout.split()[0])
+        expect(told[0] and told[:2] == told[2:], f"{told}")
+
+
+def build_program(program, text):
+    source = program.with_suffix(".c")
+    source.write_text(text)
+    run(["cc", source, f"-I{SOURCE}/src/include", "-o", program, f"-L{BUILD}", "-lesdm"])
+
+
+main(test_later__programs_and_plug_ins_of_now_run_with_a_later_library, test_refused__by_a_version_without_checksums_of_rows, test_refused__by_a_version_without_statistics_and_kinds,
      test_refused__by_a_version_without_shared_packs, test_refused__a_site_of_its_own_that_this_version_wrote_to,
+     test_refused__a_site_of_its_own_on_postgresql_without_shared_packs,
+     test_refused__a_site_of_its_own_on_postgresql_without_ranges,
      test_refused__a_writer_of_an_earlier_version_that_goes_on,
      test_refused__on_postgresql_by_a_version_without_shared_packs,
      test_refused__on_postgresql_by_a_version_without_ranges)

@@ -5,12 +5,14 @@ A version is the commit before the one that first had a text in a file: so it is
 commit is called. Each is built once, below $ESDM_TEST_CACHE, $XDG_CACHE_HOME or ~/.cache, in `esdm-tests/versions`."""
 
 import fcntl
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
-from esdmtest import SOURCE, Failed, skip
+from esdmtest import BUILD, SOURCE, Failed, skip
 
 BUILD_SECONDS = 1500
 
@@ -77,3 +79,46 @@ class Version:
 
     def tool(self, name):
         return str(self.folder / "build" / "tools" / name)
+
+
+# What in a source file depends on the version and on the tables of plug-ins.
+DEPENDS = "ESDM_PLUGIN_ABI", "ESDM_VERSION_", "table_bytes"
+
+
+def later(folder, changes):
+    """The library that is built, linked anew with headers that are changed: {file below src/include: (text, text in
+    its place)}. Compiled anew is what depends on these. @return the folder of libesdm.so"""
+    headers = folder / "include"
+    shutil.copytree(pathlib.Path(SOURCE, "src/include"), headers)
+    for name, (now, then) in changes.items():
+        text = (headers / name).read_text()
+        if text.count(now) != 1:
+            raise Failed(f"{name} has '{now}' {text.count(now)} times")
+        (headers / name).write_text(text.replace(now, then))
+
+    def shell(command):
+        done = subprocess.run(command, shell=True, cwd=BUILD, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=BUILD_SECONDS, check=False)
+        if done.returncode != 0:
+            raise Failed(f"{command}\n{done.stdout[-3000:]}")
+        return done.stdout
+
+    link = next(c for c in shell("ninja -t commands libesdm.so").splitlines() if " -shared " in c and " -o libesdm.so" in c)
+    compiled = 0
+    for one in json.loads(pathlib.Path(BUILD, "compile_commands.json").read_text()):
+        made = re.search(r" -o (\S+)", one["command"])
+        if made is None or f" {made.group(1)} " not in link:
+            continue
+        text = pathlib.Path(one["file"]).read_text()
+        if any(word in text for word in DEPENDS):
+            target = folder / f"{compiled}.o"
+            shell(one["command"].replace(made.group(0), f" -o {target}").replace(" -I", f" -I{headers} -I", 1))
+            link = link.replace(f" {made.group(1)} ", f" {target} ")
+            compiled += 1
+    if compiled < 3:
+        raise Failed(f"only {compiled} files depend on the version")
+    name = re.search(r" -o (libesdm\S+)", link).group(1)
+    shell(link.replace(f" -o {name}", f" -o {folder / name}"))
+    for short in "libesdm.so.0", "libesdm.so":
+        (folder / short).symlink_to(name)
+    return folder
