@@ -66,6 +66,7 @@ fi
 # addresses ("Tracer caught signal 11"). Without the interceptor such blocks are found as any other.
 # Undefined behaviour is a trap there (cmake/EsdmBuild.cmake), told with its stack.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1:detect_stack_use_after_return=1:intercept_tls_get_addr=0:handle_sigill=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} # fuzz targets have its texts
 races=$source/tests/support/races.txt
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$races}
 
