@@ -296,10 +296,10 @@ class PostgresFiller:
         self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {max(node for node, _ in nodes.values()) + 1})")
 
     def fill_facets(self, numbers):
-        """The counts of the values of each attribute that the view names."""
+        """The counts of the values of each attribute."""
         counts = collections.Counter({("", ""): len(numbers)})
         for n in numbers:
-            for name, value in attributes_of(n - 1)[:5]:
+            for name, value in attributes_of(n - 1):
                 counts[name, ""] += 1
                 counts[name, "=" + value] += 1
         for name, part, n in json.loads(self.ask("SELECT facet_fold::text FROM esdm.facet_fold(); "

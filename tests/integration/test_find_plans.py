@@ -3,6 +3,7 @@
 """Queries to PostgreSQL are answered by its indexes: the plans that the server itself made for them, with the
 rows that it touched, whether it knows how large its tables are or not."""
 
+import fnmatch
 import json
 import pathlib
 import re
@@ -80,6 +81,8 @@ QUESTIONS = [
 HOW = [
     ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30", 57, "hashed SubPlan"),
     ("tracking ~ id-77* and model = model-77", 10, "jsonb_path_exists"),
+    ("day ~ day-77* and night = night-77", 1, "@? "),  # the values that match
+    ("day =~ ^day-7[7]$ and night = night-77", 1, "@? "),
     ("tracking ~ 'id-7\"*' and model = model-77", 0, "jsonb_path_exists"),
     ("tracking ~ i*-77? and model = model-77", 10, "jsonb_array_elements_text"),
     ("tracking =~ '^id-77[0-4]' and model = model-77", 5, "jsonb_path_exists"),
@@ -211,5 +214,64 @@ def test_plans__facets_of_all_are_kept():
             expect(told == {"project": {"CMIP6": 501, "CMIP6, CMIP7": 1}}, f"several: {told}")
 
 
+def test_plans__patterns_are_answered_from_values():
+    """Globs and regular expressions find the containers of the values that are kept; what is not kept is looked for."""
+    def found(patterns):
+        with Asker() as asker:  # a connection that sees what is kept now
+            return [asker.ask(p) for p in patterns]
+
+    skip_without_postgres()
+    with Server() as server:
+        store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                 "database": "postgres", "user": "esdm"}
+        with Site(metadata=store) as site:
+            server.sql(FILL.format(n=4300))
+            server.sql("SELECT esdm.facet_fold()")
+            expect(server.sql("SELECT part FROM esdm.facet WHERE name = 'tracking'") == ["*"], "too many values")
+            expect(server.sql("SELECT count(*) FROM esdm.facet WHERE name = 'day'") == ["301"], "values of a day")
+            expect(server.sql("SELECT count(*) FROM esdm.facet WHERE part = '@' AND name = 'source_id'") == ["1"], "of a view")
+            patterns = [f'{name} {op} "{text}"' for name in ("day", ":model", "run", "tracking", "level", "units")
+                        for op, text in (("~", "*7?"), ("=~", "-7[0-3]$"), ("~", "7*.5"))]
+            patterns += ['day ~ "day-7*" and run = run-9', 'day ~ "day-7*" or model ~ "model-7*"', 'not day ~ "day-*"',
+                         'day ~ "day-7*" and units ~ "0*"', 'day ~ "day-7*" and not run ~ "run-1*"']
+
+            def compare(when):
+                kept = found(patterns)
+                server.sql("ALTER TABLE esdm.facet_delta RENAME TO gone")
+                looked = found(patterns)
+                server.sql("ALTER TABLE esdm.gone RENAME TO facet_delta")
+                for pattern, a, b in zip(patterns, kept, looked):
+                    expect(a == b, f"{when}: {pattern}: {a} and {b} found")
+                return kept
+
+            kept = compare("folded")
+            days = sum(1 for i in range(1, 4301) if fnmatch.fnmatch(f"day-{i % 300}", "*7?"))
+            expect(kept[0] == days, f"{kept[0]} of {days}")
+            # What was not put together yet, another value of an array, one that is long, and one of a dataset.
+            server.sql("INSERT INTO esdm.container SELECT 6000 + i, 'new' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 "
+                       "FROM generate_series(1, 4) AS i; INSERT INTO esdm.object "
+                       "SELECT 6001, 0, NULL, '{\"n\": [\"day\"], \"s\": {\"day\": [\"new-70\"]}}'::jsonb")
+            expect(compare("a new value")[0] == days + 1, "a new value is found")
+            server.sql("SELECT esdm.facet_fold(); DELETE FROM esdm.object WHERE container = 6001")
+            expect(compare("removed")[0] == days, "it is gone")
+            unfolded = []
+            for i, row in ((2, "{\"n\": [\"day\"], \"s\": {\"day\": [\"old-1\", \"new-71\"]}}"),
+                           (3, "{\"n\": [\"run\"], \"s\": {\"run\": [\"" + "x" * 300 + "-72\"]}}")):
+                server.sql(f"INSERT INTO esdm.object VALUES({6000 + i}, 0, NULL, '{row}')")
+                unfolded = compare(f"row {i}")
+                server.sql("SELECT esdm.facet_fold()")
+                expect(compare(f"row {i}, folded") == unfolded, f"row {i} is found")
+            expect(unfolded[0] == days + 1 and unfolded[7] == kept[7] + 1, unfolded)
+            server.sql("INSERT INTO esdm.object VALUES(6004, 1, '/x', '{\"n\": [\"model\", \"run\"], "
+                       "\"s\": {\"run\": [\"run-73\"], \"model\": [\"run-73\"]}}')")
+            expect(compare("a dataset")[7] == kept[7] + 2, "a dataset is found")
+            # Made anew, as of a store of before.
+            before = server.sql("SELECT name, part, n FROM esdm.facet WHERE n > 0 ORDER BY 1, 2")
+            server.sql("DELETE FROM esdm.view_node WHERE parent = -1")
+            run([tool("esdm-mkfs"), site.config])
+            expect(server.sql("SELECT name, part, n FROM esdm.facet WHERE n > 0 ORDER BY 1, 2") == before, "made anew")
+            compare("made anew")
+
+
 if __name__ == "__main__":
-    main(test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)
+    main(test_plans__patterns_are_answered_from_values, test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)

@@ -128,11 +128,31 @@ postgres__find_put_together(query *q, const char *alias)
     postgres__find_put(q, ")");
 }
 
+/* It has one of the values that are listed. */
+static void
+put_listed(query *q, const bound *b, const char *alias)
+{
+    const int paths[] = {b->values, b->value_forms};
+    const char *joint = "(";
+    for (size_t k = 0; k < 2; k++) {
+        if (paths[k] == 0)
+            continue;
+        postgres__find_put(q, joint);
+        postgres__find_put_pattern(q, "@.attributes \x01? #::jsonpath", alias, paths[k]);
+        joint = " OR ";
+    }
+    postgres__find_put(q, joint[0] == '(' ? "false" : ")");
+}
+
 static void
 put_compared(query *q, size_t i, const char *alias)
 {
     const esdm_meta_condition *condition = &q->conditions[i];
     const bound *b = &q->bound[i];
+    if (b->listed) {
+        put_listed(q, b, alias);
+        return;
+    }
     bool not_equal = condition->op == ESDM_META_NE;
     char number[40], text[40];
     const char *joint = "";

@@ -19,6 +19,9 @@ typedef struct postgres__find_bound {
     int span, lon;   /* boxes that objects which can meet it reach into (find_reach.c) */
     int begins;      /* of a glob that says how a text begins: path to such a text */
     int begins_form; /* and to such a number as it is written */
+    bool listed;     /* all values that a container can meet it by are known: none but these */
+    int values;      /* path to one of them; 0: there is none */
+    int value_forms; /* and to such a number as it is written */
     size_t alike;    /* the first condition with the same boxes; its own number: none */
 } postgres__find_bound;
 
@@ -51,6 +54,7 @@ typedef struct postgres__find_query {
     uint64_t *counts;
     uint64_t *guesses; /* the same from what little a sample has seen of them; owned */
     uint64_t least;    /* the starts' */
+    uint64_t listed[ESDM_META_EXPRESSION_CONDITIONS_MAX]; /* containers with these values, about */
     uint64_t per_seen; /* objects for each one that a sample sees */
     size_t near;    /* condition with a box into which the containers that a start finds must reach:
                        all that do are listed beforehand; SIZE_MAX: none */
@@ -104,6 +108,13 @@ void postgres__find_put_query(postgres__find_query *q);
  *  limit: what the index says; 0 for the others. The first of those that count together has their
  *  count of containers. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
+/** Patterns of which it is known what values of containers match: they become lists of these
+ *  (find_list.c). No dataset meets them by itself. */
+esdm_status postgres__find_list_values(postgres__store *store, postgres__find_query *q,
+                                       esdm_error *err);
+/** Whether a dataset has the attribute of condition i, as a sample, unless it was `sampled`, and
+ *  then the index say. */
+void postgres__find_put_dataset_has(postgres__find_query *q, size_t i, bool sampled);
 /** Where conditions are looked for. */
 typedef enum postgres__find_table {
     POSTGRES__FIND_OBJECT,

@@ -115,3 +115,29 @@ postgres__find_put_sample(query *q, postgres__find_table table)
     postgres__find_put(q, " AS s");
     postgres__find_end_text(q);
 }
+
+/* What many have is seen in a sample; the list in the index is short then. */
+void
+postgres__find_put_dataset_has(query *q, size_t i, bool sampled)
+{
+    int named = q->bound[i].named;
+    q->sql.bytes = 0;
+    postgres__find_put(q, "SELECT ");
+    if (!sampled) {
+        postgres__find_put(q, "CASE WHEN (SELECT s.n FROM ");
+        begin_sample(q, "object");
+        postgres__find_put_pattern(q,
+                                   ", count(*) FILTER (WHERE a.dataset <> 0 AND "
+                                   "@.attributes \x01> #::jsonb) AS n",
+                                   "a", named);
+        end_sample(q, "object a");
+        postgres__find_put(q, " AS s) > 0 THEN true ELSE ");
+    }
+    postgres__find_put_pattern(q,
+                               "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE "
+                               "a.dataset <> 0 AND @.attributes \x01> #::jsonb) "
+                               "SELECT count(*) FROM (SELECT FROM n LIMIT 1) AS x) > 0",
+                               "a", named);
+    postgres__find_put(q, sampled ? "" : " END");
+    postgres__find_end_text(q);
+}

@@ -63,6 +63,7 @@ typedef struct postgres__store {
     bool owned;       /* by this user, who may upgrade it */
     bool has_extents; /* this user may use the table `extent`; as of the last connection */
     bool has_paths;   /* the server knows jsonpath; as of the last connection */
+    bool has_facets;  /* it may read `facet`; as of the last connection */
     bool has_reach;   /* this user may read the table `reach`; as of the last connection */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */

@@ -92,7 +92,8 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass), "
         "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
         "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false) "
+        "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.facet_delta'), 'SELECT'), false) "
         "FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
@@ -119,6 +120,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         store->owned = postgres__bool(result, row, 5);
         store->has_extents = postgres__bool(result, row, store->writable ? 6 : 7);
         store->has_reach = postgres__bool(result, row, 8);
+        store->has_facets = postgres__bool(result, row, 9);
         store->has_paths = PQserverVersion(store->link.conn) >= FIRST_WITH_PATHS;
     }
     PQclear(result);

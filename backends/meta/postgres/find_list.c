@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Patterns, answered from the values of which counts are kept (views.sql): those that match
+ * are few, and the index has the containers of each. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "find.h"
+
+typedef postgres__find_query query;
+
+/* More values are no better than looking at each container that has the attribute. */
+#define VALUES_MOST 256
+/* Each is a question of its own. */
+#define PATTERNS_MOST 8
+
+/* Both are put together for one attribute and one pattern. */
+static const char values_question[] =
+    "WITH d AS MATERIALIZED (SELECT p.part, sum(x.n) AS n FROM {S}.facet_delta x CROSS JOIN "
+    "LATERAL "
+    "{S}.facet_parts(ARRAY[$1::text], x.attributes) AS p WHERE p.name = $1 GROUP BY 1), "
+    "v AS MATERIALIZED (SELECT y.part, sum(y.n) AS n FROM (SELECT f.part, f.n FROM {S}.facet f "
+    "WHERE f.name = $1 UNION ALL SELECT d.part, d.n FROM d) AS y GROUP BY 1), "
+    "m AS MATERIALIZED (SELECT substr(v.part, 2) AS t, v.n FROM v WHERE v.part LIKE '=%' "
+    "AND v.n > 0 AND substr(v.part, 2) COLLATE \"C\" ~ $2) "
+    "SELECT EXISTS(SELECT FROM {S}.view_node k WHERE k.parent = -1 AND md5(k.part) = "
+    "md5('facets')) "
+    "AND EXISTS(SELECT FROM {S}.facet f WHERE f.name = $1 AND f.part = '' AND md5(f.part) = "
+    "md5('')) "
+    "AND NOT EXISTS(SELECT FROM v WHERE v.part = '+' AND v.n > 0), "
+    "(SELECT count(*) FROM m), (SELECT coalesce(sum(m.n), 0)::bigint FROM m), "
+    "(SELECT '$.\"s\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
+    "to_json(m.t)::text, ' || ') || ')' FROM m), "
+    "(SELECT '$.\"f\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
+    "to_json(m.t)::text, ' || ') || ')' FROM m WHERE m.t ~ '^[-+.0-9iInN]')";
+
+/* Whether it is a pattern of an attribute that may be listed. */
+static bool
+is_pattern(const query *q, size_t i)
+{
+    const esdm_meta_condition *c = &q->conditions[i];
+    return q->holds[i] && c->op == ESDM_META_GLOB && c->text != NULL && strcmp(c->text, "*") != 0 &&
+           !postgres__find_is_extent(c) && q->bound[i].variable == 0 && c->attribute[0] != '@';
+}
+
+/* Datasets are not counted: none may have the attribute, where the question is about them, too. */
+static esdm_status
+has_datasets(postgres__store *store, query *q, size_t i, bool *ret_has, esdm_error *err)
+{
+    PGresult *result = NULL;
+    *ret_has = false;
+    if (postgres__find_is_for_container(&q->conditions[i]))
+        return ESDM_OK;
+    if (q->counts != NULL && q->counts[2 * i + 1] != POSTGRES__COUNT_UNKNOWN) {
+        *ret_has = q->counts[2 * i + 1] > 0; /* a sample saw some */
+        return ESDM_OK;
+    }
+    postgres__find_put_dataset_has(q, i, q->counts != NULL);
+    esdm_status status = postgres__find_ask(store, q, &result, err);
+    *ret_has = status == ESDM_OK && postgres__bool(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
+static int
+keep_path(query *q, const PGresult *row, int column)
+{
+    if (PQgetisnull(row, 0, column))
+        return 0;
+    postgres__put_string(&q->params, postgres__text(row, 0, column));
+    return q->params.count;
+}
+
+/* The same parameter in another list. */
+static void
+copy_param(const query *q, int number, postgres__params *to)
+{
+    size_t offset = q->params.offsets[number - 1];
+    char *text = strndup((const char *) q->params.memory.data + offset,
+                         (size_t) q->params.lengths[number - 1]);
+    to->memory.failed |= text == NULL;
+    postgres__put_string(to, text != NULL ? text : "");
+    free(text);
+}
+
+/* @param ret_row owned, PQclear(). */
+static esdm_status
+values_of(postgres__store *store, const query *q, size_t i, PGresult **ret_row, esdm_error *err)
+{
+    postgres__params params = {0};
+    if (q->params.memory.failed)
+        return esdm__error_nomem(err, q->params.memory.bytes, "a query");
+    copy_param(q, q->bound[i].attribute, &params);
+    copy_param(q, q->bound[i].text, &params);
+    esdm_status status = postgres__enter(store, err);
+    if (status == ESDM_OK) {
+        status = postgres__query(store, values_question, &params, ret_row, err);
+        postgres__leave(store);
+    }
+    postgres__params_clear(&params);
+    return status;
+}
+
+static esdm_status
+list_one(postgres__store *store, query *q, size_t i, esdm_error *err)
+{
+    PGresult *row = NULL;
+    bool datasets = true;
+    esdm_status status = values_of(store, q, i, &row, err);
+    bool known =
+        status == ESDM_OK && postgres__bool(row, 0, 0) && postgres__u64(row, 0, 1) <= VALUES_MOST;
+    if (known)
+        status = has_datasets(store, q, i, &datasets, err);
+    if (status == ESDM_OK && known && !datasets) {
+        q->bound[i].listed = true;
+        q->listed[i] = postgres__u64(row, 0, 2);
+        q->bound[i].values = keep_path(q, row, 3);
+        q->bound[i].value_forms = keep_path(q, row, 4);
+    }
+    PQclear(row);
+    return status;
+}
+
+esdm_status
+postgres__find_list_values(postgres__store *store, query *q, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (!store->has_facets || !q->has_paths)
+        return ESDM_OK;
+    for (size_t i = 0, n = 0; i < q->nconditions && n < PATTERNS_MOST && status == ESDM_OK; i++) {
+        if (!is_pattern(q, i) || q->bound[i].text == 0 || q->params.count + 8 > POSTGRES__PARAMS)
+            continue;
+        status = list_one(store, q, i, err);
+        n++;
+    }
+    return status;
+}
