@@ -7,7 +7,7 @@ import threading
 import numpy
 import xarray
 
-from . import _accuracy, _catalogue, _data, _encoding, _gathering
+from . import _accuracy, _agreed, _catalogue, _data, _encoding, _gathering
 from ._library import Error, EsdmError, check, plain_name
 
 CONFLICT = 4  # ESDM_ECONFLICT
@@ -312,7 +312,11 @@ def _store_into(dataset, name, places, every, message, elsewhere):
 
             # What says where the values lie, of other dimensions, too: data of another grid may have as many points.
             for key in _placing(dataset, there, described, places, wanted):
-                _same_places(key, encoded(key), there.variables[key], begin)
+                given = encoded(key)
+                known = _agreed.digest(handle, key, given, there.variables[key], begin)
+                if known is None or not _agreed.seen(known):
+                    _same_places(key, given, there.variables[key], begin)
+                    _agreed.note(known)
             for key in wanted:
                 variable = encoded(key)
                 start = [begin.get(d, 0) for d in variable.dims]

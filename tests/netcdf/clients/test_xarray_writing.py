@@ -371,6 +371,54 @@ def test_regions_keep_bounds_and_grids():
         expect(told.endswith("ok\n"), told)
 
 
+AGAIN = """
+import netCDF4, numpy as np, xarray as xr, esdm
+def read():
+    return int(open("/proc/self/io").read().split("rchar:")[1].split()[0])
+rows = np.random.default_rng(1).random((600, 600))
+given = xr.Dataset({"v": (("time", "y", "x"), np.zeros((3, 600, 600), "f4"))},
+                   coords={"lat": (("y", "x"), rows, {"units": "degrees_north"}), "lon": (("y", "x"), rows + 1), "time": [0, 1, 2]})
+esdm.write(given, "grid.nc")
+def write(step, data=given):
+    before = read()
+    esdm.write_region(data.isel(time=slice(step, step + 1)) + 1, "grid.nc", {"time": slice(step, step + 1)})
+    return read() - before
+def refused(data=given):
+    try:
+        write(2, data)
+    except ValueError as told:
+        assert "'lat' has other values" in str(told), told
+    else:
+        raise AssertionError("other latitudes were taken")
+first, again = write(0), write(1)
+assert first > 4e6 and again < 1e6, (first, again)  # compared, and known
+refused(given.assign_coords(lat=given.lat + 1))
+was = rows[5, 7]
+rows[5, 7] += 1  # in place
+refused()
+rows[5, 7] = was
+assert write(1) < 1e6
+with netCDF4.Dataset("esdm://grid.nc", "a") as d:  # by another: what was known is no more
+    d["lat"][5, 7] += 1
+refused()
+with netCDF4.Dataset("esdm://grid.nc", "a") as d:
+    d["lat"][5, 7] -= 1
+assert write(2) > 2e6
+with netCDF4.Dataset("esdm://grid.nc", "a") as d:
+    d["lat"].scale_factor = 2.0
+refused()
+with xr.open_dataset("esdm://grid.nc") as found:
+    assert found.v.values[:, 3, 3].tolist() == [1, 1, 1], found.v.values[:, 3, 3]
+print("ok")
+"""
+
+
+def test_grids_are_compared_once():
+    with Site(history=20, engine={"codec": "none"}) as site:
+        told = python(site, "pypi", AGAIN).stdout
+        expect(told.endswith("ok\n"), told)
+
+
 ACCESSOR = """
 import sys
 import {0}
@@ -390,5 +438,6 @@ def test_the_accessor_is_there_in_both_orders():
         expect(sorted(names()) == ["esdm.nc", "xarray.nc"], names())
 
 
-main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_regions_keep_bounds_and_grids, test_calls_that_are_meant_otherwise,
+main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_regions_keep_bounds_and_grids,
+     test_grids_are_compared_once, test_calls_that_are_meant_otherwise,
      test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
