@@ -22,6 +22,8 @@ ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp
         "pydap"]
 # Who catches what functions raise: workers, notebooks.
 WORKERS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "distributed", "joblib", "ipython", "trio", "uvloop"]
+# What xarray's own tests need besides, for none of them to be skipped for that.
+SUITE = [*WHEELS, "scipy", "pytest-asyncio"]
 
 
 def cache_folder():
@@ -41,7 +43,7 @@ def python_of(kind):
         if not all(importlib.util.find_spec(name) for name in ("netCDF4", "xarray")):
             skip("Debian's python3-netcdf4 and python3-xarray are not installed")
         return python
-    name, wheels = {"zarr": ("zarr", ZARR), "workers": ("workers", WORKERS)}.get(kind, ("wheels", WHEELS))
+    name, wheels = {"zarr": ("zarr", ZARR), "workers": ("workers", WORKERS), "suite": ("suite", SUITE)}.get(kind, ("wheels", WHEELS))
     # Other versions of these tests, which may run beside this one, want other wheels.
     told = hashlib.sha256(" ".join(wheels).encode()).hexdigest()[:8]
     folder = cache_folder() / f"{name}-{python_tag()}-{told}"
