@@ -37,6 +37,10 @@ esdm_runs_read(const char *config_path, const char *program, esdm_runs_visitor t
     esdm_status status = load(config_path, &site, err);
     if (status == ESDM_OK)
         status = esdm__runs_read(site->monitor.runs, program, take, context, err);
+    if (status == ESDM_ENOENT && site != NULL)
+        status = esdm__error_set(err, ESDM_ENOENT,
+                                 "monitor.runs: folder '%s' does not exist (esdm-mkfs makes it)",
+                                 site->monitor.runs);
     esdm__site_free(site);
     return status;
 }

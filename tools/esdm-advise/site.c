@@ -261,9 +261,10 @@ print_aheads(const findings *f)
         advise_means_print(&f->ahead, "Reading plain files ahead, by the time of a read",
                            "files that jobs read");
     if (f->jobs->plain_jobs > 0)
-        (void) printf("%u of %u %s ran without --read-ahead, and say nothing of it: record some "
+        (void) printf("%u of %u %s ran without --read-ahead, and %s nothing of it: record some "
                       "with\n'esdm-run --read-ahead --records FOLDER PROGRAM'.\n\n",
-                      f->jobs->plain_jobs, f->jobs->jobs, f->jobs->jobs == 1 ? "job" : "jobs");
+                      f->jobs->plain_jobs, f->jobs->jobs, f->jobs->jobs == 1 ? "job" : "jobs",
+                      f->jobs->plain_jobs == 1 ? "says" : "say");
 }
 
 static void

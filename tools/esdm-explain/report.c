@@ -192,10 +192,11 @@ print_spans(const run *r)
     char *d = time_text(commit);
     if (raw > 0)
         (void) printf("\n  ESDM made %s of %s (%s of all threads together), and "
-                      "needed %s for %" G_GUINT64_FORMAT " commits.\n",
-                      b, a, c, d, commits);
+                      "needed %s for %" G_GUINT64_FORMAT " commit%s.\n",
+                      b, a, c, d, commits, commits == 1 ? "" : "s");
     else
-        (void) printf("\n  ESDM needed %s for %" G_GUINT64_FORMAT " commits.\n", d, commits);
+        (void) printf("\n  ESDM needed %s for %" G_GUINT64_FORMAT " commit%s.\n", d, commits,
+                      commits == 1 ? "" : "s");
     g_free(d);
     g_free(c);
     g_free(b);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NAME_MOST 44
+#define STAND_IN  "memfd:esdm-stub"
 
 char *
 bytes_text(double bytes)
@@ -73,6 +74,8 @@ of_esdm(const char *name)
     const char *last = slash != NULL ? slash + 1 : name;
     if (g_str_has_prefix(last, "catalogue.sqlite") || g_str_equal(last, "esdm-mark.json"))
         return "catalogue";
+    if (g_str_has_prefix(last, STAND_IN)) /* what programs that look at files get of a container */
+        return "stand-in for a file";
     return is_pack(last) ? "data" : NULL;
 }
 

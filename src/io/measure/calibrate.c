@@ -93,12 +93,11 @@ say_measured(const esdm__report_to *say, const char *target, const char *directi
                   "of more data than it holds, expect less",
                   target, direction);
     if (m->error.samples > 0)
-        esdm__say(
-            say,
-            "%s, %s: %zu measurements; each one predicted from the others is wrong by %.0f %% "
-            "(median %.0f %%), taken for their mean by %.0f %%",
-            target, direction, m->error.samples, m->error.model * 100, m->error.median * 100,
-            m->error.naive * 100);
+        esdm__say(say,
+                  "%s, %s: %zu measurements; predicted from the others, each is wrong by %.0f %% "
+                  "(median %.0f %%); with the mean of the others for a prediction by %.0f %%",
+                  target, direction, m->error.samples, m->error.model * 100, m->error.median * 100,
+                  m->error.naive * 100);
 }
 
 static void

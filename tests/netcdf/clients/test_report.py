@@ -151,6 +151,18 @@ def test_a_command_is_told_as_it_was_given():
     expect("cat /dev/null after\n" in text, text)
 
 
+def test_what_cdo_takes_for_a_file_is_esdms():
+    """What is made in memory for programs that look at files is no file of the user's; one commit is no "1 commits"."""
+    need_program("cdo")
+    source = need_data("fields", "era5_u.nc")
+    with Site():
+        reported("cdo", "-s", "-O", "copy", source, "esdm://a.nc")
+        text = reported("cdo", "-s", "-O", "timmean", "esdm://a.nc", "esdm://b.nc", options=("--report",)).stderr
+        lines = [line for line in text.splitlines() if "esdm-stub" in line]
+        expect(lines and all("ESDM's stand-in for a file" in line for line in lines), text)
+        expect(" for 1 commit." in text, text)
+
+
 def test_advice_names_what_took_the_time():
     """A program whose time goes into nc_sync() is told so first, and how often it was called."""
     with Folder() as folder:
@@ -393,7 +405,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,

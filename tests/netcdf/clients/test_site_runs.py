@@ -218,6 +218,14 @@ def test_who_asks_for_them_is_told():
             expect_error(done, "monitor.runs", "has not answered for 10 s", "nothing is told of any run")
 
 
+def test_a_folder_that_is_not_there_is_made_by_mkfs():
+    with Site(monitor={"runs": "runs"}) as site:
+        site.file("runs").rename(site.file("away"))
+        expect_error(run([tool("esdm-explain"), "--site"], check=False), "runs' does not exist (esdm-mkfs makes it)")
+        run([tool("esdm-mkfs")])
+        expect("No such file" not in run([tool("esdm-explain"), "--site"], check=False).stderr, "it is there")
+
+
 def test_users_may_close_their_own():
     """What a user has taken from others stays so; the site's folder, closed later, closes what is in it."""
     file = need_data("fields", "era5_u.nc")
@@ -497,7 +505,7 @@ def test_many_at_once():
 
 if shutil.which("nccopy") is None:
     skip("program not installed: nccopy")
-main(test_one_line_keeps_all_runs, test_nobody_fails_for_it, test_it_is_bounded, test_users_cannot_write_for_others,
+main(test_a_folder_that_is_not_there_is_made_by_mkfs, test_one_line_keeps_all_runs, test_nobody_fails_for_it, test_it_is_bounded, test_users_cannot_write_for_others,
      test_modes_follow_the_folder, test_reports_compare, test_the_site_at_a_glance, test_looking_back_after_a_change,
      test_many_at_once, test_reports_do_not_need_it, test_users_may_close_their_own, test_folders_of_others_are_named,
      test_nobody_hides_the_others, test_who_asks_for_them_is_told, test_invented_records_decide_nothing)
