@@ -9,6 +9,9 @@
 #include "model/undo.h"
 #include "model/usertype.h"
 
+/* Longer ones grow by a quarter: containers of very many variables have two of them. */
+#define SHORT_LIST 1024u
+
 /* ---- lists --------------------------------------------------------------------------------- */
 
 bool
@@ -16,7 +19,10 @@ esdm__pointers_reserve(esdm__pointers *list)
 {
     if (list->count < list->capacity)
         return true;
-    size_t capacity = list->capacity > 0 ? list->capacity * 2 : 4;
+    size_t capacity =
+        list->capacity < SHORT_LIST ? list->capacity * 2 : list->capacity + list->capacity / 4;
+    if (capacity == 0)
+        capacity = 4;
     void **items = reallocarray(list->items, capacity, sizeof *items);
     if (items == NULL)
         return false;

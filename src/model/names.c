@@ -32,29 +32,49 @@ esdm__names_clear(esdm__names *names)
     memset(names, 0, sizeof *names);
 }
 
-static void
-place(esdm__names_slot *slots, uint32_t mask, esdm__names_slot entry)
+/* The capacity is no power of two, so that a name takes 10 to 15 bytes, not 10 to 21. */
+static uint32_t
+home_of(uint32_t hash, uint32_t capacity)
 {
-    uint32_t i = entry.hash & mask;
+    return (uint32_t) (((uint64_t) hash * capacity) >> 32);
+}
+
+static uint32_t
+after(uint32_t i, uint32_t capacity)
+{
+    return i + 1 < capacity ? i + 1 : 0;
+}
+
+/* Steps from one place on to another. */
+static uint32_t
+steps(uint32_t from, uint32_t to, uint32_t capacity)
+{
+    return to >= from ? to - from : to + (capacity - from);
+}
+
+static void
+place(esdm__names_slot *slots, uint32_t capacity, esdm__names_slot entry)
+{
+    uint32_t i = home_of(entry.hash, capacity);
     while (slots[i].number != 0)
-        i = (i + 1) & mask;
+        i = after(i, capacity);
     slots[i] = entry;
 }
 
 bool
 esdm__names_reserve(esdm__names *names)
 {
-    if ((uint64_t) (names->count + 1) * 4 <= (uint64_t) names->capacity * 3)
+    if ((uint64_t) (names->count + 1) * 5 <= (uint64_t) names->capacity * 4)
         return true;
     if (names->capacity >= UINT32_C(1) << 31)
         return false;
-    uint32_t capacity = names->capacity > 0 ? names->capacity * 2 : 2;
+    uint32_t capacity = names->capacity > 1 ? names->capacity + names->capacity / 2 : 2;
     esdm__names_slot *slots = calloc(capacity, sizeof *slots);
     if (slots == NULL)
         return false;
     for (uint32_t i = 0; i < names->capacity; i++) {
         if (names->slots[i].number != 0)
-            place(slots, capacity - 1, names->slots[i]);
+            place(slots, capacity, names->slots[i]);
     }
     free(names->slots);
     names->slots = slots;
@@ -65,21 +85,21 @@ esdm__names_reserve(esdm__names *names)
 void
 esdm__names_add(esdm__names *names, uint32_t hash, uint32_t value)
 {
-    place(names->slots, names->capacity - 1, (esdm__names_slot){hash, value + 1});
+    place(names->slots, names->capacity, (esdm__names_slot){hash, value + 1});
     names->count++;
 }
 
 void
 esdm__names_remove(esdm__names *names, uint32_t hash, uint32_t value)
 {
-    uint32_t mask = names->capacity - 1;
-    uint32_t hole = hash & mask;
+    uint32_t capacity = names->capacity;
+    uint32_t hole = home_of(hash, capacity);
     while (names->slots[hole].number != value + 1)
-        hole = (hole + 1) & mask;
+        hole = after(hole, capacity);
     /* Entries behind the hole move into it unless that puts them before their first place. */
-    for (uint32_t i = (hole + 1) & mask; names->slots[i].number != 0; i = (i + 1) & mask) {
-        uint32_t home = names->slots[i].hash & mask;
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
+    for (uint32_t i = after(hole, capacity); names->slots[i].number != 0; i = after(i, capacity)) {
+        uint32_t home = home_of(names->slots[i].hash, capacity);
+        if (steps(home, i, capacity) >= steps(hole, i, capacity)) {
             names->slots[hole] = names->slots[i];
             hole = i;
         }
@@ -103,8 +123,8 @@ esdm__names_find(const esdm__names *names, const char *name, uint32_t hash,
 {
     if (names->count == 0)
         return false;
-    uint32_t mask = names->capacity - 1;
-    for (uint32_t i = hash & mask; names->slots[i].number != 0; i = (i + 1) & mask) {
+    for (uint32_t i = home_of(hash, names->capacity); names->slots[i].number != 0;
+         i = after(i, names->capacity)) {
         uint32_t value = names->slots[i].number - 1;
         if (names->slots[i].hash == hash && strcmp(lookup(owner, value), name) == 0) {
             *ret_value = value;

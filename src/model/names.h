@@ -19,7 +19,7 @@
  *  number. Zero-initialise. */
 typedef struct esdm__names {
     struct esdm__names_slot *slots; /* owned */
-    uint32_t capacity;              /* power of two, or 0 */
+    uint32_t capacity;              /* of `slots` */
     uint32_t count;
 } esdm__names;
 

@@ -156,7 +156,7 @@ key_of(const void *owner, uint32_t value)
 static uint32_t
 weak_hash(uint32_t key)
 {
-    return (key % 7) * 0x10000001u;
+    return (key % 7) * 0x28000001u;
 }
 
 static void
@@ -184,6 +184,21 @@ test_names__table_agrees_with_a_set(void **state)
     }
     esdm__names_clear(&names);
     assert_null(names.slots);
+}
+
+/* Containers of 100,000 variables have one: 8 bytes for a place. */
+static void
+test_names__table_has_few_free_places(void **state)
+{
+    esdm__names names = {0};
+    (void) state;
+    for (uint32_t i = 0; i < 100000; i++) {
+        assert_true(esdm__names_reserve(&names));
+        esdm__names_add(&names, i * 2654435761u, i);
+        assert_in_range(names.capacity, i + 1, 2 * (uint64_t) i + 4);
+    }
+    assert_in_range(names.capacity, 100000, 150000);
+    esdm__names_clear(&names);
 }
 
 static void
@@ -233,6 +248,7 @@ main(void)
         cmocka_unit_test(test_names__objects_follow_the_rules),
         cmocka_unit_test(test_names__utf8_is_checked_strictly),
         cmocka_unit_test(test_names__table_agrees_with_a_set),
+        cmocka_unit_test(test_names__table_has_few_free_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
