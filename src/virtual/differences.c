@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* In which attributes members differ, and what the whole says of them: esdm_differs, esdm_members,
- * esdm_gaps. */
+ * esdm_gaps, and how accurate it is. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "esdm/accuracy_attributes.h"
+#include "model/accuracy.h"
 #include "virtual/parts.h"
 
 void
@@ -130,6 +133,151 @@ differences_within(esdm_container *member, esdm__buffer *text)
     free(copy);
 }
 
+/* ---- accuracy ------------------------------------------------------------------------------- */
+
+/* Bounds that readers are told: the loosest of all members is true of the whole, where each member
+ * that has lost something says one. */
+static const struct {
+    const char *name;
+    bool least; /* the least is the loosest */
+} bounds[] = {{"quantization_maximum_absolute_error", false},
+              {"quantization_maximum_relative_error", false},
+              {"quantization_nsd", true},
+              {"quantization_nsb", true}};
+
+#define NBOUNDS (sizeof bounds / sizeof *bounds)
+
+/* Lines that begin so are for put_bounds() alone. */
+#define OF_BOUNDS '\x01'
+
+static bool
+has_bound(const esdm_attributes *list, size_t k, double *ret)
+{
+    esdm_attribute a;
+    *ret = 0;
+    if (!esdm_attribute_find(list, bounds[k].name, &a, NULL) || a.count != 1)
+        return false;
+    if (a.type == ESDM_TYPE_FLOAT64)
+        memcpy(ret, a.values, sizeof *ret);
+    else if (a.type == ESDM_TYPE_INT32)
+        *ret = *(const int32_t *) a.values;
+    else
+        return false;
+    return true;
+}
+
+static bool
+has_lost(const esdm_attributes *list)
+{
+    double value;
+    bool lost = esdm_attribute_find(list, ESDM_ACCURACY_STORED_ATTRIBUTE, NULL, NULL);
+    for (size_t k = 0; k < NBOUNDS && !lost; k++)
+        lost = has_bound(list, k, &value);
+    return lost;
+}
+
+static void
+note_bounds_of(const esdm_attributes *list, const char *owner, esdm__buffer *text)
+{
+    char line[2 * ESDM_NAME_MAX + 48];
+    double value;
+    for (size_t k = 0; k < NBOUNDS && has_lost(list); k++) {
+        bool has = has_bound(list, k, &value);
+        (void) snprintf(line, sizeof line, "%c%zu%c%.17g:%s", OF_BOUNDS, k, has ? '=' : '-',
+                        has ? value : 0.0, owner);
+        note_attribute("", line, text);
+    }
+}
+
+/* One that says nothing has lost nothing: of the whole that says nothing. */
+static void
+note_accuracy(const esdm_attributes *first, const esdm_attributes *other, const char *owner,
+              esdm__buffer *text)
+{
+    bool same = has_lost(first) == has_lost(other);
+    for (size_t k = 0; k < NBOUNDS && same; k++) {
+        double a;
+        double b;
+        same = has_bound(first, k, &a) == has_bound(other, k, &b) && a == b;
+    }
+    if (same)
+        return;
+    note_attribute(owner, ESDM_ACCURACY_STORED_ATTRIBUTE, text);
+    note_bounds_of(first, owner, text);
+    note_bounds_of(other, owner, text);
+}
+
+/* The loosest of the bounds in lines of `owner`. @return whether there are such lines; *ret_bound
+ * is NAN when some member that has lost something says no bound of this kind. */
+static bool
+loosest(const char *text, size_t kind, const char *owner, double *ret_bound)
+{
+    bool any = false;
+    *ret_bound = NAN;
+    for (const char *line = text; line != NULL && *line != '\0';
+         line = strchr(line, '\n'), line += line != NULL) {
+        if (line[0] != OF_BOUNDS || (size_t) (line[1] - '0') != kind)
+            continue;
+        char *end = NULL;
+        double value = line[2] == '=' ? strtod(line + 3, &end) : NAN;
+        const char *name = strchr(line, ':') + 1;
+        size_t length = strcspn(name, "\n");
+        if (strlen(owner) != length || strncmp(name, owner, length) != 0)
+            continue;
+        if (line[2] != '=') {
+            *ret_bound = NAN;
+            return true;
+        }
+        if (!any || (bounds[kind].least ? value < *ret_bound : value > *ret_bound))
+            *ret_bound = value;
+        any = true;
+    }
+    return any;
+}
+
+/* What was stated of the first member was not stated of the whole: neither readers nor copies are
+ * told so. */
+static esdm_status
+put_bounds(const char *text, esdm_dataset *dataset, esdm_error *err)
+{
+    static const char differs[] = "differs between containers; no number is further off than the "
+                                  "attributes quantization_... say, where there are any";
+    double value[NBOUNDS];
+    bool any = false;
+    for (size_t k = 0; k < NBOUNDS; k++)
+        any = loosest(text, k, dataset->name, &value[k]) || any;
+    if (!any)
+        return ESDM_OK;
+    esdm_status status = esdm__dataset_put_accuracy(dataset, NULL, NULL, err);
+    for (size_t k = 0; k < NBOUNDS && status == ESDM_OK; k++) {
+        int32_t whole = isnan(value[k]) ? 0 : (int32_t) value[k];
+        esdm__virtual_forget(dataset, bounds[k].name);
+        if (!isnan(value[k]))
+            status = esdm_attribute_set(&dataset->attributes, bounds[k].name,
+                                        bounds[k].least ? ESDM_TYPE_INT32 : ESDM_TYPE_FLOAT64, 1,
+                                        bounds[k].least ? (void *) &whole : &value[k], err);
+    }
+    return status == ESDM_OK
+               ? esdm_attribute_set(&dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE,
+                                    ESDM_TYPE_CHAR, sizeof differs - 1, differs, err)
+               : status;
+}
+
+static esdm_status
+put_all_bounds(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (whole->differs.bytes == 0)
+        return ESDM_OK;
+    esdm__buffer_put(&whole->differs, "", 1);
+    if (whole->differs.failed)
+        return esdm__error_nomem(err, whole->differs.bytes, "attributes");
+    for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++)
+        status = put_bounds((const char *) whole->differs.data, container->datasets.items[i], err);
+    whole->differs.bytes--;
+    return status;
+}
+
 void
 esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text)
 {
@@ -144,6 +292,7 @@ esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffe
             continue;
         differences_of(&x->attributes, &y->attributes, x->name, text);
         note_valid(&x->attributes, &y->attributes, x->name, text);
+        note_accuracy(&x->attributes, &y->attributes, x->name, text);
     }
     for (size_t k = 0; k < other->datasets.count; k++) {
         const esdm_dataset *y = other->datasets.items[k];
@@ -203,11 +352,12 @@ sort_lines(esdm__buffer *text, esdm_error *err)
     }
     char *rest = NULL;
     for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-        lines[n++] = line;
+        if (line[0] != OF_BOUNDS)
+            lines[n++] = line;
     qsort(lines, n, sizeof *lines, by_text);
     for (size_t i = 0; i < n; i++)
         at += (size_t) sprintf((char *) text->data + at, "%s\n", lines[i]);
-    text->bytes--;
+    text->bytes = at;
     free(copy);
     free(lines);
     return ESDM_OK;
@@ -233,11 +383,11 @@ esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *
     esdm_attributes *root = esdm_group_attributes(esdm_container_root(container));
     if (whole->differs.failed)
         return esdm__error_nomem(err, whole->differs.bytes, "attributes");
-    esdm_status status = ESDM_OK;
     remove_invalid(whole, container);
-    if (whole->differs.bytes > 0) {
+    esdm_status status = put_all_bounds(whole, container, err);
+    if (status == ESDM_OK && whole->differs.bytes > 0) {
         status = sort_lines(&whole->differs, err);
-        if (status == ESDM_OK)
+        if (status == ESDM_OK && whole->differs.bytes > 0)
             status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR,
                                         whole->differs.bytes - 1, whole->differs.data, err);
     }

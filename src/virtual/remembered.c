@@ -14,7 +14,7 @@
 #include "virtual/parts.h"
 
 #define PREFIX  "joined:"
-#define VERSION 5u
+#define VERSION 6u
 /** Of fewer members nothing is kept. */
 #define MEMBERS_LEAST 16u
 /** Bytes of a fact. */
