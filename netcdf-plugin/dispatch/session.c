@@ -13,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Guards `current`, `current_read_only` and `current_generation`. Held while a session opens, so
- * that two threads do not open two. */
+/* Guards `current`, `current_read_only`, `current_generation` and `current_config`. Held while a
+ * session opens, so that two threads do not open two. */
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static esdm_session *current;
 static bool current_read_only;
 static uint64_t current_generation;
+static char
+    *current_config; /* owned; ESDM_CONFIG when `current` was opened; NULL: it was not set */
 
 static _Atomic uint64_t generation = 1;
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
@@ -48,6 +50,43 @@ esdmnc_session_generation(void)
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
+/* The lock is held. */
+static void
+set_current(esdm_session *session, bool read_only)
+{
+    const char *config = secure_getenv("ESDM_CONFIG");
+    free(current_config);
+    current_config = config != NULL ? strdup(config) : NULL;
+    current = session;
+    current_read_only = read_only;
+    current_generation = esdmnc_session_generation();
+}
+
+/* A program that sets ESDM_CONFIG after it has used a site means another one: what it writes would
+ * replace containers of the first. The lock is held. */
+static int
+check_config(bool writing)
+{
+    static bool told[2];
+    char before[PATH_MAX];
+    char now[PATH_MAX];
+    const char *config = secure_getenv("ESDM_CONFIG");
+    bool same = config == NULL || current_config == NULL
+                    ? config == current_config
+                    : strcmp(config, current_config) == 0 ||
+                          (realpath(config, now) != NULL &&
+                           realpath(current_config, before) != NULL && strcmp(now, before) == 0);
+    if (same)
+        return NC_NOERR;
+    if (!told[writing])
+        esdmnc_say("ESDM_CONFIG became '%s' after this process had opened the site '%s'%s; start "
+                   "another process for another site",
+                   config != NULL ? config : "", esdm_session_site_name(current),
+                   writing ? ": nothing is written" : ", from which it goes on reading");
+    told[writing] = true;
+    return writing ? EACCES : NC_NOERR;
+}
+
 static int
 open_session(bool read_only, esdm_error *err)
 {
@@ -58,9 +97,7 @@ open_session(bool read_only, esdm_error *err)
     esdm_status st = esdm_session_open(&options, &session, err);
     if (st != ESDM_OK)
         return (int) st;
-    current = session;
-    current_read_only = read_only;
-    current_generation = esdmnc_session_generation();
+    set_current(session, read_only);
     return ESDM_OK;
 }
 
@@ -133,6 +170,8 @@ esdmnc_session(bool writing, esdm_session **ret_session)
         if (st != ESDM_OK)
             /* A wrong configuration cannot be told by a code, and nothing works without it. */
             rc = esdmnc_error_site(&err, true);
+    } else {
+        rc = check_config(writing);
     }
     if (rc == NC_NOERR && writing && current_read_only) {
         esdmnc_debug("the site '%s' can only be read", esdm_session_site_name(current));
@@ -174,11 +213,8 @@ esdmnc_session_of_ranks(esdmnc_ranks *ranks)
         return rc;
     }
     bool other = current != before && current_generation == esdmnc_session_generation();
-    if (session != before && !other) {
-        current = session;
-        current_read_only = options.read_only;
-        current_generation = esdmnc_session_generation();
-    }
+    if (session != before && !other)
+        set_current(session, options.read_only);
     pthread_mutex_unlock(&session_lock);
     if (session != before && other) /* another thread was first */
         esdm_session_close(session);

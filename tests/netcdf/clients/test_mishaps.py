@@ -125,6 +125,42 @@ def test_a_file_of_another_site():
         expect("v = 1, 1" in client(["ncdump", path]).stdout, "on its own site")
 
 
+TWO_SITES = """
+import os, sys, netCDF4
+def write(value):
+    with netCDF4.Dataset("esdm://run/a.nc", "w") as d:
+        d.createVariable("v", "f4", ())[...] = value
+write(1)
+still = netCDF4.Dataset("esdm://run/b.nc", "w")
+os.environ["ESDM_CONFIG"] = sys.argv[1]
+try:
+    write(2)
+    print("written")
+except OSError as error:
+    print("refused")
+print(netCDF4.Dataset("esdm://run/a.nc")["v"][...])
+still.close()
+os.environ["ESDM_CONFIG"] = os.path.join(os.path.dirname(sys.argv[2]), ".", os.path.basename(sys.argv[2]))
+write(3)
+"""
+
+
+def test_a_program_that_names_another_site_later():
+    """It replaced the container of the first site, and the second one had none."""
+    with Routed() as site:
+        other = site.folder / "other"
+        other.mkdir()
+        (other / "site.json").write_text(site.config.read_text().replace(str(site.folder), str(other)))
+        env = {"ESDM_CONFIG": str(other / "site.json")}
+        run([tool("esdm-mkfs")], env=environment(env))
+        done = client([clients.python_of("debian"), "-c", TWO_SITES, other / "site.json", site.config])
+        expect(done.stdout.split() == ["refused", "1.0"], done.stdout)
+        expect("nothing is written; start another process" in done.stderr and done.stderr.count("\n") == 2, done.stderr)
+        expect("v = 3" in client(["ncdump", "esdm://run/a.nc"]).stdout, "named by another path, it is the same site")
+        expect(run([tool("esdm-ls")]).stdout.split()[-1] == "run/b.nc", "what was open is committed")
+        expect(run([tool("esdm-ls")], env=environment(env)).stdout == "", "the other site")
+
+
 def test_files_of_a_backup_whose_original_was_moved():
     """`mv run3 run3-old; cp -a backup/run3 run3`: what lies at the path of the original is a copy, wherever that is
     now. Nothing that is written to it, or over it by a rerun, changes what the original reads."""
@@ -159,5 +195,6 @@ def test_files_of_a_backup_whose_original_was_moved():
             shutil.rmtree(now)
 
 
-main(test_files_of_a_backup_whose_original_was_moved, test_a_format_that_no_container_takes, test_a_stub_that_was_changed_without_esdm_run,
-     test_a_file_of_another_site, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+main(test_files_of_a_backup_whose_original_was_moved, test_a_format_that_no_container_takes,
+     test_a_stub_that_was_changed_without_esdm_run, test_a_file_of_another_site,
+     test_a_program_that_names_another_site_later, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
