@@ -292,10 +292,15 @@ def build_program(program, text):
     run(["cc", source, f"-I{SOURCE}/src/include", "-o", program, f"-L{BUILD}", "-lesdm"])
 
 
-main(test_later__programs_and_plug_ins_of_now_run_with_a_later_library, test_refused__by_a_version_without_checksums_of_rows, test_refused__by_a_version_without_statistics_and_kinds,
-     test_refused__by_a_version_without_shared_packs, test_refused__a_site_of_its_own_that_this_version_wrote_to,
-     test_refused__a_site_of_its_own_on_postgresql_without_shared_packs,
-     test_refused__a_site_of_its_own_on_postgresql_without_ranges,
-     test_refused__a_writer_of_an_earlier_version_that_goes_on,
-     test_refused__on_postgresql_by_a_version_without_shared_packs,
-     test_refused__on_postgresql_by_a_version_without_ranges)
+main(
+    test_later__programs_and_plug_ins_of_now_run_with_a_later_library,
+    test_refused__by_a_version_without_checksums_of_rows,
+    test_refused__by_a_version_without_statistics_and_kinds,
+    test_refused__by_a_version_without_shared_packs,
+    test_refused__a_site_of_its_own_that_this_version_wrote_to,
+    test_refused__a_site_of_its_own_on_postgresql_without_shared_packs,
+    test_refused__a_site_of_its_own_on_postgresql_without_ranges,
+    test_refused__a_writer_of_an_earlier_version_that_goes_on,
+    test_refused__on_postgresql_by_a_version_without_shared_packs,
+    test_refused__on_postgresql_by_a_version_without_ranges,
+)
