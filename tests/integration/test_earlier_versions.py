@@ -177,7 +177,8 @@ def sqlite_format(site):
 
 
 def check_own_site(old, form, before_and_after, **changes):
-    """@param form tells the catalogue's format. Reading alone upgrades nothing, nor do notes of what was found (digests), so both versions go on with it; the
+    """@param form tells the format of the catalogue. Reading alone upgrades nothing, nor do notes of what was found (digests),
+    so both versions go on with it; the
     first change does."""
     with Site(make=False, **changes) as site:
         run([old.tool("esdm-mkfs")])
