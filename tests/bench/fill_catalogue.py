@@ -296,15 +296,18 @@ class PostgresFiller:
         self.ask(f"SELECT setval(pg_get_serial_sequence('esdm.view_node', 'node'), {max(node for node, _ in nodes.values()) + 1})")
 
     def fill_facets(self, numbers):
-        """The counts of the values of each attribute."""
+        """The counts of the values of each attribute that the view names, and the values of the others."""
         counts = collections.Counter({("", ""): len(numbers)})
         for n in numbers:
-            for name, value in attributes_of(n - 1):
+            for name, value in attributes_of(n - 1)[:5]:
                 counts[name, ""] += 1
                 counts[name, "=" + value] += 1
+        for name, value in (pair for n in numbers for pair in attributes_of(n - 1)[5:]):
+            counts[name, "=" + value] = 0
         for name, part, n in json.loads(self.ask("SELECT facet_fold::text FROM esdm.facet_fold(); "
                                                  "SELECT json_agg(json_build_array(name, part, n)) FROM esdm.facet")):
             counts[name, part] += n
+        counts.update({(name, part): 1 for (name, part), n in counts.items() if name.startswith("attribute_")})
         self.ask("TRUNCATE esdm.facet")
         self.load("facet", ((name, part, n) for (name, part), n in counts.items()))
 

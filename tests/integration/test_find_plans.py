@@ -228,7 +228,7 @@ def test_plans__patterns_are_answered_from_values():
             server.sql(FILL.format(n=4300))
             server.sql("SELECT esdm.facet_fold()")
             expect(server.sql("SELECT part FROM esdm.facet WHERE name = 'tracking'") == ["*"], "too many values")
-            expect(server.sql("SELECT count(*) FROM esdm.facet WHERE name = 'day'") == ["301"], "values of a day")
+            expect(server.sql("SELECT count(*) FROM esdm.facet WHERE name = 'day'") == ["300"], "values of a day")
             expect(server.sql("SELECT count(*) FROM esdm.facet WHERE part = '@' AND name = 'source_id'") == ["1"], "of a view")
             patterns = [f'{name} {op} "{text}"' for name in ("day", ":model", "run", "tracking", "level", "units")
                         for op, text in (("~", "*7?"), ("=~", "-7[0-3]$"), ("~", "7*.5"))]
@@ -266,6 +266,7 @@ def test_plans__patterns_are_answered_from_values():
                        "\"s\": {\"run\": [\"run-73\"], \"model\": [\"run-73\"]}}')")
             expect(compare("a dataset")[7] == kept[7] + 2, "a dataset is found")
             # Made anew, as of a store of before.
+            server.sql("DELETE FROM esdm.facet WHERE part = '=new-70'")  # nobody has it any more
             before = server.sql("SELECT name, part, n FROM esdm.facet WHERE n > 0 ORDER BY 1, 2")
             server.sql("DELETE FROM esdm.view_node WHERE parent = -1")
             run([tool("esdm-mkfs"), site.config])

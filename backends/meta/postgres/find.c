@@ -128,9 +128,8 @@ postgres__find_put_together(query *q, const char *alias)
     postgres__find_put(q, ")");
 }
 
-/* It has one of the values that are listed. */
-static void
-put_listed(query *q, const bound *b, const char *alias)
+void
+postgres__find_put_listed(query *q, const bound *b, const char *alias)
 {
     const int paths[] = {b->values, b->value_forms};
     const char *joint = "(";
@@ -150,7 +149,7 @@ put_compared(query *q, size_t i, const char *alias)
     const esdm_meta_condition *condition = &q->conditions[i];
     const bound *b = &q->bound[i];
     if (b->listed) {
-        put_listed(q, b, alias);
+        postgres__find_put_listed(q, b, alias);
         return;
     }
     bool not_equal = condition->op == ESDM_META_NE;

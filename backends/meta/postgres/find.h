@@ -54,7 +54,6 @@ typedef struct postgres__find_query {
     uint64_t *counts;
     uint64_t *guesses; /* the same from what little a sample has seen of them; owned */
     uint64_t least;    /* the starts' */
-    uint64_t listed[ESDM_META_EXPRESSION_CONDITIONS_MAX]; /* containers with these values, about */
     uint64_t per_seen; /* objects for each one that a sample sees */
     size_t near;    /* condition with a box into which the containers that a start finds must reach:
                        all that do are listed beforehand; SIZE_MAX: none */
@@ -109,9 +108,13 @@ void postgres__find_put_query(postgres__find_query *q);
  *  count of containers. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
 /** Patterns of which it is known what values of containers match: they become lists of these
- *  (find_list.c). No dataset meets them by itself. */
+ *  (find_list.c). */
 esdm_status postgres__find_list_values(postgres__store *store, postgres__find_query *q,
                                        esdm_error *err);
+/** They are patterns again where a dataset may meet them by itself. After samples, if there are
+ *  counts. */
+esdm_status postgres__find_confirm_lists(postgres__store *store, postgres__find_query *q,
+                                         esdm_error *err);
 /** Whether a dataset has the attribute of condition i, as a sample, unless it was `sampled`, and
  *  then the index say. */
 void postgres__find_put_dataset_has(postgres__find_query *q, size_t i, bool sampled);
@@ -129,6 +132,9 @@ void postgres__find_put_sample(postgres__find_query *q, postgres__find_table tab
 /** The object `alias` has a value that equals; by the index. */
 void postgres__find_put_equal(postgres__find_query *q, const postgres__find_bound *b,
                               const char *alias);
+/** The same of a pattern whose values are listed. */
+void postgres__find_put_listed(postgres__find_query *q, const postgres__find_bound *b,
+                               const char *alias);
 /** The same of all that are asked for together. */
 void postgres__find_put_together(postgres__find_query *q, const char *alias);
 bool postgres__find_is_together(const postgres__find_query *q, size_t i);

@@ -14,10 +14,12 @@ typedef postgres__find_query query;
 
 /* An object that can meet condition i, as far as the index says. */
 static void
-put_can_meet(query *q, size_t i)
+put_can_meet(query *q, size_t i, bool dataset)
 {
     if (q->conditions[i].op == ESDM_META_EQ)
         postgres__find_put_equal(q, &q->bound[i], "a");
+    else if (q->bound[i].listed && !dataset)
+        postgres__find_put_listed(q, &q->bound[i], "a");
     else
         postgres__find_put_pattern(q, "@.attributes \x01> #::jsonb", "a", q->bound[i].named);
 }
@@ -56,7 +58,7 @@ postgres__find_put_counts(query *q, uint64_t limit)
         if (together)
             postgres__find_put_together(q, "a");
         else
-            put_can_meet(q, i);
+            put_can_meet(q, i, k % 2 != 0);
         postgres__find_put(q, end);
     }
     postgres__find_end_text(q);
@@ -107,7 +109,7 @@ postgres__find_put_sample(query *q, postgres__find_table table)
             postgres__find_put_extent(q, i);
         } else {
             postgres__find_put(q, of_objects[k % 2]);
-            put_can_meet(q, i);
+            put_can_meet(q, i, k % 2 != 0);
         }
         postgres__find_put(q, ")");
     }

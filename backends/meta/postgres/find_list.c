@@ -10,27 +10,27 @@
 #include "find.h"
 
 typedef postgres__find_query query;
+typedef postgres__find_bound bound;
 
 /* More values are no better than looking at each container that has the attribute. */
 #define VALUES_MOST 256
 /* Each is a question of its own. */
 #define PATTERNS_MOST 8
 
-/* Both are put together for one attribute and one pattern. */
+/* Of one attribute and one pattern: whether all values are kept, how many match, and paths to them.
+ * A value that no container has any more does no harm. */
 static const char values_question[] =
-    "WITH d AS MATERIALIZED (SELECT p.part, sum(x.n) AS n FROM {S}.facet_delta x CROSS JOIN "
-    "LATERAL "
-    "{S}.facet_parts(ARRAY[$1::text], x.attributes) AS p WHERE p.name = $1 GROUP BY 1), "
-    "v AS MATERIALIZED (SELECT y.part, sum(y.n) AS n FROM (SELECT f.part, f.n FROM {S}.facet f "
-    "WHERE f.name = $1 UNION ALL SELECT d.part, d.n FROM d) AS y GROUP BY 1), "
-    "m AS MATERIALIZED (SELECT substr(v.part, 2) AS t, v.n FROM v WHERE v.part LIKE '=%' "
-    "AND v.n > 0 AND substr(v.part, 2) COLLATE \"C\" ~ $2) "
-    "SELECT EXISTS(SELECT FROM {S}.view_node k WHERE k.parent = -1 AND md5(k.part) = "
-    "md5('facets')) "
-    "AND EXISTS(SELECT FROM {S}.facet f WHERE f.name = $1 AND f.part = '' AND md5(f.part) = "
-    "md5('')) "
-    "AND NOT EXISTS(SELECT FROM v WHERE v.part = '+' AND v.n > 0), "
-    "(SELECT count(*) FROM m), (SELECT coalesce(sum(m.n), 0)::bigint FROM m), "
+    "WITH v AS MATERIALIZED (SELECT f.part FROM {S}.facet f WHERE f.name = $1 AND (f.n > 0 OR "
+    "f.part = '*') UNION SELECT p.part FROM {S}.facet_delta x CROSS JOIN LATERAL "
+    "{S}.facet_parts(ARRAY[$1::text], x.attributes) AS p WHERE p.name = $1 AND x.n > 0), "
+    "m AS MATERIALIZED (SELECT substr(v.part, 2) AS t FROM v WHERE v.part LIKE '=%' "
+    "AND substr(v.part, 2) COLLATE \"C\" ~ $2), "
+    "k AS MATERIALIZED (SELECT n.part FROM {S}.view_node n WHERE n.parent = -1) "
+    "SELECT EXISTS(SELECT FROM k WHERE k.part = 'facets') "
+    "AND NOT EXISTS(SELECT FROM v WHERE v.part = '+' OR v.part = '*') "
+    "AND (EXISTS(SELECT FROM k WHERE k.part = 'every') OR EXISTS(SELECT FROM {S}.facet f "
+    "WHERE f.name = $1 AND f.part = '' AND md5(f.part) = md5(''))), "
+    "(SELECT count(*) FROM m), "
     "(SELECT '$.\"s\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
     "to_json(m.t)::text, ' || ') || ')' FROM m), "
     "(SELECT '$.\"f\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
@@ -107,17 +107,11 @@ static esdm_status
 list_one(postgres__store *store, query *q, size_t i, esdm_error *err)
 {
     PGresult *row = NULL;
-    bool datasets = true;
     esdm_status status = values_of(store, q, i, &row, err);
-    bool known =
-        status == ESDM_OK && postgres__bool(row, 0, 0) && postgres__u64(row, 0, 1) <= VALUES_MOST;
-    if (known)
-        status = has_datasets(store, q, i, &datasets, err);
-    if (status == ESDM_OK && known && !datasets) {
+    if (status == ESDM_OK && postgres__bool(row, 0, 0) && postgres__u64(row, 0, 1) <= VALUES_MOST) {
         q->bound[i].listed = true;
-        q->listed[i] = postgres__u64(row, 0, 2);
-        q->bound[i].values = keep_path(q, row, 3);
-        q->bound[i].value_forms = keep_path(q, row, 4);
+        q->bound[i].values = keep_path(q, row, 2);
+        q->bound[i].value_forms = keep_path(q, row, 3);
     }
     PQclear(row);
     return status;
@@ -134,6 +128,29 @@ postgres__find_list_values(postgres__store *store, query *q, esdm_error *err)
             continue;
         status = list_one(store, q, i, err);
         n++;
+    }
+    return status;
+}
+
+esdm_status
+postgres__find_confirm_lists(postgres__store *store, query *q, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+        bound *b = &q->bound[i];
+        bool datasets = false;
+        if (!b->listed)
+            continue;
+        status = has_datasets(store, q, i, &datasets, err);
+        b->listed = !datasets;
+        if (q->counts == NULL)
+            continue;
+        if (datasets)
+            q->counts[2 * i] = POSTGRES__COUNT_UNKNOWN;
+        else if (b->values + b->value_forms == 0)
+            q->counts[2 * i] = 0;
+        if (!datasets)
+            q->counts[2 * i + 1] = 0;
     }
     return status;
 }

@@ -211,15 +211,11 @@ count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
     q->together = calloc(q->nconditions, sizeof *q->together);
     if (q->counts == NULL || q->guesses == NULL || q->together == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *q->counts, "a query");
-    esdm_status status = look_at_samples(store, q, err);
+    esdm_status status = postgres__find_list_values(store, q, err);
     if (status == ESDM_OK)
-        status = postgres__find_list_values(store, q, err);
-    for (size_t i = 0; i < q->nconditions; i++) {
-        if (q->bound[i].listed) {
-            q->counts[2 * i] = q->listed[i];
-            q->counts[2 * i + 1] = 0;
-        }
-    }
+        status = look_at_samples(store, q, err);
+    if (status == ESDM_OK)
+        status = postgres__find_confirm_lists(store, q, err);
     bool more = true;
     for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && more && status == ESDM_OK;
          limit *= COUNT_GROWTH) {
@@ -299,9 +295,11 @@ choose_starts(postgres__store *store, query *q, esdm_error *err)
     uint64_t *sums = calloc(q->nconditions, sizeof *sums);
     if (sums == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *sums, "a query");
-    esdm_status status = esdm__tree_has_choice(&q->expression) && !is_one_box(q)
-                             ? count_all(store, q, sums, err)
-                             : postgres__find_list_values(store, q, err);
+    bool choice = esdm__tree_has_choice(&q->expression) && !is_one_box(q);
+    esdm_status status =
+        choice ? count_all(store, q, sums, err) : postgres__find_list_values(store, q, err);
+    if (status == ESDM_OK && !choice)
+        status = postgres__find_confirm_lists(store, q, err);
     q->covered =
         esdm__tree_starts(&q->expression, q->holds, sums, q->starts, &q->nstarts, &q->least);
     if (status == ESDM_OK)

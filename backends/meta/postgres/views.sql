@@ -37,9 +37,9 @@ CREATE TABLE IF NOT EXISTS {S}.facet(
     part text COLLATE "C" NOT NULL,
     n bigint NOT NULL DEFAULT 0) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX IF NOT EXISTS facet_part ON {S}.facet(name, md5(part));
--- What is counted of names beside those of views, where a node with the parent -1 and the part "every" says so: of each
--- other name the values, unless they are many or long ("+", as several values): then globs are answered from here, too.
--- "@" marks a name that views have, "*" one of which nothing is counted any more, as it has too many values.
+-- Of other names the values that containers have or had stand there, not counted, where a node with the parent -1 and the
+-- part "every" says so: "+" where some container has several, or a long one. "@" marks a name that views have, "*" one of
+-- which nothing is kept, as it has too many values.
 CREATE INDEX IF NOT EXISTS facet_mark ON {S}.facet(part, name) WHERE part = '@' OR part = '*';
 CREATE TABLE IF NOT EXISTS {S}.facet_delta(n bigint NOT NULL, attributes jsonb NOT NULL);
 GRANT SELECT ON {S}.facet, {S}.facet_delta TO PUBLIC;
@@ -56,15 +56,13 @@ RETURNS TABLE(name text, part text) LANGUAGE sql IMMUTABLE AS $body$
         (CASE WHEN jsonb_array_length(y.a) = 1 THEN '=' || (y.a->>0) ELSE '+' END)) AS x(part)
     WHERE y.a IS NOT NULL $body$;
 
--- The same of all other names but some.
+-- Values of all other names but some.
 CREATE OR REPLACE FUNCTION {S}.facet_others(p_without text[], p_attributes jsonb)
 RETURNS TABLE(name text, part text) LANGUAGE sql IMMUTABLE AS $body$
-    SELECT e.key, x.part FROM (
-        SELECT s.key, s.value FROM jsonb_each(coalesce(p_attributes->'s', '{}')) AS s
-        UNION ALL SELECT f.key, f.value FROM jsonb_each(coalesce(p_attributes->'f', '{}')) AS f
-        WHERE NOT coalesce(p_attributes->'s', '{}') ? f.key) AS e
-    CROSS JOIN LATERAL (VALUES (''), (CASE WHEN jsonb_array_length(e.value) = 1 AND octet_length(e.value->>0) <= 200
-        THEN '=' || (e.value->>0) ELSE '+' END)) AS x(part)
+    SELECT e.key, CASE WHEN jsonb_array_length(e.value) = 1 AND octet_length(e.value->>0) <= 200
+        THEN '=' || (e.value->>0) ELSE '+' END
+    FROM (SELECT s.key, s.value FROM jsonb_each(coalesce(p_attributes->'s', '{}')) AS s
+        UNION ALL SELECT f.key, f.value FROM jsonb_each(coalesce(p_attributes->'f', '{}')) AS f) AS e
     WHERE e.key <> ALL(p_without) $body$;
 
 CREATE OR REPLACE FUNCTION {S}.facet_marked(p_part text) RETURNS text[] LANGUAGE sql STABLE AS $body$
@@ -83,7 +81,7 @@ CREATE OR REPLACE FUNCTION {S}.facet_fold() RETURNS void LANGUAGE plpgsql AS $bo
 DECLARE
     v_every boolean := EXISTS(SELECT FROM {S}.view_node v WHERE v.parent = -1 AND md5(v.part) = md5('every'));
     v_named text[];
-    v_without text[];
+    v_without text[] := '{}';
     v_grown text[];
 BEGIN
     IF NOT pg_try_advisory_xact_lock({K}, 3) THEN
@@ -97,13 +95,15 @@ BEGIN
     END IF;
     WITH gone AS (DELETE FROM {S}.facet_delta RETURNING n, attributes),
     put AS (INSERT INTO {S}.facet(name, part, n)
-        SELECT p.name, p.part, sum(g.n) FROM gone g CROSS JOIN LATERAL (
-            SELECT * FROM {S}.facet_parts(v_named, g.attributes)
-            UNION ALL SELECT * FROM {S}.facet_others(v_without, g.attributes) WHERE v_every) AS p
+        SELECT p.name, p.part, sum(g.n) FROM gone g CROSS JOIN LATERAL {S}.facet_parts(v_named, g.attributes) AS p
         GROUP BY 1, 2 HAVING sum(g.n) <> 0
-        ON CONFLICT (name, md5(part)) DO UPDATE SET n = facet.n + EXCLUDED.n
-        RETURNING facet.name, facet.part, facet.xmax = 0 AS fresh)
-    SELECT array_agg(DISTINCT p.name) INTO v_grown FROM put p WHERE p.fresh AND p.part <> '' AND p.name <> ALL(v_named);
+        ON CONFLICT (name, md5(part)) DO UPDATE SET n = facet.n + EXCLUDED.n),
+    kept AS (INSERT INTO {S}.facet(name, part, n)
+        SELECT d.name, d.part, 1 FROM (SELECT DISTINCT p.name, p.part FROM gone g
+            CROSS JOIN LATERAL {S}.facet_others(v_without, g.attributes) AS p WHERE v_every AND g.n > 0) AS d
+        WHERE NOT EXISTS(SELECT FROM {S}.facet f WHERE f.name = d.name AND md5(f.part) = md5(d.part))
+        ON CONFLICT DO NOTHING RETURNING facet.name)
+    SELECT array_agg(DISTINCT k.name) INTO v_grown FROM kept k;
     PERFORM {S}.facet_drop(m.name) FROM (SELECT f.name FROM {S}.facet f WHERE f.name = ANY(v_grown)
         GROUP BY f.name HAVING count(*) > 4096 OFFSET 0) AS m;
 END $body$;
@@ -338,11 +338,11 @@ BEGIN
     ON CONFLICT (name, md5(part)) DO UPDATE SET n = EXCLUDED.n;
     INSERT INTO {S}.facet(name, part) SELECT f.name, '@' FROM {S}.facet f WHERE f.part = '' AND f.name <> '';
     INSERT INTO {S}.facet(name, part, n)
-    SELECT DISTINCT f.name, CASE WHEN f.parts > 4096 THEN '*' ELSE f.part END, CASE WHEN f.parts > 4096 THEN 0 ELSE f.n END
-    FROM (SELECT p.name, p.part, count(*) AS n, count(*) OVER (PARTITION BY p.name) AS parts
+    SELECT DISTINCT f.name, CASE WHEN f.parts > 4096 THEN '*' ELSE f.part END, CASE WHEN f.parts > 4096 THEN 0 ELSE 1 END
+    FROM (SELECT d.name, d.part, count(*) OVER (PARTITION BY d.name) AS parts FROM (SELECT DISTINCT p.name, p.part
         FROM {S}.object o JOIN {S}.container c USING (container)
         CROSS JOIN LATERAL {S}.facet_others({S}.facet_marked('@'), o.attributes) AS p
-        WHERE o.dataset = 0 AND {S}.view_said(c.name) GROUP BY 1, 2) AS f;
+        WHERE o.dataset = 0 AND {S}.view_said(c.name)) AS d) AS f;
     INSERT INTO {S}.view_node(parent, part) VALUES (-1, 'facets'), (-1, 'every');
     PERFORM {S}.view_hide_all();
 END $body$;
