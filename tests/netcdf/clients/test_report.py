@@ -310,11 +310,13 @@ def test_who_waits_for_a_processor_does_not_work():
 
 PACKED = """
 import sys, netCDF4, numpy
-values = numpy.random.rand(5, 400, 400)
+width = int(sys.argv[3]) if len(sys.argv) > 3 else 400
+values = numpy.random.rand(5, width, width)
 with netCDF4.Dataset(sys.argv[1], "w") as d:
-    for name, size in (("t", 60), ("y", 400), ("x", 400)):
+    for name, size in (("t", 60), ("y", width), ("x", width)):
         d.createDimension(name, size)
-    v = d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, complevel=int(sys.argv[2]), chunksizes=(1, 400, 400))
+    v = d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, complevel=int(sys.argv[2]), chunksizes=(1, width, width))
+    v.set_var_chunk_cache(64 << 20, 1009, 0.5)
     for t in range(0, 60, 5):
         v[t:t + 5] = values
 """
@@ -331,6 +333,9 @@ def test_compression_that_takes_the_time_is_told():
             expect("Writing was held up by compression" in text and words in text, done.stderr)
             expect("Nothing that is worth it" not in text, done.stderr)
             expect("NetCDF library: compression, conversion, copies" in text, done.stderr)
+        # All of it while the file is closed.
+        text = " ".join(reported("/usr/bin/python3", "-c", PACKED, folder.path / "v.nc", 6, 200, options=("--report",)).stderr.split())
+        expect("Writing was held up by compression" in text, text)
 
 
 def test_the_page_tells_where_the_time_went():
