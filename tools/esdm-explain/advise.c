@@ -177,6 +177,7 @@ static void
 small_calls(run *r, const object *o, bool writes)
 {
     GString *variables = g_string_new(NULL);
+    bool compressed = false;
     watch_counts sum = {0};
     if (tiny_calls(o, o->name, writes) == NULL || !is_first_of_file(r, o, writes)) {
         g_string_free(variables, TRUE);
@@ -190,6 +191,7 @@ small_calls(run *r, const object *o, bool writes)
         sum.calls += c->calls;
         sum.bytes += c->bytes;
         sum.ns += c->ns;
+        compressed = compressed || other->entry.deflate >= 0;
         g_string_append_printf(variables, "%s%s", variables->len > 0 ? ", " : "", other->variable);
     }
     char *name = short_name(o->name);
@@ -199,10 +201,10 @@ small_calls(run *r, const object *o, bool writes)
     advise(r, seconds_of(sum.ns) * 0.9,
            "The program %s %s in %s with %" G_GUINT64_FORMAT
            " NetCDF calls of %s on average, %s each, "
-           "%s together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in "
-           "Python "
-           "a slice), or use a tool that does.",
+           "%s together: %s. %s many time steps in one call (nc_%s_vara, in Python a slice, in R "
+           "count), or use a tool that does.",
            writes ? "writes" : "reads", variables->str, name, sum.calls, size, each, time,
+           compressed ? "the cost of calls, and of compression" : "mostly the cost of calls",
            writes ? "Write" : "Read", writes ? "put" : "get");
     g_free(each);
     g_free(time);

@@ -335,6 +335,29 @@ def test_compression_that_takes_the_time_is_told():
             expect("NetCDF library: compression, conversion, copies" in text, done.stderr)
 
 
+ROWS = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("t", 10), ("y", 200), ("x", 200)):
+        d.createDimension(name, size)
+    d.createVariable("v", "f4", ("t", "y", "x"), zlib=sys.argv[2] == "1", chunksizes=(1, 200, 200))[:] = numpy.random.rand(10, 200, 200)
+with netCDF4.Dataset(sys.argv[1]) as d:
+    for i in range(2000):
+        d["v"][i % 10, i // 10]
+"""
+
+
+def test_many_calls_cost_calls_and_decompression():
+    """It is said to be mostly the cost of calls where nothing is compressed alone."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    with Folder() as folder:
+        for compressed, words in ((0, "mostly the cost of calls."), (1, "the cost of calls, and of compression.")):
+            done = reported("/usr/bin/python3", "-c", ROWS, folder.path / "v.nc", compressed, options=("--report",))
+            text = " ".join(done.stderr.split())
+            expect(f"together: {words} Read many time steps" in text, done.stderr)
+
+
 def test_the_page_tells_where_the_time_went():
     """As the text does, waiting for processors in the library, too, when one processor is shared with three other programs."""
     if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
@@ -407,7 +430,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
