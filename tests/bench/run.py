@@ -97,6 +97,7 @@ VARIANTS = [
     Variant("ESDM shuffle+zstd, C API", "bench_esdm", "plain", SUM),
     Variant("ESDM shuffle+zstd, C API, by parts", "bench_esdm", "parts", SUM),
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
+    Variant("ESDM, netCDF API, chunk stated", "bench_netcdf", "chunked", BOXES),
     Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", BOXES),
     Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", BOXES),
     Variant("ESDM lossless (deflate-1 asked for)", "bench_netcdf", "deflate", BOXES),
