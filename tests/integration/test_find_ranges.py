@@ -131,6 +131,8 @@ def values(v):
     for name in ("_FillValue", "missing_value"):
         if hasattr(v, name):
             a = np.ma.masked_equal(a, float(np.ravel(getattr(v, name))[0]))
+    if not hasattr(v, "_FillValue") and v.dtype.itemsize > 1:  # what was never written
+        a = np.ma.masked_equal(a, float(np.asarray(netCDF4.default_fillvals[v.dtype.str[1:]], v.dtype)))
     return np.ma.asarray(a * getattr(v, "scale_factor", 1.0) + getattr(v, "add_offset", 0.0))
 
 def key(number, v):
