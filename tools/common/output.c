@@ -47,11 +47,23 @@ unfinished(const char *text, size_t bytes)
     return 0;
 }
 
+/* Nothing that a terminal would obey, as in lists of millions of numbers. */
+static bool
+is_plain(const char *bytes, size_t count)
+{
+    bool plain = true;
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char) bytes[i];
+        plain &= (byte >= 0x20 && byte < 0x7f) || byte == '\n' || byte == '\t';
+    }
+    return plain;
+}
+
 static ssize_t
 write_printable(void *cookie, const char *bytes, size_t count)
 {
     (void) cookie;
-    if (exact || tool.json)
+    if (exact || tool.json || (begun->len == 0 && is_plain(bytes, count)))
         return write_all(bytes, count) ? (ssize_t) count : 0;
     g_string_append_len(begun, bytes, (gssize) count);
     size_t rest = unfinished(begun->str, begun->len);
