@@ -13,14 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Guards `current`, `current_read_only`, `current_generation` and `current_config`. Held while a
- * session opens, so that two threads do not open two. */
+/* Guards `current` and what is known of it. Held while a session opens, so that two threads do not
+ * open two. */
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static esdm_session *current;
 static bool current_read_only;
 static uint64_t current_generation;
-static char
-    *current_config; /* owned; ESDM_CONFIG when `current` was opened; NULL: it was not set */
+/* ESDM_CONFIG, as it named `current`; owned; NULL: it was not set. */
+static char *current_config;
+/* The file of `current`, as an absolute path; owned; NULL: there is none. */
+static char *current_file;
 
 static _Atomic uint64_t generation = 1;
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
@@ -50,34 +52,58 @@ esdmnc_session_generation(void)
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
+/* The file of the site that is meant now, owned, as an absolute path: what was named by a relative
+ * one stays the same when the program goes to another folder. NULL: there is none. */
+static char *
+site_file(void)
+{
+    char *path = NULL;
+    if (esdm_site_find(&path, NULL) != ESDM_OK || path == NULL)
+        return NULL;
+    char *file = realpath(path, NULL);
+    free(path);
+    return file;
+}
+
 /* The lock is held. */
 static void
-set_current(esdm_session *session, bool read_only)
+note_config(void)
 {
     const char *config = secure_getenv("ESDM_CONFIG");
     free(current_config);
     current_config = config != NULL ? strdup(config) : NULL;
+}
+
+/* The lock is held. */
+static void
+set_current(esdm_session *session, bool read_only)
+{
+    note_config();
+    free(current_file);
+    current_file = site_file();
     current = session;
     current_read_only = read_only;
     current_generation = esdmnc_session_generation();
 }
 
-/* A program that sets ESDM_CONFIG after it has used a site means another one: what it writes would
- * replace containers of the first. The lock is held. */
+/* A program that sets ESDM_CONFIG after it has used a site means another one, unless that is
+ * another name of the same: what it writes would replace containers of the first. The lock is
+ * held. */
 static int
 check_config(bool writing)
 {
     static bool told[2];
-    char before[PATH_MAX];
-    char now[PATH_MAX];
     const char *config = secure_getenv("ESDM_CONFIG");
-    bool same = config == NULL || current_config == NULL
-                    ? config == current_config
-                    : strcmp(config, current_config) == 0 ||
-                          (realpath(config, now) != NULL &&
-                           realpath(current_config, before) != NULL && strcmp(now, before) == 0);
-    if (same)
+    if (config == NULL || current_config == NULL ? config == current_config
+                                                 : strcmp(config, current_config) == 0)
         return NC_NOERR;
+    char *file = site_file();
+    bool same = file != NULL && current_file != NULL && strcmp(file, current_file) == 0;
+    free(file);
+    if (same) {
+        note_config();
+        return NC_NOERR;
+    }
     if (!told[writing])
         esdmnc_say("ESDM_CONFIG became '%s' after this process had opened the site '%s'%s; start "
                    "another process for another site",

@@ -161,6 +161,40 @@ def test_a_program_that_names_another_site_later():
         expect(run([tool("esdm-ls")], env=environment(env)).stdout == "", "the other site")
 
 
+SAME_SITE = """
+import os, sys, netCDF4
+def write(value):
+    with netCDF4.Dataset("esdm://run/a.nc", "w") as d:
+        d.createVariable("v", "f4", ())[...] = value
+write(1)
+os.environ["ESDM_CONFIG"] = sys.argv[1]
+write(2)
+os.environ["ESDM_CONFIG"] = ""
+write(3)
+os.chdir(os.path.dirname(sys.argv[1]))
+os.environ["ESDM_CONFIG"] = os.path.basename(sys.argv[1])
+write(4)
+os.chdir("/")
+os.environ["ESDM_CONFIG"] = sys.argv[1]
+write(5)
+del os.environ["ESDM_CONFIG"]
+write(6)
+"""
+
+
+def test_a_program_that_names_its_site_in_other_words():
+    """The file that was found without ESDM_CONFIG, and a relative path, after which the program goes elsewhere."""
+    with Routed() as site:
+        config = site.folder / "home/esdm/site.json"
+        config.parent.mkdir(parents=True)
+        config.write_text(site.config.read_text())
+        run([tool("esdm-mkfs"), config])
+        env = {"XDG_CONFIG_HOME": str(site.folder / "home"), "ESDM_CONFIG": ""}
+        done = client([clients.python_of("debian"), "-c", SAME_SITE, config], env=env)
+        expect(done.stderr == "", done.stderr)
+        expect("v = 6" in client(["ncdump", "esdm://run/a.nc"], env={"ESDM_CONFIG": str(config)}).stdout, "all was written")
+
+
 def test_files_of_a_backup_whose_original_was_moved():
     """`mv run3 run3-old; cp -a backup/run3 run3`: what lies at the path of the original is a copy, wherever that is
     now. Nothing that is written to it, or over it by a rerun, changes what the original reads."""
@@ -197,4 +231,5 @@ def test_files_of_a_backup_whose_original_was_moved():
 
 main(test_files_of_a_backup_whose_original_was_moved, test_a_format_that_no_container_takes,
      test_a_stub_that_was_changed_without_esdm_run, test_a_file_of_another_site,
-     test_a_program_that_names_another_site_later, test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
+     test_a_program_that_names_another_site_later, test_a_program_that_names_its_site_in_other_words,
+     test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
