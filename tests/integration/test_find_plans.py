@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from esdmtest import BUILD, SOURCE, Site, client_environment, expect, main, run, tool  # noqa: E402
@@ -274,5 +275,36 @@ def test_plans__patterns_are_answered_from_values():
             compare("made anew")
 
 
+REPLACE = """
+BEGIN; LOCK TABLE esdm.object IN ACCESS EXCLUSIVE MODE;
+DO $$ BEGIN FOR i IN 1 .. 6000 LOOP
+    EXIT WHEN EXISTS(SELECT FROM pg_locks WHERE NOT granted AND relation = 'esdm.object'::regclass); PERFORM pg_sleep(0.01);
+END LOOP; END $$;
+DELETE FROM esdm.object WHERE container = 7 AND dataset = 0; INSERT INTO esdm.object
+    SELECT 7, 0, NULL, jsonb_build_object('n', jsonb_build_array('day', 'night'), 's',
+        jsonb_build_object('day', jsonb_build_array('day-7{n}'), 'night', jsonb_build_array('night-7')));
+COMMIT
+"""
+
+
+def test_plans__values_that_are_committed_meanwhile_are_none_that_are_missed():
+    """A container meets a pattern all the time, by another value after the values were looked at: it is found."""
+    skip_without_postgres()
+    with Server() as server:
+        store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}
+        with Site(metadata=store):
+            server.sql(FILL.format(n=250))
+            for n, question in enumerate(("day ~ '*y-7*' and not night = x", "day ~ '*y-7*'", "day =~ ^day-7 and (night = night-7 or run = run-9)")):
+                with Asker() as asker:
+                    found = asker.ask(question)
+                    replacing = threading.Thread(target=server.sql, args=(REPLACE.format(n="00" + "0" * n),))
+                    replacing.start()
+                    server.wait_for_sql("SELECT count(*) FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' AND "
+                                        "relation = 'esdm.object'::regclass", ["1"])
+                    meanwhile = asker.ask(question)
+                    replacing.join()
+                    expect(meanwhile == found > 0, f"{question}: {found} before, {meanwhile} while one has another value")
+
+
 if __name__ == "__main__":
-    main(test_plans__patterns_are_answered_from_values, test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)
+    main(test_plans__values_that_are_committed_meanwhile_are_none_that_are_missed, test_plans__patterns_are_answered_from_values, test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)

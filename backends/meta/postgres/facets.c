@@ -115,16 +115,16 @@ put_part(query *q, postgres__find_what what, esdm__buffer *sql)
     q->sql.bytes = 0;
 }
 
-/* Rows: 0, NULL, whether some dataset is found; number of the name, value (NULL: several), count.
- * What finds datasets ends with the first: if there is any, the caller has to ask otherwise. */
+/* @param names_parameter of the names. Rows: 0, NULL, whether some dataset is found; number of the
+ * name, value (NULL: several), count. What finds datasets ends with the first: if there is any, the
+ * caller has to ask otherwise. */
 static void
-put_facets(query *q, const char *const *names, size_t nnames)
+put_facets(query *q, const void *names_parameter)
 {
     esdm__buffer datasets, containers;
     esdm__buffer_init(&datasets);
     esdm__buffer_init(&containers);
-    put_names(&q->params, NULL, names, nnames);
-    int parameter = q->params.count;
+    int parameter = *(const int *) names_parameter;
     put_part(q, POSTGRES__FIND_DATASETS, &datasets);
     put_part(q, POSTGRES__FIND_CONTAINERS, &containers);
     /* A list that is planned as a whole, in the index, and ended early all the same. */
@@ -156,8 +156,9 @@ count_found(postgres__store *store, const esdm_meta_expression *expression,
     query *q = NULL;
     esdm_status status = postgres__find_begin(store, expression, &q, err);
     if (status == ESDM_OK) {
-        put_facets(q, names, nnames);
-        status = postgres__find_ask(store, q, &result, err);
+        put_names(&q->params, NULL, names, nnames);
+        int parameter = q->params.count;
+        status = postgres__find_answer(store, q, put_facets, &parameter, &result, err);
     }
     postgres__find_end(q);
     bool uneven = false;

@@ -115,6 +115,13 @@ esdm_status postgres__find_list_values(postgres__store *store, postgres__find_qu
  *  counts. */
 esdm_status postgres__find_confirm_lists(postgres__store *store, postgres__find_query *q,
                                          esdm_error *err);
+/** Writes the text of a query with what is listed now, up to its end. */
+typedef void (*postgres__find_writer)(postgres__find_query *q, const void *user);
+/** Asks what `write` writes, and again where values that match were committed after they had been
+ *  listed. @param ret_result NULL before; owned, also after an error. */
+esdm_status postgres__find_answer(postgres__store *store, postgres__find_query *q,
+                                  postgres__find_writer write, const void *user,
+                                  PGresult **ret_result, esdm_error *err);
 /** Whether a dataset has the attribute of condition i, as a sample, unless it was `sampled`, and
  *  then the index say. */
 void postgres__find_put_dataset_has(postgres__find_query *q, size_t i, bool sampled);

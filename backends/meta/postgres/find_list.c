@@ -16,6 +16,8 @@ typedef postgres__find_bound bound;
 #define VALUES_MOST 256
 /* Each is a question of its own. */
 #define PATTERNS_MOST 8
+/* Answers that are asked for with lists, while others commit values that match. */
+#define ANSWERS_MOST 3
 
 /* Of one attribute and one pattern: whether all values are kept, how many match, and paths to them.
  * A value that no container has any more does no harm. */
@@ -32,9 +34,9 @@ static const char values_question[] =
     "WHERE f.name = $1 AND f.part = '' AND md5(f.part) = md5(''))), "
     "(SELECT count(*) FROM m), "
     "(SELECT '$.\"s\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
-    "to_json(m.t)::text, ' || ') || ')' FROM m), "
+    "to_json(m.t)::text, ' || ' ORDER BY m.t) || ')' FROM m), "
     "(SELECT '$.\"f\".' || to_json($1)::text || '[*] ? (' || string_agg('@ == ' || "
-    "to_json(m.t)::text, ' || ') || ')' FROM m WHERE m.t ~ '^[-+.0-9iInN]')";
+    "to_json(m.t)::text, ' || ' ORDER BY m.t) || ')' FROM m WHERE m.t ~ '^[-+.0-9iInN]')";
 
 /* Whether it is a pattern of an attribute that may be listed. */
 static bool
@@ -103,17 +105,90 @@ values_of(postgres__store *store, const query *q, size_t i, PGresult **ret_row, 
     return status;
 }
 
+static bool
+can_be_listed(const PGresult *row)
+{
+    return postgres__bool(row, 0, 0) && postgres__u64(row, 0, 1) <= VALUES_MOST;
+}
+
 static esdm_status
 list_one(postgres__store *store, query *q, size_t i, esdm_error *err)
 {
     PGresult *row = NULL;
     esdm_status status = values_of(store, q, i, &row, err);
-    if (status == ESDM_OK && postgres__bool(row, 0, 0) && postgres__u64(row, 0, 1) <= VALUES_MOST) {
+    if (status == ESDM_OK && can_be_listed(row)) {
         q->bound[i].listed = true;
         q->bound[i].values = keep_path(q, row, 2);
         q->bound[i].value_forms = keep_path(q, row, 3);
     }
     PQclear(row);
+    return status;
+}
+
+static bool
+is_param(const query *q, int number, const PGresult *row, int column)
+{
+    if (number == 0 || PQgetisnull(row, 0, column))
+        return number == 0 && PQgetisnull(row, 0, column);
+    size_t bytes = (size_t) PQgetlength(row, 0, column);
+    return (size_t) q->params.lengths[number - 1] == bytes &&
+           memcmp(q->params.memory.data + q->params.offsets[number - 1], PQgetvalue(row, 0, column),
+                  bytes) == 0;
+}
+
+/* Lists the values of condition i anew. @param ret_changed they are others. */
+static esdm_status
+list_again(postgres__store *store, query *q, size_t i, bool *ret_changed, esdm_error *err)
+{
+    PGresult *row = NULL;
+    bound *b = &q->bound[i];
+    esdm_status status = values_of(store, q, i, &row, err);
+    *ret_changed = false;
+    if (status == ESDM_OK) {
+        *ret_changed = !can_be_listed(row) || !is_param(q, b->values, row, 2) ||
+                       !is_param(q, b->value_forms, row, 3);
+        if (*ret_changed) {
+            b->listed = can_be_listed(row) && q->params.count + 8 <= POSTGRES__PARAMS;
+            b->values = b->listed ? keep_path(q, row, 2) : 0;
+            b->value_forms = b->listed ? keep_path(q, row, 3) : 0;
+        }
+    }
+    PQclear(row);
+    return status;
+}
+
+/* What was committed after the values were listed may have one that is not among them, although it
+ * had one of them before: no answer may miss it. */
+static esdm_status
+list_all_again(postgres__store *store, query *q, bool last, bool *ret_changed, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    *ret_changed = false;
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+        bool changed = false;
+        if (!q->bound[i].listed)
+            continue;
+        status = list_again(store, q, i, &changed, err);
+        q->bound[i].listed = q->bound[i].listed && !(changed && last);
+        *ret_changed |= changed;
+    }
+    return status;
+}
+
+esdm_status
+postgres__find_answer(postgres__store *store, query *q, postgres__find_writer write,
+                      const void *user, PGresult **ret_result, esdm_error *err)
+{
+    bool again = true;
+    esdm_status status = ESDM_OK;
+    for (int answers = 1; again && status == ESDM_OK; answers++) {
+        PQclear(*ret_result);
+        *ret_result = NULL;
+        write(q, user);
+        status = postgres__find_ask(store, q, ret_result, err);
+        if (status == ESDM_OK)
+            status = list_all_again(store, q, answers >= ANSWERS_MOST, &again, err);
+    }
     return status;
 }
 

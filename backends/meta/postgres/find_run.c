@@ -424,17 +424,22 @@ postgres__find_estimate(void *self, const esdm_meta_expression *expression,
     return status;
 }
 
+static void
+write_query(query *q, const void *user)
+{
+    (void) user;
+    postgres__find_put_query(q);
+    postgres__find_end_text(q);
+}
+
 /* Runs a query that was begun, and ends it. @param status of that. */
 static esdm_status
 run(postgres__store *store, query *q, esdm_meta_match_visitor visit, void *user, esdm_status status,
     esdm_error *err)
 {
     PGresult *result = NULL;
-    if (status == ESDM_OK) {
-        postgres__find_put_query(q);
-        postgres__find_end_text(q);
-        status = postgres__find_ask(store, q, &result, err);
-    }
+    if (status == ESDM_OK)
+        status = postgres__find_answer(store, q, write_query, NULL, &result, err);
     postgres__find_end(q);
     for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++) {
         const char *path = PQgetisnull(result, row, 1) ? NULL : postgres__text(result, row, 1);
