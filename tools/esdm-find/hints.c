@@ -256,9 +256,27 @@ tell_virtual(esdm_session *session, const char *variable)
         return;
     tool_error("%s%u virtual container%s (esdm-ln) %s '%s', but the range of some member is not "
                "known, so %s "
-               "not found (what was saved before there were such ranges has some after esdm-mkfs)",
+               "not found (what was saved before such ranges were noted has some after "
+               "esdm-mkfs --reindex, or when it was opened)",
                count == ROWS_MOST ? "more than " : "", count, count == 1 ? "" : "s",
                count == 1 ? "has" : "have", name, count == 1 ? "it is" : "they are");
+}
+
+/* Of those that were saved before there were ranges of members the index has none at all. */
+static void
+tell_virtual_places(esdm_session *session)
+{
+    static const char unknown[] =
+        IS_VIRTUAL " and not (time overlaps 0001-01-01 .. 9999-12-31) and not (box overlaps "
+                   "-180,-90,180,90)";
+    guint count = 0;
+    esdm_error err = {0};
+    if (esdm_find(session, unknown, count_match, &count, &err) == ESDM_OK && count > 0)
+        tool_error("%s%u virtual container%s (esdm-ln) %s no known time and no known place, so %s "
+                   "not found by them (what was saved before these were noted has some after "
+                   "esdm-mkfs --reindex, or when it was opened)",
+                   count == ROWS_MOST ? "more than " : "", count, count == 1 ? "" : "s",
+                   count == 1 ? "has" : "have", count == 1 ? "it is" : "they are");
 }
 
 static void
@@ -287,12 +305,15 @@ find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
     esdm_error err = {0};
     g_autoptr(GRegex) asks = g_regex_new(
         "(?:^|[\\s(])(?:max|min)\\s*\\(\\s*([A-Za-z_][A-Za-z0-9_.+-]*)\\s*\\)", 0, 0, NULL);
+    g_autoptr(GRegex) places = g_regex_new("(?:^|[\\s(:])(?:time|box)\\s+overlaps\\s", 0, 0, NULL);
     g_autoptr(GMatchInfo) info = NULL;
     g_autoptr(GHashTable) told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (asks == NULL || !g_utf8_validate(expression, -1, NULL))
         return;
     if (esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
         return;
+    if (places != NULL && g_regex_match(places, expression, 0, NULL))
+        tell_virtual_places(session);
     (void) g_regex_match(asks, expression, 0, &info);
     for (; g_match_info_matches(info) && !is_late(); (void) g_match_info_next(info, NULL)) {
         char *variable = g_match_info_fetch(info, 1);

@@ -4,6 +4,7 @@
 
 import json
 import pathlib
+import sqlite3
 
 import virtual_files
 from esdmtest import (Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool)
@@ -181,6 +182,34 @@ def test_ranges_that_a_member_lacks_are_none_of_the_whole():
         expect("all" in done.stdout.split() and done.stderr == "", done)
 
 
+def test_names_that_were_saved_before_there_were_ranges():
+    """Whoever asks is told that they are not found, and by what they are."""
+    def found(expression):
+        return run([tool("esdm-find"), "-c", expression], check=False)
+
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("same.[12].nc")), "in")
+        for name in ("all", "again"):
+            run([tool("esdm-ln"), "esdm://?case=same", f"esdm://{name}"])
+        expect(found("time overlaps 2000-01-04").stderr == "", "they have ranges")
+        catalogue = sqlite3.connect(site.folder / "metadata/catalogue.sqlite")
+        with catalogue:
+            catalogue.execute("DELETE FROM attribute WHERE name LIKE '@%' AND dataset = 0 AND container IN "
+                              "(SELECT container FROM container WHERE name IN ('all', 'again'))")
+        catalogue.close()
+        for question in ("time overlaps 2000-01-04", "case = same and max(tas) >= 11"):
+            done = found(question)
+            expect("in/same.2.nc" in done.stdout and "all" not in done.stdout.split(), done)
+            expect("2 virtual containers (esdm-ln) have" in done.stderr and "esdm-mkfs --reindex" in done.stderr, done)
+        client(["ncdump", "-h", "esdm://all"])
+        done = found("time overlaps 2000-01-04")
+        expect("all" in done.stdout.split() and "1 virtual container (esdm-ln) has no known time" in done.stderr, done)
+        run([tool("esdm-mkfs"), "--reindex"])
+        done = found("time overlaps 2000-01-04 and max(tas) >= 11")
+        expect("again" in done.stdout.split() and done.stderr == "", done)
+
+
 def test_an_archive_of_files_that_differ_opens_as_one():
     """Files stay where they are; the whole equals what numpy and cftime make of them."""
     with Site() as site:
@@ -269,6 +298,7 @@ main(test_a_query_that_finds_nothing_says_which_value_nothing_has,
      test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
      test_saved_names_follow_or_are_pinned, test_ranges_that_a_member_lacks_are_none_of_the_whole,
+     test_names_that_were_saved_before_there_were_ranges,
      test_an_archive_of_files_that_differ_opens_as_one,
      test_what_was_found_out_is_remembered,
      test_a_series_of_an_archive_is_what_numpy_joins)
