@@ -150,30 +150,41 @@ static const struct {
 /* Lines that begin so are for put_bounds() alone. */
 #define OF_BOUNDS '\x01'
 
+/* Of whatever type of numbers: other programs write other ones than ESDM does. */
 static bool
 has_bound(const esdm_attributes *list, size_t k, double *ret)
 {
     esdm_attribute a;
     *ret = 0;
-    if (!esdm_attribute_find(list, bounds[k].name, &a, NULL) || a.count != 1)
-        return false;
-    if (a.type == ESDM_TYPE_FLOAT64)
-        memcpy(ret, a.values, sizeof *ret);
-    else if (a.type == ESDM_TYPE_INT32)
-        *ret = *(const int32_t *) a.values;
-    else
-        return false;
-    return true;
+    return esdm_attribute_find(list, bounds[k].name, &a, NULL) && a.count == 1 &&
+           esdm__meaning_is_number(a.type) &&
+           esdm_convert(a.type, a.values, ESDM_TYPE_FLOAT64, ret, 1, NULL, NULL) == ESDM_OK &&
+           isfinite(*ret) && (!bounds[k].least || fabs(*ret) <= INT32_MAX);
 }
 
+/* What is no bound that can be compared says all the same that something was lost. */
 static bool
 has_lost(const esdm_attributes *list)
 {
-    double value;
     bool lost = esdm_attribute_find(list, ESDM_ACCURACY_STORED_ATTRIBUTE, NULL, NULL);
     for (size_t k = 0; k < NBOUNDS && !lost; k++)
-        lost = has_bound(list, k, &value);
+        lost = esdm_attribute_find(list, bounds[k].name, NULL, NULL);
     return lost;
+}
+
+/* Whether both say the same bound of a kind, or none. */
+static bool
+same_bound(const esdm_attributes *first, const esdm_attributes *other, size_t k)
+{
+    esdm_attribute a;
+    esdm_attribute b;
+    double x;
+    double y;
+    bool has = esdm_attribute_find(first, bounds[k].name, &a, NULL);
+    if (has != esdm_attribute_find(other, bounds[k].name, &b, NULL))
+        return false;
+    return !has || same_attribute(&a, &b) ||
+           (has_bound(first, k, &x) && has_bound(other, k, &y) && x == y);
 }
 
 static void
@@ -195,11 +206,8 @@ note_accuracy(const esdm_attributes *first, const esdm_attributes *other, const 
               esdm__buffer *text)
 {
     bool same = has_lost(first) == has_lost(other);
-    for (size_t k = 0; k < NBOUNDS && same; k++) {
-        double a;
-        double b;
-        same = has_bound(first, k, &a) == has_bound(other, k, &b) && a == b;
-    }
+    for (size_t k = 0; k < NBOUNDS && same; k++)
+        same = same_bound(first, other, k);
     if (same)
         return;
     note_attribute(owner, ESDM_ACCURACY_STORED_ATTRIBUTE, text);

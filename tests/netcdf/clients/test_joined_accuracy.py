@@ -90,6 +90,40 @@ def test_bounds_that_do_not_hold_for_all_are_not_told():
         expect(found["told"][DIGITS] == 4 and ABSOLUTE not in found["told"], str(found))
 
 
+SAY = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "a") as d:
+    for name, kind, value in zip(*[iter(sys.argv[2:])] * 3):
+        d["v"].setncattr(name, getattr(numpy, kind)(value) if kind != "str" else value)
+"""
+
+
+def test_bounds_of_other_programs_count():
+    """They are float, short or text there; a text is compared with nothing, so that none is told."""
+    with Site() as site:
+        for name, members, told in (
+                ("floats", ((ABSOLUTE, "float32", "0.25"), (ABSOLUTE, "float32", "0.5")), {ABSOLUTE: 0.5}),
+                ("both", ((ABSOLUTE, "float64", "0.25"), (ABSOLUTE, "float32", "0.5")), {ABSOLUTE: 0.5}),
+                ("second", ((), (ABSOLUTE, "float32", "0.5")), {ABSOLUTE: 0.5}),
+                ("short", ((DIGITS, "int16", "5"), (DIGITS, "int16", "3")), {DIGITS: 3}),
+                ("text", ((ABSOLUTE, "float64", "0.25"), (ABSOLUTE, "str", "0.5 K")), {})):
+            files = [site.file(f"{name}-{k}.nc") for k in range(2)]
+            client([PYTHON, "-c", MAKE, name, *files])
+            for k, (file, said) in enumerate(zip(files, members)):
+                client([PYTHON, "-c", SAY, file, *said])
+                run([tool("esdm-cp"), file, f"esdm://{name}/{k}.nc"])
+            found = read(f"esdm://?set={name}", files)["told"]
+            expect("differs" in found.pop(STORED, ""), f"{name}: {found}")
+            expect(found == told, f"{name}: {found}")
+        files = [site.file(f"same-{k}.nc") for k in range(2)]
+        client([PYTHON, "-c", MAKE, "same", *files])
+        for k, file in enumerate(files):
+            client([PYTHON, "-c", SAY, file, DIGITS, "str", "four"])
+            run([tool("esdm-cp"), file, f"esdm://same/{k}.nc"])
+        found = json.loads(client([PYTHON, "-c", READ, "esdm://?set=same", *files]).stdout)["told"]
+        expect(found == {DIGITS: "four"}, f"what all say in the same way stays: {found}")
+
+
 def test_what_was_stated_of_one_is_not_stated_of_a_copy_of_all():
     with Site() as site:
         stored(site, "one", "abs=0.5 K", "", "")
@@ -107,6 +141,7 @@ def test_what_the_site_remembers_of_a_query_tells_the_same():
         expect(found == again and again["told"][ABSOLUTE] == 0.5, f"{found}, then {again}")
 
 
-main(test_the_loosest_bound_is_told, test_bounds_that_do_not_hold_for_all_are_not_told,
+main(test_the_loosest_bound_is_told, test_bounds_of_other_programs_count,
+     test_bounds_that_do_not_hold_for_all_are_not_told,
      test_what_was_stated_of_one_is_not_stated_of_a_copy_of_all,
      test_what_the_site_remembers_of_a_query_tells_the_same)
