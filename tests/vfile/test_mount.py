@@ -306,6 +306,51 @@ def test_files_that_are_read_directly__are_read_ahead():
             expect([p.wait() for p in programs] == [0, 0, 0], "programs read other bytes")
 
 
+def loop_over(file, step, beyond=0):
+    """The bytes of a file, read with memory that begins so many bytes beyond a page."""
+    memory = memoryview(mmap.mmap(-1, step + mmap.PAGESIZE))[beyond:beyond + step]
+    whole = b""
+    with open(file, "rb", buffering=0) as f:
+        while n := f.readinto(memory):
+            whole += memory[:n]
+    return whole
+
+
+def test_reading_ahead__is_never_in_vain_and_has_an_end():
+    need_fuse()
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 6):
+        skip("this kernel does not map files that are read directly: none is")
+    piece, files, most = 1 << 20, 40, 32
+    with Site(engine={"codec": "none"}) as site:
+        stored_as_it_is(site)
+        client(["/usr/bin/python3", "-c", "import sys, netCDF4\nwith netCDF4.Dataset('esdm://x.nc', 'a') as d:\n"
+                "    for i in range(int(sys.argv[1])):\n        d.n = i\n        d.sync()", str(files)])
+        with mounted(site, "--direct") as (mnt, daemon):
+            whole = (mnt / "x.nc").read_bytes()
+            # The kernel cuts reads where pages of the program's memory end: malloc() begins 16 bytes behind.
+            for step, beyond in ((piece, 0), (piece, 16), (4 * piece, 16), (3 * piece + 5, 4000)):
+                before = bytes_read(daemon)
+                expect(loop_over(mnt / "x.nc", step, beyond) == whole, f"other bytes by {step}, {beyond}")
+                told = bytes_read(daemon) - before
+                expect(told < 1.1 * len(whole), f"by {step}, {beyond}: {told} bytes are read for {len(whole)}")
+            with contextlib.ExitStack() as held:  # each of them would have the next bytes made
+                opened = [held.enter_context(open(mnt / "@snapshots/x.nc" / name, "rb", buffering=0))
+                          for name in os.listdir(mnt / "@snapshots/x.nc")][-files:]
+                before, memory = bytes_read(daemon), mmap.mmap(-1, piece)
+                for f in opened:
+                    expect(f.readinto(memory) == piece, "cut off")
+                time.sleep(0.2)
+                told = (bytes_read(daemon) - before) / piece
+                expect(len(opened) == files and files < told < files + most + 1.5, f"{told} pieces for {files} of files")
+            with open(mnt / "x.nc", "rb", buffering=0) as f:  # and what was kept for them is there for others
+                before = bytes_read(daemon)
+                expect(f.readinto(memory) == piece, "cut off")
+                until = time.monotonic() + 60
+                while bytes_read(daemon) - before < 1.9 * piece and time.monotonic() < until:
+                    time.sleep(0.01)
+                expect(bytes_read(daemon) - before > 1.9 * piece, "the second piece was not read ahead")
+
+
 def test_queries__are_files_of_now():
     need_fuse()
     with Site() as site:
@@ -354,4 +399,4 @@ main(test_stock_programs__see_files, test_views__are_folders, test_open_files__k
      test_unmounting_and_killing__breaks_nothing,
      test_written_files__become_containers, test_programs_that_overwrite__replace_containers, test_several_writers__lose_nothing,
      test_queries__are_files_of_now, test_folder__wrong_ones_are_told, test_values_stored_as_they_are__are_kept_once_in_memory,
-     test_files_that_are_read_directly__are_read_ahead)
+     test_files_that_are_read_directly__are_read_ahead, test_reading_ahead__is_never_in_vain_and_has_an_end)

@@ -141,7 +141,8 @@ void mount_ahead_clear(void);
 mount_ahead *mount_ahead_new(const mount_open *opened, fuse_ino_t number);
 /** Waits for what is under way. Comes before the file is closed. NULL is accepted. */
 void mount_ahead_free(mount_ahead *ahead);
-/** What was made for this very read, owned: mount_answer_give(); NULL: nothing was. */
+/** What was made of the bytes from `offset` on, owned: mount_answer_give(); NULL: nothing was.
+ *  @param ret_got how many of them; where they are fewer than `size`, the rest is to be read. */
 char *mount_ahead_take(mount_ahead *ahead, size_t size, uint64_t offset, size_t *ret_got);
 /** Makes what comes after these bytes if the program goes on like that. */
 void mount_ahead_go_on(mount_ahead *ahead, size_t size, uint64_t offset);

@@ -392,9 +392,14 @@ do_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct
     size_t got = 0;
     int wrong = 0;
     char *buffer = ahead != NULL ? mount_ahead_take(ahead, size, (uint64_t) offset, &got) : NULL;
-    if (buffer == NULL) {
+    if (buffer == NULL)
         buffer = size <= MOUNT_LARGEST_READ ? mount_answer_take() : malloc(size);
-        wrong = buffer == NULL ? ENOMEM : mount_read(opened, buffer, size, offset, &got, number);
+    if (buffer == NULL) {
+        wrong = ENOMEM;
+    } else if (got < size) {
+        size_t more = 0;
+        wrong = mount_read(opened, buffer + got, size - got, offset + (off_t) got, &more, number);
+        got += more;
     }
     if (ahead != NULL && wrong == 0 && got == size)
         mount_ahead_go_on(ahead, size, (uint64_t) offset);
