@@ -224,7 +224,7 @@ static bool
 fills_nothing(const esdmnc_file *file)
 {
     return !esdmnc_is_nc3(file) || file->fill_mode != NC_FILL ||
-           file->record_fill == ESDMNC_RECORDS_PLAIN;
+           atomic_load_explicit(&file->record_fill, memory_order_relaxed) == ESDMNC_RECORDS_PLAIN;
 }
 
 bool

@@ -128,11 +128,12 @@ esdmnc_fill_records(esdmnc_file *file, uint64_t from, uint64_t to)
     int rc = NC_NOERR;
     if (file->fill_mode != NC_FILL)
         return NC_NOERR;
-    if (file->record_fill == ESDMNC_RECORDS_UNKNOWN)
-        file->record_fill = look_at_attributes(group);
-    if (file->record_fill == ESDMNC_RECORDS_BAD)
+    esdmnc_record_fill how = file->record_fill;
+    if (how == ESDMNC_RECORDS_UNKNOWN)
+        file->record_fill = how = look_at_attributes(group);
+    if (how == ESDMNC_RECORDS_BAD)
         return NC_EBADTYPE;
-    if (file->record_fill == ESDMNC_RECORDS_PLAIN)
+    if (how == ESDMNC_RECORDS_PLAIN)
         return NC_NOERR;
     for (size_t i = 0; i < group->count && rc == NC_NOERR; i++)
         if (has_records(group->vars[i]))

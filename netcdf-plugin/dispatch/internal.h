@@ -134,10 +134,10 @@ typedef struct esdmnc_file {
     bool refused;   /* definitions did not end well: an accuracy makes no sense */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
-    bool commit_failed; /* the last time it was tried */
-    bool settled_told;  /* that ranks stated attributes differently */
-    bool collective;    /* nc_var_par_access() of a netCDF-3 format */
-    esdmnc_record_fill record_fill;
+    bool commit_failed;                      /* the last time it was tried */
+    bool settled_told;                       /* that ranks stated attributes differently */
+    bool collective;                         /* nc_var_par_access() of a netCDF-3 format */
+    _Atomic(esdmnc_record_fill) record_fill; /* found by the first thread that appends */
     atomic_bool indef;
     esdmnc_group **groups; /* owned; index is the group id */
     size_t group_count;
