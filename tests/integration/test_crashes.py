@@ -5,7 +5,12 @@ are served."""
 
 import contextlib
 import json
+import os
+import pathlib
 import shutil
+import signal
+import subprocess
+import time
 
 from esdmtest import SANITIZE, Site, environment, expect, expect_error, main, run, skip, tool
 
@@ -170,9 +175,40 @@ def test_copies_go_on_after_files_that_hang():
                      "--timeout takes seconds")
 
 
+def processes_of(folder):
+    """That have it among their arguments."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [entry.parent.name] if str(folder).encode() in entry.read_bytes() else []
+    return found
+
+
+def test_copies_that_hang_end_when_their_program_was_killed():
+    with damaged() as (site, env, sound, _):
+        folder = site.file("many")
+        folder.mkdir()
+        for name in ("1-hang-open.nc", "2-hang-read.nc"):
+            shutil.copy(sound, folder / name)
+        with subprocess.Popen([tool("esdm-cp"), "-r", "-j", "2", "--timeout", "3", folder, "esdm://x"], env=env,
+                              stdin=subprocess.DEVNULL) as program:
+            until = time.monotonic() + 60
+            while len(processes_of(folder)) < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            expect(len(processes_of(folder)) == 3, "no process for each copy")
+            program.kill()
+        while processes_of(folder) and time.monotonic() < until:
+            time.sleep(0.05)
+        left = processes_of(folder)
+        for process in left:
+            os.kill(int(process), signal.SIGKILL)
+        expect(not left, f"processes {left} go on")
+
+
 main(
     test_advice_goes_on_after_files_that_crash_or_hang,
     test_copies_go_on_after_files_that_hang,
+    test_copies_that_hang_end_when_their_program_was_killed,
     test_a_single_file_is_named,
     test_one_of_many_is_named_and_the_others_are_stored,
     test_tools_that_look_at_files,

@@ -113,6 +113,7 @@ start(reader *r)
 {
     int ends[2];
     *r = (reader){.process = -1, .end = -1};
+    pid_t parent = getpid();
     (void) fflush(NULL);
     if (pipe(ends) != 0)
         return false;
@@ -120,6 +121,8 @@ start(reader *r)
     if (r->process == 0) {
         (void) close(ends[0]);
         (void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* when this one is killed */
+        if (getppid() != parent)
+            _exit(TOOL_FAILED); /* it was */
         to_parent = ends[1];
         return true;
     }

@@ -519,5 +519,8 @@ void cp_run(const GPtrArray *jobs, cp_result **ret_results);
 /** Whether the user interrupted; jobs then end in an orderly way. */
 bool cp_is_interrupted(void);
 void cp_catch_interrupts(void);
+/** What is in hand may keep this process busy for so many seconds after an interrupt, of which it
+ *  then dies: the process that would end it may be no more. 0: for ever. */
+void cp_end_after_interrupt(double seconds);
 
 #endif

@@ -6,6 +6,7 @@
 #include "esdm-cp/esdm-cp.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netcdf.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,18 +19,31 @@
 #include "refer/remote.h"
 
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t grace_s; /* 0: for ever */
 
 static void
 note_interrupt(int signal_number)
 {
     (void) signal_number;
     interrupted = 1;
+    if (grace_s > 0)
+        (void) alarm((unsigned) grace_s);
 }
 
 bool
 cp_is_interrupted(void)
 {
     return interrupted != 0;
+}
+
+void
+cp_end_after_interrupt(double seconds)
+{
+    grace_s = (sig_atomic_t) ceil(MIN(seconds, 1e9));
+    if (grace_s == 0)
+        (void) alarm(0);
+    else if (cp_is_interrupted())
+        (void) alarm((unsigned) grace_s);
 }
 
 void

@@ -80,7 +80,9 @@ run_job(worker *w, guint index, esdm_session *session)
     atomic_store(&result->moved_us, g_get_monotonic_time());
     result->process = (int) getpid();
     result->state = 1;
+    cp_end_after_interrupt(cp_wants.timeout_s);
     result->status = cp_job_run(job, session, count_bytes, w, result, &err);
+    cp_end_after_interrupt(0);
     g_strlcpy(result->message, err.message, sizeof result->message);
     result->state = 2;
     atomic_fetch_add(&w->all->finished, 1);
