@@ -347,6 +347,8 @@ library_time(run *r)
             deflated += o->entry.read.bytes;
             calls += o->entry.read.calls;
             most = most == NULL || o->entry.read.ns > most->entry.read.ns ? o : most;
+        } else if (o->kind == WATCH_VARIABLE && g_str_has_prefix(o->name, "esdm:")) {
+            seconds -= seconds_of(o->entry.read.ns);
         }
     }
     if (most == NULL || seconds <= 0)
@@ -384,12 +386,16 @@ compression_time(run *r)
     double seconds = 0;
     guint64 bytes = 0;
     guint64 others = 0; /* bytes that are not compressed */
+    bool own = false;   /* containers were written, too: the library's time is theirs */
     const object *most = NULL;
     for (guint i = 0; i < r->objects->len; i++) {
         const object *o = r->objects->pdata[i];
-        if (o->kind != WATCH_VARIABLE || o->entry.write.bytes == 0 ||
-            g_str_has_prefix(o->name, "esdm:"))
+        if (o->kind != WATCH_VARIABLE || o->entry.write.bytes == 0)
             continue;
+        if (g_str_has_prefix(o->name, "esdm:")) {
+            own = true;
+            continue;
+        }
         if (o->entry.deflate < 0) {
             others += o->entry.write.bytes;
             continue;
@@ -398,7 +404,7 @@ compression_time(run *r)
         bytes += o->entry.write.bytes;
         most = most == NULL || o->entry.write.ns > most->entry.write.ns ? o : most;
     }
-    if (bytes > others)
+    if (bytes > others && !own)
         seconds = MAX(seconds, seconds_of(r->library_ns - MIN(r->library_read_ns, r->library_ns)));
     if (most == NULL)
         return;

@@ -335,6 +335,34 @@ def test_compression_that_takes_the_time_is_told():
             expect("NetCDF library: compression, conversion, copies" in text, done.stderr)
 
 
+BOTH = """
+import sys, netCDF4, numpy
+values = numpy.random.rand(500000).astype("f4")
+def write(path, rows, level):
+    with netCDF4.Dataset(path, "w") as d:
+        d.createDimension("t", None)
+        d.createDimension("x", values.size)
+        v = d.createVariable("v", "f4", ("t", "x"), zlib=level > 0, complevel=level or 4, chunksizes=(1, values.size))
+        for t in range(rows):
+            v[t] = values
+write("esdm://big.nc", 150, 0)
+write(sys.argv[1], 1, 1)
+for path, times in ("esdm://big.nc", 2), (sys.argv[1], 1):
+    with netCDF4.Dataset(path) as d:
+        for _ in range(times):
+            d["v"][:]
+"""
+
+
+def test_what_containers_take_is_not_told_of_a_small_compressed_file():
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    with Folder() as folder, Site():
+        done = reported("/usr/bin/python3", "-c", BOTH, folder.path / "small.nc", options=("--report",))
+        text = " ".join(done.stderr.split())
+        expect("NetCDF library and ESDM" in text and "held up by" not in text, done.stderr)
+
+
 ROWS = """
 import sys, netCDF4, numpy
 with netCDF4.Dataset(sys.argv[1], "w") as d:
@@ -430,7 +458,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
