@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Files: which entry a descriptor has, where it stands, and what calls did with it. */
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -70,6 +71,8 @@ uint64_t
 watch__vector_bytes(const struct iovec *vector, int count)
 {
     uint64_t bytes = 0;
+    if (vector == NULL || count > IOV_MAX)
+        return 0; /* the kernel refuses these, and reads none of it */
     for (int i = 0; i < count; i++)
         bytes += vector[i].iov_len;
     return bytes;

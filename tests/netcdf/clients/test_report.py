@@ -103,6 +103,27 @@ for i in range(3):
         expect((file["write"]["calls"], file["write"]["bytes"]) == (3, 450), f"writes: {file}")
 
 
+def test_calls_that_the_kernel_refuses_are_refused_alike():
+    """Wrong vectors, flags, positions and descriptors; a position of -1 is that of the descriptor."""
+    script = """
+import ctypes, errno, os, sys
+libc, fd = ctypes.CDLL(None, use_errno=True), os.open(sys.argv[1], os.O_RDONLY)
+vector = (ctypes.c_size_t * 2)(ctypes.addressof(data := ctypes.create_string_buffer(1 << 20)), 1 << 20)
+libc.preadv2.restype, libc.preadv2.argtypes = ctypes.c_ssize_t, [ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_int]
+calls = (fd, vector, 1, -1, 0), (fd, vector, 1, 0, 0x40000000), (fd, vector, 1, -2, 0), (fd, vector, 1 << 30, 0, 0), (fd, None, 1, 0, 0), (fd, vector, -1, 0, 0), (-1, vector, 1, 0, 0)
+for call in calls:
+    n = libc.preadv2(*call)
+    print(n, errno.errorcode[ctypes.get_errno()] if n < 0 else "")
+print(os.lseek(fd, 0, os.SEEK_CUR))
+"""
+    with Folder() as folder:
+        alone = run(["/usr/bin/python3", "-c", script, folder.file]).stdout
+        done = reported("/usr/bin/python3", "-c", script, folder.file)
+        expect(done.stdout == alone and alone.count("-1 E") == 6, f"{done.stdout} {alone}")
+        file = entry(report_of(done), "/data")
+        expect(file["read"]["bytes"] == 1 << 20, f"{file}")
+
+
 def test_other_processes():
     """fork, vfork and exec: each is seen once, and the program finds what it would without."""
     before = leftovers()
@@ -458,7 +479,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
