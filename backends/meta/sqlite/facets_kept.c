@@ -244,7 +244,8 @@ take_value(const esdm_meta_attribute *attribute, void *user)
     if (attribute->dataset != 0)
         return true;
     for (size_t i = 0; i < e->facets->nnames; i++) {
-        if (strcmp(attribute->name, e->facets->names[i]) != 0)
+        const char *name = e->facets->names[i];
+        if (attribute->name[0] != name[0] || strcmp(attribute->name, name) != 0)
             continue;
         e->counts[i] += attribute->text != NULL ? 1 : 2;
         e->values[i] = attribute->text;

@@ -21,7 +21,10 @@
  * than this: whoever opens the store next reads the log first. A shorter one is copied at close
  * when that was not done for some seconds, so that the database alone is nearly the whole store,
  * and many short programs do not wait for the disk one after the other. */
-#define CHECKPOINT_PAGES       2048
+#define CHECKPOINT_PAGES 2048
+/* 16 MiB: the pages of a large index that containers are in which are entered together, up to 50
+ * of each. With fewer these are written one by one, and read again. */
+#define WRITER_CACHE           "-16384"
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
 #define CLOSE_CHECKPOINT_S     2
 
@@ -358,7 +361,8 @@ open_writer(sqlite__store *store, esdm_error *err)
     if (status == ESDM_OK && store->rollback_journal)
         status = sqlite__exec(link, "PRAGMA journal_mode = TRUNCATE", err);
     if (status == ESDM_OK)
-        status = sqlite__exec(link, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192", err);
+        status = sqlite__exec(
+            link, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = " WRITER_CACHE, err);
     if (status != ESDM_OK) {
         sqlite__link_close(link);
         return status;

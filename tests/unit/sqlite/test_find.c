@@ -461,6 +461,29 @@ test_find__functions_are_looked_for_once(void **state)
     assert_int_equal(sets, 0);
 }
 
+/* Containers that are entered together touch up to 3,000 pages of a large index: pages that do not
+ * fit are written one by one, and read again. */
+static void
+test_find__entering_keeps_its_pages(void **state)
+{
+    fixture *f = *state;
+    int spilled = -1, most = 0;
+    assert_int_equal(sqlite__begin_write(f->store, false, NULL), ESDM_OK);
+    sqlite3 *db = f->store->writer.db;
+    for (int i = 1; i <= 1100; i++) {
+        char row[200];
+        (void) snprintf(row, sizeof row,
+                        "INSERT INTO attribute VALUES(%d, 0, 'a', 0, NULL, hex(zeroblob(1700)), "
+                        "NULL)",
+                        i);
+        assert_int_equal(sqlite3_exec(db, row, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_SPILL, &spilled, &most, 0),
+                     SQLITE_OK);
+    assert_int_equal(spilled, 0);
+    assert_int_equal(sqlite__end_write(f->store, ESDM_ECONFLICT, NULL), ESDM_ECONFLICT);
+}
+
 int
 main(void)
 {
@@ -475,6 +498,7 @@ main(void)
         cmocka_unit_test(test_find__one_range_is_asked_of_what_a_tree_found),
         cmocka_unit_test(test_find__functions_are_looked_for_once),
         cmocka_unit_test(test_find__statistics_change_nothing),
+        cmocka_unit_test(test_find__entering_keeps_its_pages),
     };
     return cmocka_run_group_tests_name("find", tests, setup, teardown);
 }
