@@ -80,8 +80,13 @@ static void
 copy_param(const query *q, int number, postgres__params *to)
 {
     size_t offset = q->params.offsets[number - 1];
-    char *text = strndup((const char *) q->params.memory.data + offset,
-                         (size_t) q->params.lengths[number - 1]);
+    size_t length = (size_t) q->params.lengths[number - 1];
+    // Not strndup(): sanitizers refuse it where the text does not end with 0.
+    char *text = malloc(length + 1);
+    if (text != NULL) {
+        memcpy(text, (const char *) q->params.memory.data + offset, length);
+        text[length] = '\0';
+    }
     to->memory.failed |= text == NULL;
     postgres__put_string(to, text != NULL ? text : "");
     free(text);

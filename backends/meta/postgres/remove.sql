@@ -22,7 +22,7 @@ BEGIN
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
             'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make', 'view_hides',
             'view_hide', 'view_hide_all', 'view_up',
-            'facet_parts', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
+            'facet_parts', 'facet_others', 'facet_marked', 'facet_drop', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
