@@ -137,6 +137,16 @@ def test_a_small_tree_chooses_nearly_as_well_as_who_knows_all():
         expect(abs(known["tree"]["arithmetic"] - known["one_for_all"]["arithmetic"]) < 0.03, f"noise tells nothing: {known}")
 
 
+def test_choices_whose_ways_differ_beyond_all_bounds():
+    """What a way reaches of the best one is 0 then, as far as numbers tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = pathlib.Path(folder) / "far.csv"
+        rows = (f"{x},{'1e-300,1e300' if x < 50 else '1e300,1e-300'}" for x in range(100))
+        table.write_text("\n".join(["x,a,b", *rows, ""]))
+        told = run([tool("esdm-tune"), "--learn", "--choices", "2", "--depth", "2", table]).stdout
+        expect("x < 49.5" in told, told)
+
+
 def test_tables_of_ways_that_are_wrong():
     with tempfile.TemporaryDirectory() as folder:
         table = pathlib.Path(folder) / "took.csv"
@@ -153,4 +163,4 @@ def test_tables_of_ways_that_are_wrong():
             expect(bad.returncode == 2, f"{options}: {bad.returncode}")
 
 
-main(test_a_small_tree_chooses_nearly_as_well_as_who_knows_all, test_tables_of_ways_that_are_wrong, test_a_genetic_search_for_comparison, test_tune__five_trials_beside_todays_setting, test_tune__five_runs_in_all)
+main(test_choices_whose_ways_differ_beyond_all_bounds, test_a_small_tree_chooses_nearly_as_well_as_who_knows_all, test_tables_of_ways_that_are_wrong, test_a_genetic_search_for_comparison, test_tune__five_trials_beside_todays_setting, test_tune__five_runs_in_all)

@@ -8,6 +8,7 @@
  */
 #include "learn/learn.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static double
 worth(const learn_choices *c, gsize row, double way)
 {
     double share = shares_of(c, row)[(guint) way];
-    return share + FAR_WRONG * log(share);
+    return share + FAR_WRONG * log(MAX(share, DBL_MIN)); /* it may be too small for a number */
 }
 
 static void
