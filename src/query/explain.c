@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/hidden_names.h"
 #include "base/json.h"
 #include "query/query.h"
 #include "site/site.h"
@@ -16,6 +17,10 @@
 #define CONTAINERS_MOST 200
 /* Where questions have a limit: whether there is anything is seen at once, or much is there. */
 #define LOOK_MOST_MS 100
+/* Containers that are looked at before such a question is asked: most names are those of all. */
+#define SAMPLE_MOST 8
+/* So many of the names that come first are looked through for them. */
+#define SAMPLE_NAMES_MOST 200
 
 typedef struct name_list {
     esdm__buffer bytes; /* one name after the other, each with its NUL */
@@ -114,13 +119,67 @@ nearest_extent(const esdm_meta_plugin *meta, void *store, const char *name, size
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
+/* Names of some containers. */
+typedef struct sample {
+    char *names[SAMPLE_MOST]; /* owned */
+    size_t count;
+    size_t seen; /* names, also those that queries pass by */
+    bool taken;
+} sample;
+
 typedef struct telling {
     const esdm_meta_plugin *meta;
     void *store;
     bool (*visit)(const char *text, void *user);
     void *user;
     uint32_t most_ms; /* of a question; 0: no limit */
+    sample *sample;   /* taken when it is wanted first */
 } telling;
+
+static bool
+note_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    sample *s = user;
+    (void) record;
+    if (!esdm__name_is_hidden(name) && (s->names[s->count] = strdup(name)) != NULL)
+        s->count++;
+    return s->count < SAMPLE_MOST && ++s->seen < SAMPLE_NAMES_MOST;
+}
+
+typedef struct looking {
+    const char *variable; /* as of a condition */
+    bool any;
+} looking;
+
+static bool
+note_value(size_t container, const esdm_meta_attribute *attribute, void *user)
+{
+    looking *l = user;
+    (void) container;
+    l->any = l->variable == NULL || (l->variable[0] == '\0' && attribute->dataset == 0) ||
+             (attribute->dataset_path != NULL && attribute->dataset_path[0] == '/' &&
+              strcmp(attribute->dataset_path + 1, l->variable) == 0);
+    return !l->any;
+}
+
+/* Whether one of some containers has the attribute: no index finds faster what all have. */
+static bool
+some_have(const telling *t, const esdm_meta_condition *condition)
+{
+    sample *s = t->sample;
+    looking l = {.variable = condition->variable};
+    if (s == NULL || t->meta->values == NULL)
+        return false;
+    if (!s->taken)
+        (void) !t->meta->container_list(t->store, NULL, note_name, s, NULL);
+    s->taken = true;
+    if (s->count == 0)
+        return false;
+    bool datasets = l.variable == NULL || l.variable[0] != '\0';
+    (void) !t->meta->values(t->store, (const char *const *) s->names, s->count,
+                            &condition->attribute, 1, datasets, note_value, &l, NULL);
+    return l.any;
+}
 
 static bool
 note_any(const char *container, const char *dataset, void *user)
@@ -278,6 +337,8 @@ is_known(const telling *t, const esdm_meta_condition *condition, bool *ret_known
     bool late = false;
     *ret_known = false;
     if (!esdm_meta_is_extent(wanted))
+        *ret_known = some_have(t, &any);
+    if (!esdm_meta_is_extent(wanted) && !*ret_known)
         status = find_any(t, &any, ret_known, &late, err);
     *ret_known |= late;
     if (!esdm_meta_is_extent(wanted))
@@ -331,11 +392,15 @@ esdm__query_explain(const esdm_meta_plugin *meta, void *store, const esdm__query
                     bool (*visit)(const char *text, void *user), void *user, esdm_error *err)
 {
     /* A hint is not worth the time of a question: what takes long is there. */
-    telling t = {meta, store, visit, user, LOOK_MOST_MS};
+    sample s = {.count = 0};
+    telling t = {meta, store, visit, user, LOOK_MOST_MS, &s};
     bool more = true;
     for (size_t i = 0; i < query->nopens && more; i++) {
         if (!query->opens[i].found)
             more = tell_extent(&t, query->opens[i].prefix, query->opens[i].name_column);
     }
-    return more ? tell_unknown(&t, query, tell_condition, &t, err) : ESDM_OK;
+    esdm_status status = more ? tell_unknown(&t, query, tell_condition, &t, err) : ESDM_OK;
+    for (size_t i = 0; i < s.count; i++)
+        free(s.names[i]);
+    return status;
 }
