@@ -227,6 +227,8 @@ enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *e
     bool row = false;
     esdm_status status = sqlite__views_load(link, &views, err);
     if (status == ESDM_OK)
+        status = sqlite__cache_enlarge(link, err);
+    if (status == ESDM_OK)
         status = sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", indexed);
     if (status == ESDM_OK)
         status = sqlite__step(link, pending, &row, err);

@@ -22,9 +22,10 @@
  * when that was not done for some seconds, so that the database alone is nearly the whole store,
  * and many short programs do not wait for the disk one after the other. */
 #define CHECKPOINT_PAGES 2048
-/* 16 MiB: the pages of a large index that containers are in which are entered together, up to 50
- * of each. With fewer these are written one by one, and read again. */
-#define WRITER_CACHE           "-16384"
+/* In KiB. The larger one holds the pages of a large index that containers are in which are entered
+ * together, up to 50 of each: with fewer these are written one by one, and read again. */
+#define WRITER_CACHE           "-8192"
+#define WRITER_CACHE_ENTERING  "-16384"
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
 #define CLOSE_CHECKPOINT_S     2
 
@@ -441,6 +442,15 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
 }
 
 esdm_status
+sqlite__cache_enlarge(sqlite__link *link, esdm_error *err)
+{
+    if (link->is_large)
+        return ESDM_OK;
+    link->is_large = true;
+    return sqlite__exec(link, "PRAGMA cache_size = " WRITER_CACHE_ENTERING, err);
+}
+
+esdm_status
 sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err)
 {
     sqlite__link *link = &store->writer;
@@ -448,6 +458,9 @@ sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err)
         status = sqlite__run(link, SQLITE__COMMIT, err, "");
     if (sqlite3_get_autocommit(link->db) == 0)
         (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
+    if (link->is_large) /* gives back what is more than the smaller one */
+        (void) !sqlite__exec(link, "PRAGMA cache_size = " WRITER_CACHE, NULL);
+    link->is_large = false;
     sqlite__pins_release(&store->pins);
     (void) pthread_mutex_unlock(&store->write_mutex);
     return status;

@@ -250,6 +250,7 @@ typedef struct sqlite__link {
      * there, which they stay. */
     enum { SQLITE__TREES_NONE, SQLITE__TREES_FOREIGN, SQLITE__TREES_THERE } trees;
     bool has_tables_of_5; /* it was seen; formats only rise */
+    bool is_large;        /* the cache, until this transaction ends */
     sqlite__kept kept;
     bool shares_log;         /* with other processes, through their shared memory */
     sqlite__log_state began; /* when the reading began in which something may be kept */

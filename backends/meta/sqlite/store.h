@@ -164,6 +164,8 @@ esdm_status sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *
 esdm_status sqlite__begin_note(sqlite__store *store, bool durable, esdm_error *err);
 /** Commits if `status` is ESDM_OK, else rolls back. Returns the final status. */
 esdm_status sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err);
+/** Within a write that touches many pages: they stay in memory until it ends. */
+esdm_status sqlite__cache_enlarge(sqlite__link *link, esdm_error *err);
 
 /* ---- encoding.c ----------------------------------------------------------------------------- */
 

@@ -470,6 +470,9 @@ test_find__entering_keeps_its_pages(void **state)
     int spilled = -1, most = 0;
     assert_int_equal(sqlite__begin_write(f->store, false, NULL), ESDM_OK);
     sqlite3 *db = f->store->writer.db;
+    assert_int_equal(
+        sqlite__attributes_changed(&f->store->writer, UINT64_C(64) << 20, true, NULL, 0, NULL),
+        ESDM_OK); /* enters what waits */
     for (int i = 1; i <= 1100; i++) {
         char row[200];
         (void) snprintf(row, sizeof row,
@@ -482,6 +485,10 @@ test_find__entering_keeps_its_pages(void **state)
                      SQLITE_OK);
     assert_int_equal(spilled, 0);
     assert_int_equal(sqlite__end_write(f->store, ESDM_ECONFLICT, NULL), ESDM_ECONFLICT);
+    int bytes = 0;
+    assert_int_equal(sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_USED, &bytes, &most, 0),
+                     SQLITE_OK);
+    assert_true(bytes < 9 << 20); /* what was more is given back */
 }
 
 int
