@@ -129,16 +129,6 @@ def add_to_view(nodes, part, numbers):
     return members
 
 
-def facets_of(numbers):
-    """How many of the containers have each of the attributes that the view names, and each of their values."""
-    counts = collections.Counter({("", ""): len(numbers)})
-    for n in numbers:
-        for name, value in attributes_of(n - 1)[:5]:
-            counts[name, ""] += 1
-            counts[name, "=" + value] += 1
-    return counts
-
-
 class Filler:
     """The catalogue that is filled."""
 
@@ -171,20 +161,7 @@ class Filler:
             for have, want in expected:
                 if have != want:
                     sys.exit(f"fill_catalogue.py: container {n} has\n{have}\nand would get\n{want}")
-        self.check_facets()
         print(f"{len(range(1, self.last + 1, step))} of {self.last} containers are as they would be filled")
-
-    def check_facets(self):
-        """Ends the program where other counts are kept than those of all containers."""
-        have = {(name, part): n for name, part, n in self.db.execute("SELECT * FROM facet WHERE n > 0")}
-        indexed, = self.one("SELECT value FROM store WHERE key = 'indexed'")
-        if have != facets_of(range(1, indexed + 1)):
-            sys.exit(f"fill_catalogue.py: counts are kept that are not those of {indexed} containers: {have}")
-
-    def fill_facets(self, numbers):
-        """Counts of the values of each attribute that the first view names."""
-        self.db.executemany("INSERT INTO facet VALUES(?, ?, ?) ON CONFLICT(name, part) DO UPDATE SET n = n + excluded.n",
-                            ((name, part, n) for (name, part), n in facets_of(numbers).items()))
 
     def copies(self, table, key, numbers, changes):
         """Rows of the template for each number. changes: columns, as functions of the row and the number."""
@@ -220,7 +197,7 @@ class Filler:
         numbers = range(self.last + 1, count + 1)
         index, = self.one("SELECT sql FROM sqlite_master WHERE name = 'attribute_value'")
         triggers = self.db.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('attribute', 'view_node')").fetchall()
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'attribute'").fetchall()
         for pragma in ("journal_mode = DELETE", "synchronous = OFF", "temp_store = FILE"):
             self.db.execute(f"PRAGMA {pragma}")
         self.db.execute("BEGIN IMMEDIATE")
@@ -240,7 +217,6 @@ class Filler:
         self.copies("page", "container = ?", numbers, key)
         self.copies("page_data", "page >> 32 = ?", numbers, key)
         self.fill_views(numbers)
-        self.fill_facets(numbers)
         self.fill_trees(numbers)
         self.db.execute(index)
         for _, trigger in triggers:
@@ -321,7 +297,11 @@ class PostgresFiller:
 
     def fill_facets(self, numbers):
         """The counts of the values of each attribute that the view names, and the values of the others."""
-        counts = facets_of(numbers)
+        counts = collections.Counter({("", ""): len(numbers)})
+        for n in numbers:
+            for name, value in attributes_of(n - 1)[:5]:
+                counts[name, ""] += 1
+                counts[name, "=" + value] += 1
         for name, value in (pair for n in numbers for pair in attributes_of(n - 1)[5:]):
             counts[name, "=" + value] = 0
         for name, part, n in json.loads(self.ask("SELECT facet_fold::text FROM esdm.facet_fold(); "

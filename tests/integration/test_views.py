@@ -3,7 +3,6 @@
 
 import json
 import random
-import sqlite3
 import subprocess
 
 from esdmtest import BUILD, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
@@ -244,9 +243,6 @@ def counts_leave_branches_out(store):
                 expect(got == {p: n for p, n in tree(rows).items() if len(p) == depth}, f"depth {depth} of {made}: {got}")
             found = run([tool("esdm-find"), "--facets", "model", "model ~ *", "--json"]).stdout
             expect(sum(json.loads(found)["facets"]["model"].values()) == made, found)
-            counts = facets_of("exists :model", "run,model")
-            for at, name in enumerate(("model", "run")):
-                expect(counts[name] == {v: sum(r[at] == v for r in rows) for v in {r[at] for r in rows}}, f"{counts}")
             expect(len(run([LS, "runs:/a/0"]).stdout.split()) == tree(rows)["a", "0"], "the containers of a place")
         for i in (0, 3):
             for name in ("try4", "try74"):
@@ -254,61 +250,6 @@ def counts_leave_branches_out(store):
         run([tool("esdm-mv"), "in/.esdm-cp-74-0.nc", "whole.nc"])
         got, _ = told("runs", 1)
         expect(got["a",] == sum(r[0] == "a" for r in rows) + 1, f"a copy that is whole counts: {got}")
-
-
-def facets_of(expression, names):
-    """Counts of values as esdm-find tells them."""
-    return json.loads(run([tool("esdm-find"), "--facets", names, "--json", expression]).stdout)["facets"]
-
-
-def test_views__counts_of_values_are_kept_in_sqlite():
-    """What stands in the table is told of all containers, until an older version changes what is counted."""
-    need_program(PYTHON)
-    with Site(views={"runs": "{model}/{run}"}) as site:
-        client([PYTHON, "-c", FILL, "esdm://in/", "0", "70"])
-        catalogue = sqlite3.connect(next(site.folder.rglob("catalogue.sqlite")), isolation_level=None)
-        truth = {"model": {"a": 24, "b": 23, "c": 23}, "run": {"0": 35, "1": 35}}
-
-        def rows():
-            return catalogue.execute("SELECT name, part, n FROM facet ORDER BY 1, 2").fetchall()
-
-        expect(facets_of("exists :model", "model,run") == truth, "64 that have entered, and six that wait")
-        kept = rows()
-        expect(("", "", 64) in kept and ("model", "", 64) in kept and ("model", "=a", 22) in kept, f"{kept}")
-        catalogue.execute("UPDATE facet SET n = n + 7 WHERE part = '=1'")
-        expect(facets_of("exists :model", "run")["run"] == {"0": 35, "1": 42}, "they are read, nothing is counted")
-        expect(facets_of("model = a", "run")["run"] == {"0": 12, "1": 12}, "what is found is counted")
-        catalogue.execute("UPDATE facet SET n = n - 7 WHERE part = '=1'")
-        # One that lacks the attribute, and one with several values.
-        client([PYTHON, "-c", "import netCDF4; netCDF4.Dataset('esdm://in/0.nc', 'a').delncattr('model')"])
-        truth["model"]["a"] -= 1
-        expect(("model", "", 63) in rows() and ("model", "=a", 21) in rows(), f"{rows()}")
-        expect(facets_of("exists :run", "model,run") == truth, "all have a run")
-        expect(facets_of("exists :model", "run") == {"run": {"0": 34, "1": 35}}, "one lacks a model")
-        client([PYTHON, "-c", "import netCDF4; netCDF4.Dataset('esdm://in/1.nc', 'a').setncattr('run', [1, 2])"])
-        expect(("run", "+", 1) in rows(), f"{rows()}")
-        expect(facets_of("exists :run", "run")["run"] == {"0": 35, "1": 34, "1, 2": 1}, "several values")
-        client([PYTHON, "-c", "import netCDF4; netCDF4.Dataset('esdm://in/1.nc', 'a').setncattr('run', '1')"])
-        kept = rows()
-        expect(("run", "=1", 32) in kept and not any(part == "+" for _, part, _ in kept), f"{kept}")
-        # Writers of older versions run triggers, and change none of these counts.
-        for change in ("UPDATE attribute SET container = container", "UPDATE container SET name = 'other' WHERE container = 3"):
-            catalogue.execute(change)
-            expect(rows() == kept, f"{change} changes no count")
-        for change in ("INSERT INTO attribute SELECT container, dataset, 'new', 99, path, value, text FROM attribute "
-                       "WHERE container = 3 AND name = 'run'", "DELETE FROM attribute WHERE container = 3 AND name = 'run'",
-                       "UPDATE container SET name = '/former/x//1' WHERE container = 3",
-                       "UPDATE container SET name = NULL WHERE container = 3",
-                       "INSERT INTO view_node SELECT 1000 + node, 0, part || '2', 0 FROM view_node WHERE parent = 0"):
-            catalogue.execute("BEGIN")
-            catalogue.execute(change)
-            expect(rows() == [row for row in kept if row[0] != ""], f"{change}: nobody relies on them")
-            catalogue.execute("ROLLBACK")
-        catalogue.execute("UPDATE attribute SET value = 'd' WHERE container = 5 AND name = 'model'")  # b before
-        catalogue.execute("INSERT INTO attribute VALUES(5, 0, 'new', 99, NULL, 'x', NULL)")
-        expect(facets_of("exists :model", "model")["model"] == {"a": 23, "b": 22, "c": 23, "d": 1}, "counted from the index")
-        run([tool("esdm-mkfs"), site.config])
-        expect(rows() == kept, f"made anew, of the lists of snapshots: {rows()}")
 
 
 def test_views__levels_count_what_queries_find():

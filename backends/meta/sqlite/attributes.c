@@ -242,8 +242,6 @@ enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *e
     }
     if (row)
         (void) sqlite3_reset(pending);
-    if (status == ESDM_OK)
-        status = sqlite__facets_flush(link, &views.facets, err);
     noted_clear(&noted);
     sqlite__views_clear(&views);
     return status == ESDM_OK ? sqlite__run(link, SQLITE__INDEXED_SET, err, "i", last) : status;
@@ -272,8 +270,6 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
         status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
     if (status == ESDM_OK)
         status = enter(link, &views, &noted, container, attributes, bytes, err);
-    if (status == ESDM_OK)
-        status = sqlite__facets_flush(link, &views.facets, err);
     noted_clear(&noted);
     sqlite__views_clear(&views);
     return status;

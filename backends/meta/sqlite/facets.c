@@ -5,7 +5,7 @@
  * How many of the containers that a query finds have each value of some attributes. What is found
  * becomes a set of bits; then the part of the index (name, value) that has an attribute is gone
  * through once, whatever is found. Where all that have an attribute are asked for, its own part
- * says who they are; where counts are kept of all containers (facets_kept.c), these may say it.
+ * says who they are.
  */
 
 #include <math.h>
@@ -18,7 +18,6 @@
 #include "base/meta_tree.h"
 #include "find.h"
 #include "store.h"
-#include "views.h"
 
 /* Numbers of containers. */
 typedef struct number_set {
@@ -58,12 +57,10 @@ typedef struct counting {
     number_set found;
     uint64_t nfound;
     number_set hidden; /* containers that queries pass by */
-    number_set passed; /* of those, the ones whose names programs can say */
-    uint64_t npassed;
-    number_set seen; /* of those that are found, those that have the attribute */
-    bool all;        /* every one that has the attribute is found, by counting it */
-    bool datasets;   /* some are found as well */
-    bool several;    /* a container has several values */
+    number_set seen;   /* of those that are found, those that have the attribute */
+    bool all;          /* every one that has the attribute is found, by counting it */
+    bool datasets;     /* some are found as well */
+    bool several;      /* a container has several values */
     bool nomem;
     size_t name;
     esdm_meta_facet_visitor visit;
@@ -261,14 +258,8 @@ note_hidden(counting *c, esdm_error *err)
         if (status == ESDM_OK)
             status = sqlite__step(c->link, statement, &row, err);
         while (status == ESDM_OK && row) {
-            uint64_t container = sqlite__u64(statement, 0);
-            bool hidden = i < 2 || esdm__name_is_hidden(sqlite__text(statement, 1));
-            bool said = i == 2 && sqlite__text(statement, 1)[0] != '/';
-            if (hidden)
-                c->nomem |= !add(&c->hidden, container);
-            if (hidden && said)
-                c->nomem |= !add(&c->passed, container);
-            c->npassed += hidden && said;
+            if (i < 2 || esdm__name_is_hidden(sqlite__text(statement, 1)))
+                c->nomem |= !add(&c->hidden, sqlite__u64(statement, 0));
             status = sqlite__step(c->link, statement, &row, err);
         }
     }
@@ -331,101 +322,6 @@ find_by_counting(counting *c, const char *const *names, size_t name, esdm_error 
     return status;
 }
 
-/* ---- counts that are kept ------------------------------------------------------------------ */
-
-/* More containers that queries pass by take longer than going through the index. */
-#define PASSED_MOST 4096
-
-/* What those count that queries pass by, which have entered as well. */
-static esdm_status
-take_passed(const counting *c, const char *asked, sqlite__counts *without, esdm_error *err)
-{
-    esdm_status status = ESDM_OK;
-    without->kept = true;
-    without->names = malloc((c->nnames + 1) * sizeof *without->names);
-    if (without->names == NULL)
-        return esdm__error_nomem(err, c->nnames * sizeof *without->names, "names");
-    for (size_t i = 0; i <= c->nnames; i++) {
-        const char *name = i == 0 ? asked : c->names[i - 1];
-        bool known = false;
-        for (size_t k = 0; k < without->nnames && !known; k++)
-            known = strcmp(without->names[k], name) == 0;
-        if (!known)
-            without->names[without->nnames++] = name;
-    }
-    for (uint64_t n = 0; n < 64 * c->passed.nwords && n <= c->link->kept.indexed; n++) {
-        if (status == ESDM_OK && has(&c->passed, n))
-            status = sqlite__facets_leave(c->link, without, n, err);
-    }
-    return status;
-}
-
-/* Those that wait to be entered, and have the attribute. */
-static esdm_status
-find_pending(counting *c, const char *asked, esdm_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    int code = sqlite3_prepare_v2(c->link->db,
-                                  "SELECT container FROM temp.pending "
-                                  "WHERE name = ?1 AND dataset = 0",
-                                  -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_bind_text(statement, 1, asked, -1, SQLITE_STATIC);
-    esdm_status status = code == SQLITE_OK ? ESDM_OK : sqlite__error(c->link, code, err);
-    if (status == ESDM_OK)
-        status = sqlite__step(c->link, statement, &row, err);
-    while (status == ESDM_OK && row && !c->nomem) {
-        uint64_t container = sqlite__u64(statement, 0);
-        if (!has(&c->hidden, container))
-            c->nomem |= !add(&c->found, container);
-        status = sqlite__step(c->link, statement, &row, err);
-    }
-    (void) sqlite3_finalize(statement);
-    return status;
-}
-
-/* @param ret_told false: the counts that are kept do not say it. */
-static esdm_status
-tell_kept(counting *c, const char *asked, bool *ret_told, esdm_error *err)
-{
-    sqlite__counts without = {0};
-    *ret_told = false;
-    if (asked == NULL || c->npassed > PASSED_MOST)
-        return ESDM_OK;
-    esdm_status status = sqlite__find_keep_pending(c->link, err);
-    if (status == ESDM_OK)
-        status = take_passed(c, asked, &without, err);
-    if (status == ESDM_OK)
-        status = sqlite__facets_tell(c->link, &without, asked, c->names, c->nnames, c->visit,
-                                     c->user, ret_told, err);
-    sqlite__facets_clear(&without);
-    if (status != ESDM_OK || !*ret_told)
-        return status;
-    status = find_pending(c, asked, err);
-    for (size_t i = 0; i < c->nnames && status == ESDM_OK && c->more; i++) {
-        c->name = i;
-        if (c->seen.words != NULL)
-            memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
-        status = count_pending(c, c->names[i], err);
-    }
-    return status;
-}
-
-/* ---- what is asked -------------------------------------------------------------------------- */
-
-/* Of a question that was told as far as it could be. */
-static esdm_status
-finish(const counting *c, esdm_error *err)
-{
-    if (c->nomem)
-        return esdm__error_nomem(err, c->found.nwords * sizeof *c->found.words, "a set");
-    return c->datasets || c->several
-               ? esdm__error_set(err, ESDM_ENOTSUP,
-                                 "datasets, or several values, are to be counted")
-               : ESDM_OK;
-}
-
 static esdm_status
 ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
 {
@@ -437,14 +333,10 @@ ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *use
     int64_t all = 0;
     while (first < nnames && (asked == NULL || strcmp(names[first], asked) != 0))
         first++;
-    bool told = false;
     esdm_status status = note_hidden(c, err);
     if (status == ESDM_OK)
-        status = tell_kept(c, asked, &told, err);
-    if (status != ESDM_OK || told)
-        return status == ESDM_OK ? finish(c, err) : status;
-    status =
-        sqlite__query_number(link, "SELECT coalesce(max(container), 0) FROM container", &all, err);
+        status = sqlite__query_number(link, "SELECT coalesce(max(container), 0) FROM container",
+                                      &all, err);
     if (status == ESDM_OK)
         status = first < nnames ? find_by_counting(c, names, first, err)
                                 : sqlite__find_rows(link, expression, true, note_found, c, err);
@@ -454,7 +346,12 @@ ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *use
         if (i != first)
             status = count_name(c, names, i, few, err);
     }
-    return status == ESDM_OK ? finish(c, err) : status;
+    if (status == ESDM_OK && c->nomem)
+        status = esdm__error_nomem(err, c->found.nwords * sizeof *c->found.words, "a set");
+    if (status == ESDM_OK && (c->datasets || c->several))
+        status =
+            esdm__error_set(err, ESDM_ENOTSUP, "datasets, or several values, are to be counted");
+    return status;
 }
 
 esdm_status
@@ -471,7 +368,6 @@ sqlite__facets(void *self, const esdm_meta_expression *expression, const char *c
     esdm_status status = sqlite__ask(store, expression, ask_facets, &c, err);
     free(c.found.words);
     free(c.hidden.words);
-    free(c.passed.words);
     free(c.seen.words);
     return status;
 }

@@ -94,11 +94,6 @@ typedef enum sqlite__statement_id {
     SQLITE__VIEW_DROP,
     SQLITE__VIEW_FIND,
     SQLITE__VIEW_LEVEL,
-    SQLITE__FACETS_TABLE,
-    SQLITE__FACETS_KEPT,
-    SQLITE__FACETS_OF,
-    SQLITE__FACETS_ADD,
-    SQLITE__FACETS_DROP,
     SQLITE__EXTENT_INSERT, /* of one row: sqlite__rows_statement() */
     SQLITE__EXTENT_INSERT_2,
     SQLITE__EXTENT_INSERT_4,

@@ -344,14 +344,6 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT v.part, v.n - coalesce(g.n, 0) AS rest FROM view_node v "
         "LEFT JOIN gone g ON g.node = v.node WHERE v.parent = ?1 AND rest > 0",
 
-    /* ---- counts of values */
-    [SQLITE__FACETS_TABLE] = "SELECT 1 FROM main.sqlite_master WHERE name = 'facet'",
-    [SQLITE__FACETS_KEPT] = "SELECT n FROM facet WHERE name = ?1 AND part = ?2",
-    [SQLITE__FACETS_OF] = "SELECT part, n FROM facet WHERE name = ?1",
-    [SQLITE__FACETS_ADD] = "INSERT INTO facet VALUES(?1, ?2, ?3) "
-                           "ON CONFLICT(name, part) DO UPDATE SET n = n + excluded.n",
-    [SQLITE__FACETS_DROP] = "DELETE FROM facet WHERE name = ?1 AND part = ?2 AND n = 0",
-
     /* ---- packs that records share */
     [SQLITE__SHARED_LIST] =
         "SELECT uuid, container, sealed('shared', 0, sum, uuid, container) FROM shared "

@@ -83,7 +83,6 @@ sqlite__views_clear(sqlite__views *views)
             esdm__buffer_clear(&views->items[i].parts[k]);
     }
     free(views->items);
-    sqlite__facets_clear(&views->facets);
     *views = (sqlite__views){0};
 }
 
@@ -125,8 +124,6 @@ sqlite__views_load(sqlite__link *link, sqlite__views *views, esdm_error *err)
     }
     if (row)
         (void) sqlite3_reset(statement);
-    if (status == ESDM_OK)
-        status = sqlite__facets_load(link, views, err);
     if (status != ESDM_OK)
         sqlite__views_clear(views);
     return status;
@@ -205,8 +202,7 @@ esdm_status
 sqlite__views_enter(sqlite__link *link, sqlite__views *views, uint64_t container,
                     const void *attributes, size_t bytes, esdm_error *err)
 {
-    esdm_status status =
-        sqlite__facets_enter(link, &views->facets, container, attributes, bytes, err);
+    esdm_status status = ESDM_OK;
     for (size_t i = 0; i < views->count && attributes != NULL && status == ESDM_OK; i++) {
         bool in = false;
         uint64_t node = 0;
@@ -244,9 +240,10 @@ count_down(sqlite__link *link, uint64_t node, esdm_error *err)
 }
 
 esdm_status
-sqlite__views_leave(sqlite__link *link, sqlite__views *views, uint64_t container, esdm_error *err)
+sqlite__views_leave(sqlite__link *link, const sqlite__views *views, uint64_t container,
+                    esdm_error *err)
 {
-    esdm_status status = sqlite__facets_leave(link, &views->facets, container, err);
+    esdm_status status = ESDM_OK;
     for (size_t i = 0; i < views->count && status == ESDM_OK; i++) {
         sqlite3_stmt *statement = NULL;
         bool row = false;
@@ -299,8 +296,6 @@ sqlite__views_named(sqlite__link *link, uint64_t container, const char *from, co
     if (status == ESDM_OK && container <= indexed)
         status = can_be_said(to) ? enter_again(link, &views, container, err)
                                  : sqlite__views_leave(link, &views, container, err);
-    if (status == ESDM_OK)
-        status = sqlite__facets_flush(link, &views.facets, err);
     sqlite__views_clear(&views);
     return status;
 }
@@ -352,8 +347,6 @@ enter_all(sqlite__link *link, esdm_error *err)
     }
     if (row)
         (void) sqlite3_reset(statement);
-    if (status == ESDM_OK)
-        status = sqlite__facets_flush(link, &views.facets, err);
     sqlite__views_clear(&views);
     return status;
 }
@@ -371,8 +364,6 @@ make_anew(sqlite__link *link, const esdm_meta_view *views, size_t nviews, esdm_e
                      : sqlite__run(link, SQLITE__VIEW_ROOT, err, "t", (const char *) root.data);
         esdm__buffer_clear(&root);
     }
-    if (status == ESDM_OK)
-        status = sqlite__facets_make(link, nviews > 0, err);
     return status == ESDM_OK ? enter_all(link, err) : status;
 }
 
@@ -382,7 +373,6 @@ sqlite__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool an
     sqlite__store *store = self;
     sqlite__link *link = &store->writer;
     sqlite__views kept = {0};
-    bool counted = false;
     esdm_status status = sqlite__begin_write(store, false, err);
     if (status != ESDM_OK)
         return status;
@@ -391,9 +381,7 @@ sqlite__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool an
         status = sqlite__trees_make(link, err);
     if (status == ESDM_OK)
         status = sqlite__views_load(link, &kept, err);
-    if (status == ESDM_OK)
-        status = sqlite__facets_are_kept(link, &counted, err);
-    if (status == ESDM_OK && (anew || counted != (nviews > 0) || !same_views(&kept, views, nviews)))
+    if (status == ESDM_OK && (anew || !same_views(&kept, views, nviews)))
         status = make_anew(link, views, nviews, err);
     if (status == ESDM_OK && anew) /* of a store of before */
         status = sqlite__exec(link, dataset_names, err);

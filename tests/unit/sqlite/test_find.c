@@ -285,12 +285,8 @@ test_find__no_operator_goes_through_a_table(void **state)
         }
         sqlite__query_clear(&q);
     }
-    const char *level = "model", *any = NULL;
-    const esdm_meta_view view = {&level, &any, 1, "saved"};
-    assert_int_equal(sqlite__view_set(f->store, &view, 1, false, NULL), ESDM_OK);
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
     check_plan(f, sqlite__texts[SQLITE__FACET], "facets");
-    check_plan(f, sqlite__texts[SQLITE__FACETS_OF], "counts that are kept");
-    check_plan(f, sqlite__texts[SQLITE__FACETS_KEPT], "a count that is kept");
     check_plan(f, sqlite__texts[SQLITE__HIDDEN_NAMED], "names that are passed by");
     check_plan(f, sqlite__texts[SQLITE__VIEW_LEVEL], "a level of a view");
     check_plan(f, sqlite__texts[SQLITE__VIEW_FIND], "a place of a view");
