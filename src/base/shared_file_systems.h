@@ -36,4 +36,14 @@ esdm__file_system_is_shared(uint32_t type)
     return false;
 }
 
+/** Whether what a node has written stays in its memory until it flushes or closes the file, so that
+ * other nodes do not find it. Of the others that are shared, memories of nodes agree (Lustre, GPFS,
+ * Ceph), or keep nothing. */
+static inline bool
+esdm__file_system_shows_late(uint32_t type)
+{
+    return type == 0x6969 || type == 0x517b || type == 0xff534d42 || type == 0xfe534d42 ||
+           type == 0x73757245 || type == 0x19830326; /* NFS, SMB thrice, Coda, BeeGFS */
+}
+
 #endif

@@ -87,6 +87,20 @@ read_ranges(int fd, const esdm_range *ranges, size_t nranges)
     return why;
 }
 
+static esdm_status
+read_once(posix__target *target, const char *name, const esdm_range *ranges, size_t nranges,
+          int *ret_why, esdm_error *err)
+{
+    int fd = -1;
+    int slot = -1;
+    esdm_status status = posix__cache_acquire(target->cache, target, name, &fd, &slot, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_why = read_ranges(fd, ranges, nranges);
+    posix__cache_release(target->cache, fd, slot);
+    return ESDM_OK;
+}
+
 esdm_status
 posix__pack_read(void *self, const char *name, const esdm_range *ranges, size_t nranges,
                  esdm_error *err)
@@ -98,13 +112,16 @@ posix__pack_read(void *self, const char *name, const esdm_range *ranges, size_t 
                                    "posix: pack '%.120s' in '%s' has no position %llu", name,
                                    target->directory, (unsigned long long) ranges[i].position);
     }
-    int fd = -1;
-    int slot = -1;
-    esdm_status status = posix__cache_acquire(target->cache, target, name, &fd, &slot, err);
+    int why = 0;
+    esdm_status status = read_once(target, name, ranges, nranges, &why, err);
+    if (status == ESDM_OK && (why < 0 || why == ESTALE)) {
+        /* On a network file system an open file may be as long as it was some seconds ago, or gone:
+         * who opens it anew asks the server. */
+        posix__cache_drop(target->cache, name);
+        status = read_once(target, name, ranges, nranges, &why, err);
+    }
     if (status != ESDM_OK)
         return status;
-    int why = read_ranges(fd, ranges, nranges);
-    posix__cache_release(target->cache, fd, slot);
     if (why < 0)
         return esdm__error_set(err, ESDM_ECORRUPT,
                                "posix: pack '%s' in '%s' is shorter than the bytes asked for", name,

@@ -74,6 +74,15 @@ esdm__pack_reads_unsealed(const esdm__pack *pack)
     return (flags & ESDM_DATA_READ_UNSEALED) != 0;
 }
 
+bool
+esdm__pack_shows_late(const esdm__pack *pack)
+{
+    bool late = esdm__pack_target(pack)->shows_late;
+    for (uint32_t i = 0; i < pack->mirrors.count; i++)
+        late |= pack->mirrors.list[i].target->shows_late;
+    return late;
+}
+
 esdm_status
 esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                   const char **ret_places, esdm_error *err)
@@ -306,6 +315,7 @@ esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack)
 {
     uint32_t flags = esdm__pack_target(pack)->plugin->flags & esdm__mirrors_flags(&pack->mirrors);
     bool wanted = owner->session->site->durability == ESDM__DURABLE_SYSTEM ||
+                  esdm__pack_shows_late(pack) ||
                   (owner->durable && (flags & ESDM_DATA_VOLATILE) == 0);
     return wanted && (flags & ESDM_DATA_SEAL_DURABLE) == 0;
 }

@@ -137,6 +137,9 @@ bool esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
                       const esdm__mirror_targets *mirrors, const esdm__target_set *allowed);
 /** Whether what is appended can be read everywhere before it is sealed. */
 bool esdm__pack_reads_unsealed(const esdm__pack *pack);
+/** Whether other nodes find what was appended only when it was flushed: one that is committed is.
+ */
+bool esdm__pack_shows_late(const esdm__pack *pack);
 /** Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a
  *  commit may refer to it. */
 bool esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack);

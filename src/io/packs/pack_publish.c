@@ -110,7 +110,7 @@ publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err
     esdm_status status = esdm__pack_retry(&packs->owner, p, err);
     if (status == ESDM_OK)
         status = make_readable(packs, p, NULL, err); /* which may move it */
-    if (status == ESDM_OK && durable && p->handle != NULL &&
+    if (status == ESDM_OK && (durable || esdm__pack_shows_late(p)) && p->handle != NULL &&
         esdm__pack_needs_sync(&packs->owner, p)) {
         status = esdm__pack_sync(&packs->owner, p, err);
         if (status == ESDM_OK && esdm__pack_set_is_full(packs, p))

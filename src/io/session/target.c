@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/place.h"
+#include "base/shared_file_systems.h"
 #include "io/session/models.h"
 #include "io/session/session.h"
 #include "plugin/registry.h"
@@ -26,6 +29,22 @@ note_nothing(const char *line, void *user)
     (void) user;
 }
 
+/* A folder on a network whose nodes keep what they write in their memories: commits flush there. */
+static bool
+shows_late(const esdm__target *target, const esdm_plugin_config *config)
+{
+    const uint32_t wanted = ESDM_DATA_READ_UNSEALED | ESDM_DATA_CACHED;
+    esdm__place place = {0};
+    struct statfs found;
+    if (target->local || (target->plugin->flags & wanted) != wanted)
+        return false;
+    bool late = esdm__place_init(&place, target->plugin->base.name, config, NULL) == ESDM_OK &&
+                statfs(place.directory, &found) == 0 &&
+                esdm__file_system_shows_late((uint32_t) found.f_type);
+    esdm__place_clear(&place);
+    return late;
+}
+
 static esdm_status
 open_now(const esdm_session *session, esdm__target *target, void **ret_handle, esdm_error *err)
 {
@@ -38,6 +57,8 @@ open_now(const esdm_session *session, esdm__target *target, void **ret_handle, e
     if (status == ESDM_ENOENT && target->local && !session->read_only &&
         target->plugin->make(&config, false, note_nothing, NULL, NULL) == ESDM_OK)
         status = target->plugin->open(&config, ret_handle, &why);
+    if (status == ESDM_OK)
+        target->shows_late = shows_late(target, &config);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;

@@ -24,6 +24,8 @@ typedef struct esdm__target {
     void *handle;     /* valid once it is open, and then never changes */
     const char *name; /* borrowed from the site */
     bool local;       /* each node has one of its own */
+    bool shows_late;  /* other nodes find what is appended when it was flushed; set as the handle is
+                       */
     char *place;      /* owned; how records name it: layout/places.h */
     atomic_int state;
     uint64_t retry_ns;      /* not to be tried before; guarded by the session's target_lock */
