@@ -391,8 +391,8 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
         d.createDimension(name, size)
     d.createVariable("v", "f4", ("t", "y", "x"), zlib=sys.argv[2] == "1", chunksizes=(1, 200, 200))[:] = numpy.random.rand(10, 200, 200)
 with netCDF4.Dataset(sys.argv[1]) as d:
-    for i in range(2000):
-        d["v"][i % 10, i // 10]
+    for i in range(12000):
+        d["v"][i % 10, i // 10 % 200]
 """
 
 
