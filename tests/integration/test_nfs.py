@@ -80,9 +80,11 @@ sys.exit(wrong != 0)
 
 CHECK = """
 import netCDF4, numpy, sys
-d = netCDF4.Dataset('esdm://' + sys.argv[1])
-for pair in sys.argv[2:]:
-    writer, count = map(int, pair.split(':'))
+for word in sys.argv[1:]: # names, and writers with their counts
+    if ':' not in word:
+        d = netCDF4.Dataset('esdm://' + word)
+        continue
+    writer, count = map(int, word.split(':'))
     v = d[f'v{writer}'][:]
     wrong = [i for i in range(count) if not (v[i] == 1000 * writer + i + numpy.arange(2000) / 2000).all()]
     assert not wrong, f'records {wrong} of {writer} of {count}'
@@ -197,6 +199,62 @@ def test_nfs__nodes_are_lost_while_they_commit():
         two.tool("esdm-fsck", "--data")
 
 
+@in_guest(*MODULES)
+def test_nfs__four_nodes_drain_and_lose_one():
+    """4 nodes with 4 ranks each: data on the nodes' own disks first; what was drained is there when a node is lost."""
+    count = by_size(3, 4, 5)
+    write = APPEND.replace("netCDF4.Dataset('esdm://' + name, 'a')", "make(f'{name}-{rank}.nc')").replace(
+        "for rank", "def make(name):\n"
+        "    d = netCDF4.Dataset('esdm://' + name, 'w')\n    d.createDimension('t', None); d.createDimension('x', 2000)\n"
+        "    for i in range(4):\n        d.createVariable(f'v{i}', 'f8', ('t', 'x'), fill_value=-1)\n    return d\nfor rank", 1)
+    burst = {"name": "burst", "plugin": "posix", "directory": "/tmp/burst", "accessibility": "local"}
+    disk = {"name": "disk", "plugin": "posix", "directory": "packs"}
+    policies = [{"variable": "*", "targets": ["burst"]}]
+
+    def everywhere(nodes, turn):
+        for program in [begin(node, write, f"{turn}-{node.name}", 0, 4, count) for node in nodes]:
+            ended(program)
+        for node in nodes:
+            expect(node.run(["find", "/tmp/burst", "-name", "*-*-*"]).stdout, f"nothing lies on the disk of {node.name}")
+            node.tool("esdm-drain")
+        return [f"{turn}-{node.name}" for node in nodes]
+
+    with NfsCluster("node1", "node2", "node3", "node4", targets=[disk, burst], policies=policies) as cluster:
+        for node in cluster.nodes:
+            node.tool("esdm-mkfs")
+        names = everywhere(cluster.nodes, "first")
+        *rest, lost = cluster.nodes
+        begin(lost, write, "lost", 0, 4, 1000).stdout.readline()
+        cluster.lose(lost)
+        names += everywhere(rest, "second")
+        python(rest[0], CHECK, *(word for name in names for rank in range(4) for word in (f"{name}-{rank}.nc", f"{rank}:{count}")))
+        said = rest[1].tool("esdm-fsck", "--data", check=False).stdout
+        expect(not any(name in said for name in names), said)
+        for name in rest[1].tool("esdm-ls").stdout.split():
+            if name.startswith("lost-"): # its data were on the node's own disk
+                rest[1].tool("esdm-rm", name)
+        rest[1].tool("esdm-fsck", "--data")
+
+
+@in_guest(*MODULES)
+def test_nfs__the_server_is_restarted():
+    """It forgets who holds which lock, and asks the nodes for it; they wait for it."""
+    with NfsCluster("node1", "node2") as cluster:
+        one, two = cluster.nodes
+        one.tool("esdm-mkfs")
+        python(one, MAKE)
+        writers = [begin(node, APPEND, "shared.nc", 2 * i, 2, 40) for i, node in enumerate((one, two))]
+        for seconds in (0, 3):
+            for _ in range(10):
+                writers[0].stdout.readline()
+            cluster.restart_server(seconds)
+        for writer in writers:
+            ended(writer)
+        for node in cluster.nodes:
+            python(node, CHECK, "shared.nc", *(f"{i}:40" for i in range(4)))
+        two.tool("esdm-fsck", "--data")
+
+
 if __name__ == "__main__":
     if SIZE != "long" and INSIDE not in os.environ:
         skip("ESDM_TEST_SIZE=long: it starts a Linux")
@@ -206,4 +264,6 @@ if __name__ == "__main__":
     main(test_nfs__locks,
          test_nfs__nodes_write_one_container,
          test_nfs__what_was_committed_is_on_the_server,
-         test_nfs__nodes_are_lost_while_they_commit)
+         test_nfs__nodes_are_lost_while_they_commit,
+         test_nfs__four_nodes_drain_and_lose_one,
+         test_nfs__the_server_is_restarted)

@@ -6,8 +6,9 @@ import json
 import os
 import pathlib
 import signal
+import time
 
-from esdmtest import run, site_text
+from esdmtest import expect, run, site_text
 from nodes import Cluster
 
 MODULES = ["nfsd", "nfsv4", "veth", "bridge"]
@@ -47,13 +48,21 @@ class NfsCluster(Cluster):
         here = self.switch
         here.run(["mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"])
         here.run(["mount", "-t", "rpc_pipefs", "rpc", "/var/lib/nfs/rpc_pipefs"])
-        here.run(["nfsdcld"])  # knows the clients after the server was restarted
+        here.run(["nfsdcld", "-p", "/var/lib/nfs/rpc_pipefs"])  # knows the clients after the server was restarted
         here.run(["exportfs", "-o", "rw,sync,fsid=0,no_root_squash,no_subtree_check,insecure", f"10.77.0.0/24:{EXPORTED}"])
         here.run(["rpc.mountd", "-N", "3", "-V", "4"])
         self.serving()
 
     def serving(self):
         self.switch.run(["rpc.nfsd", "-N", "3", "-V", "4", "-V", "4.2", "--lease-time", LEASE, "--grace-time", LEASE, "4"])
+
+    def restart_server(self, seconds):
+        """It forgets all that it knows of open files and locks; clients reclaim them."""
+        self.switch.run(["rpc.nfsd", "0"])
+        time.sleep(seconds)
+        self.serving()
+        said = run(["dmesg"]).stdout
+        expect("Unable to initialize client recovery" not in said, said)
 
     def mount(self, node):
         node.run(["mount", "-t", "nfs4", "-o", self.options, f"{SERVER}:/", SHARED])
