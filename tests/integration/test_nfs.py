@@ -255,6 +255,42 @@ def test_nfs__the_server_is_restarted():
         two.tool("esdm-fsck", "--data")
 
 
+OLD = """
+import netCDF4, numpy, sys
+d = netCDF4.Dataset('esdm://shared.nc')
+print(d['v0'].shape[0], flush=True)
+sys.stdin.readline()
+v = d['v0'][:]
+print(all((v[i] == i + numpy.arange(2000) / 2000).all() for i in range(10)), flush=True)
+"""
+
+
+@in_guest(*MODULES)
+def test_nfs__what_another_node_reads_is_kept():
+    """Packs of a snapshot that a node has open are not removed by the other; afterwards they are."""
+    def packs():
+        return {p.name for p in (cluster.folder / "packs").rglob("*-*-*") if p.name[:24] != 24 * "0"}
+
+    with NfsCluster("node1", "node2", history=1) as cluster:
+        one, two = cluster.nodes
+        one.tool("esdm-mkfs")
+        python(one, MAKE)
+        python(one, APPEND, "shared.nc", 0, 1, 10)
+        first = packs()
+        expect(first, "no packs")
+        reader = subprocess.Popen([*two.inside, tool("esdm-run"), "/usr/bin/python3", "-c", OLD], env=client_environment(),
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        expect(reader.stdout.readline() == "10\n", "not open")
+        python(one, MAKE)
+        python(one, APPEND, "shared.nc", 1, 1, 2)
+        one.tool("esdm-gc", "--yes", "--age", "0", "--replaced-now")
+        said, _ = reader.communicate("\n", timeout=300)
+        expect(said == "True\n" and reader.returncode == 0, said)
+        one.tool("esdm-gc", "--yes", "--age", "0", "--replaced-now")
+        expect(not first & packs(), "what nobody reads any more is kept")
+        two.tool("esdm-fsck", "--data")
+
+
 if __name__ == "__main__":
     if SIZE != "long" and INSIDE not in os.environ:
         skip("ESDM_TEST_SIZE=long: it starts a Linux")
@@ -266,4 +302,5 @@ if __name__ == "__main__":
          test_nfs__what_was_committed_is_on_the_server,
          test_nfs__nodes_are_lost_while_they_commit,
          test_nfs__four_nodes_drain_and_lose_one,
-         test_nfs__the_server_is_restarted)
+         test_nfs__the_server_is_restarted,
+         test_nfs__what_another_node_reads_is_kept)
