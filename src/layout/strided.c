@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/divisor.h"
+
 /* Distance of the elements from multiples of the stride. */
 static uint64_t
 phase(const esdm__strided *s, uint32_t d)
@@ -58,24 +60,14 @@ stride_of(const esdm__fragment *fragment, uint32_t d)
     return fragment->strided ? fragment->stride[d] : 1;
 }
 
-static uint64_t
-gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 bool
 esdm__strided_meet(const esdm__piece *a, const esdm__piece *b)
 {
     if (!esdm__box_meets(&a->part, &b->part))
         return false;
     for (uint32_t d = 0; d < a->part.rank; d++) {
-        uint64_t common = gcd(stride_of(a->fragment, d), stride_of(b->fragment, d));
+        uint64_t common =
+            esdm__common_divisor(stride_of(a->fragment, d), stride_of(b->fragment, d));
         if (a->fragment->box.lo[d] % common != b->fragment->box.lo[d] % common)
             return false;
     }

@@ -322,9 +322,8 @@ note_members(hull *h, const esdm_container *whole, esdm__virtual_member *single)
         (void) esdm__members_visit(&provided->members, note_member, h);
         return;
     }
-    const esdm__container_io *io = esdm__io_of(whole);
-    *single = (esdm__virtual_member){.name = whole->name, .snapshot = io->snapshot};
-    memcpy(single->uuid, io->uuid, sizeof single->uuid);
+    *single = (esdm__virtual_member){.name = whole->name};
+    memcpy(single->uuid, esdm__io_of(whole)->uuid, sizeof single->uuid);
     esdm__container_position(whole, &single->record, &single->snapshot);
     (void) note_member(single, h);
 }

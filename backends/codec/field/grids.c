@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/divisor.h"
 #include "encode.h"
 #include "exponent.h"
 
@@ -308,17 +309,6 @@ is_no_chance(const field__job *job, const field__probes *p, const field__map *fi
     return chance > RARE;
 }
 
-static uint64_t
-common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Whether many numbers lie on each so manieth of these steps, as those of a grid of their own may:
  * what levels left lies on all. `halves`: the steps are halves of theirs, and numbers lie on those
  * between. */
@@ -345,7 +335,7 @@ lies_coarser(const field__probes *p, const field__map *fine, bool halves)
         if (k == distinct && distinct < DISTINCT)
             codes[distinct++] = code;
         uint64_t rest = (uint64_t) code - (uint64_t) codes[0];
-        common = common_divisor(common, code < codes[0] ? 0 - rest : rest);
+        common = esdm__common_divisor(common, code < codes[0] ? 0 - rest : rest);
     }
     return !between || (distinct == DISTINCT && common >= coarser);
 }
