@@ -266,6 +266,10 @@ void esdmnc_missing_note(const char *name);
 void esdmnc_missing_forget(void);
 /** Tells what was perhaps meant by a name that is not there. */
 void esdmnc_missing_tell(esdm_session *session, const char *name);
+/** There is not even a site: nothing was written, or ESDM_CONFIG was forgotten. */
+void esdmnc_missing_site(void);
+/** Tells that, once. */
+void esdmnc_missing_tell_site(void);
 /** At the end: the same for what a program that failed asked for last. */
 void esdmnc_missing_ending(int status);
 

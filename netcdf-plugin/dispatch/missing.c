@@ -16,6 +16,8 @@
 #define SUGGESTIONS_MOST 3
 
 static atomic_int told;
+static atomic_int site;
+enum { SITE_UNKNOWN, SITE_NONE, SITE_TOLD };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char asked[ESDM_CONTAINER_NAME_MAX + 1]; /* under the lock; "": none, or it was told */
 
@@ -67,6 +69,22 @@ esdmnc_missing_tell(esdm_session *session, const char *name)
 }
 
 void
+esdmnc_missing_site(void)
+{
+    int unknown = SITE_UNKNOWN;
+    (void) atomic_compare_exchange_strong(&site, &unknown, SITE_NONE);
+}
+
+void
+esdmnc_missing_tell_site(void)
+{
+    int none = SITE_NONE;
+    if (atomic_compare_exchange_strong(&site, &none, SITE_TOLD))
+        esdmnc_say("there is no site yet: the default one is made when something is first written; "
+                   "one that others have made is named by ESDM_CONFIG");
+}
+
+void
 esdmnc_missing_ending(int status)
 {
     char name[sizeof asked];
@@ -76,6 +94,8 @@ esdmnc_missing_ending(int status)
     (void) pthread_mutex_lock(&lock);
     (void) snprintf(name, sizeof name, "%s", asked);
     (void) pthread_mutex_unlock(&lock);
+    if (status != 0 && session == NULL)
+        esdmnc_missing_tell_site();
     if (session == NULL || name[0] == '\0' ||
         esdm_container_stat(session, name, &info, &err) != ESDM_ENOENT)
         return;

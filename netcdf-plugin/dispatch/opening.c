@@ -298,6 +298,8 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     bool writing = (mode & NC_WRITE) != 0;
     container = esdmnc_recipe_name(container, writing ? ESDMNC_TO_WRITE : ESDMNC_TO_READ, buffer);
     int rc = prepare(id, container, writing, ranks, &session, &file);
+    if (rc == ENOENT && !writing && ranks == NULL)
+        esdmnc_missing_tell_site();
     if (rc != NC_NOERR)
         return rc;
     esdm_error err;

@@ -188,6 +188,7 @@ esdmnc_session(bool writing, esdm_session **ret_session)
     bool closed = current == NULL || current_generation != esdmnc_session_generation();
     if (closed && !writing && would_be_made()) {
         esdmnc_debug("there is no site yet");
+        esdmnc_missing_site();
         rc = ENOENT;
     } else if (closed) {
         int st = open_session(false, &err);

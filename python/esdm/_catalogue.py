@@ -493,7 +493,17 @@ def _hint(name):
     text = ctypes.create_string_buffer(2048)
     _api().esdm_container_suggest(_open_session(), name.encode(), text, len(text))
     told = text.value.decode("utf-8", "replace")
+    if not told and _is_empty():
+        told = "the site has no containers yet; one that others have made is named by ESDM_CONFIG"
     return f"; {told}" if told else ""
+
+
+def _is_empty():
+    """Whether nobody has stored anything: mostly the site that is made where none is named."""
+    seen = []
+    first = ctypes.cast(_visitor(_Info)(lambda info, _: bool(seen.append(True))), ctypes.c_void_p)
+    _call("esdm_container_list", None, first, None)
+    return not seen
 
 
 def _why_not(url, mode, failed, said):

@@ -222,9 +222,12 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
     if (esdm__coarse_is_said(normal, plain) != NULL || esdm__digest_is_asked(normal, plain)) {
         (void) snprintf(normal, sizeof normal, "%s", plain);
     } else if (asked != NULL && strchr(asked, '=') != NULL && strpbrk(normal, "*[") == NULL) {
-        (void) snprintf(text, bytes,
-                        "behind a name may stand '?accuracy=1%%', to read less accurately, or "
-                        "'?digest'; a query begins with '?': esdm://?ATTRIBUTE=VALUE");
+        (void) snprintf(
+            text, bytes,
+            "behind a name may stand '?accuracy=1%%', to read less accurately, or "
+            "'?digest'; a query begins with '?': esdm://?ATTRIBUTE=VALUE, and of one folder "
+            "alone esdm://?ATTRIBUTE=VALUE&within=%.*s",
+            (int) (asked - normal), normal);
         return;
     }
     if (strpbrk(normal, "*?[") != NULL) {

@@ -35,11 +35,13 @@ check_site(const esdm__mark *expected, const json_t *mark, esdm_error *err)
 {
     const char *site = text_of(mark, "site");
     if (expected->site_id[0] == '\0')
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: %s belongs to another site (id %.32s): the metadata store of "
-                               "this one is not there. Name the metadata store of that site, or "
-                               "choose another place",
-                               expected->path, expected->where, site);
+        return esdm__error_set(
+            err, ESDM_EINVAL,
+            "%s: %s belongs to another site (id %.32s): the metadata store of "
+            "this one is not there. If it is lost \"esdm-mkfs --restore\" brings "
+            "it back from the targets; else name the metadata store of that "
+            "site, or choose another place",
+            expected->path, expected->where, site);
     if (strcmp(site, expected->site_id) != 0)
         return esdm__error_set(err, ESDM_EINVAL,
                                "%s: %s belongs to another site (id %.32s): the metadata store of "

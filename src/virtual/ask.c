@@ -277,9 +277,10 @@ leave_out_named(esdm__question *question)
     size_t n = 0;
     for (size_t i = 0; i < question->count; i++) {
         char *name = question->names[i];
-        bool out =
-            is_one_of(name, question->without, question->nwithout, false) ||
-            (question->nwithin > 0 && !is_one_of(name, question->within, question->nwithin, true));
+        bool elsewhere =
+            question->nwithin > 0 && !is_one_of(name, question->within, question->nwithin, true);
+        bool out = elsewhere || is_one_of(name, question->without, question->nwithout, false);
+        question->nelsewhere += elsewhere;
         if (out)
             free(name);
         else
@@ -350,6 +351,9 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
         char why[ESDM_ERROR_MESSAGE_BYTES];
         esdm__question_why(session, text, conditions, count, expressions, nexpressions, why,
                            sizeof why);
+        if (why[0] == '\0' && question.nelsewhere > 0)
+            (void) snprintf(why, sizeof why, "%zu elsewhere have it, none within '%.200s'",
+                            question.nelsewhere, question.within[0]);
         status = esdm__error_set(err, ESDM_ENOENT, "no container has what '%.200s' asks for%s%s",
                                  query, why[0] != '\0' ? ": " : "", why);
     }

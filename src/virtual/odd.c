@@ -200,6 +200,21 @@ put_condition(const side *kept, const side *odd, esdm__buffer *out)
     put_encoded(out, name, "*?[\\");
 }
 
+/* Who has computed much finds all of it in the way, one after the other: where one folder has what
+ * is wanted it can be said at once. */
+static void
+put_folder(const char *kept, const char *odd, esdm__buffer *out)
+{
+    size_t n = strcspn(kept, "/");
+    char folder[NAME_SHOWN + 1];
+    if (kept[n] == '\0' || n > NAME_SHOWN || strncmp(kept, odd, n + 1) == 0)
+        return;
+    (void) snprintf(folder, sizeof folder, "%.*s", (int) n, kept);
+    put(out, "; &within=");
+    put_encoded(out, folder, "*?[\\");
+    put(out, " takes only what lies there");
+}
+
 static void
 put_advice(const esdm__virtual *whole, const side *kept, const side *odd, bool made,
            esdm__buffer *out)
@@ -220,6 +235,8 @@ put_advice(const esdm__virtual *whole, const side *kept, const side *odd, bool m
     put(out, " to leave '");
     put(out, strlen(name) > NAME_SHOWN && file != NULL ? file + 1 : name);
     put(out, made ? "' out: its history says that it was made of the others" : "' out");
+    if (whole->said[0] == '?' && strstr(whole->said, "within=") == NULL)
+        put_folder(kept->member->name, name, out);
 }
 
 /* The end of the message must not be cut when names are put before it. */

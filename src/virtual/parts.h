@@ -46,6 +46,7 @@ typedef struct esdm__question {
     char *
         *within; /* owned; likewise, and folders: what is in none of them is left out; none: all */
     size_t nwithin;
+    size_t nelsewhere; /* found, and left out by `within` */
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */

@@ -265,7 +265,8 @@ def test_names__what_was_meant_is_told():
             done = client(["cdo", "-s", "-f", "nc", *words], check=False)
             expect("did you mean" not in done.stderr, done.stderr)
         done = run([RESTORE, "tas.nc"], check=False)
-        expect_error(done, "no former container 'tas.nc'", "stands, and replaced none")
+        expect_error(done, "no former container 'tas.nc'", "stands, and replaced none", "esdm-log 'tas.nc'")
+        expect("did you mean" not in done.stderr, done.stderr)
         run([RM, "-r", "--yes", "experiment"])
         for typo in "experiment/rum1.nc", "experimnet/run1.nc":
             done = run([RESTORE, typo], check=False)

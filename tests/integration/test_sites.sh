@@ -156,7 +156,9 @@ expect 0 esdm-mkfs --check more/name1.json
 mv more/am1 more/lost
 expect 4 esdm-mkfs more/name1.json
 says "the metadata store of this one is not there"
+says "esdm-mkfs --restore"
 expect 3 esdm-ls --config more/name1.json
+says "esdm-mkfs --restore"
 mv more/lost more/am1
 rm more/am1/catalogue.sqlite*
 expect 4 esdm-mkfs more/name1.json
@@ -204,7 +206,7 @@ fi
 (
     unset ESDM_CONFIG
     mkdir nowhere && cd nowhere
-    no_site="there is no site yet: the default one is made when something is first written"
+    no_site="there is no site yet: the default one is made when something is first written; one that others have made is named by ESDM_CONFIG"
     expect 0 esdm-ls
     [ "$output" = "esdm-ls: $no_site" ] || fail "a fresh account shows: $output"
     expect 0 esdm-ls --json

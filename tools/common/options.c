@@ -197,7 +197,8 @@ tool_no_site(void)
 {
     if (!is_default_site() || !is_virgin())
         return false;
-    tool_error("there is no site yet: the default one is made when something is first written");
+    tool_error("there is no site yet: the default one is made when something is first written; "
+               "one that others have made is named by ESDM_CONFIG");
     return true;
 }
 

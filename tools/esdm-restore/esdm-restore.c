@@ -308,14 +308,17 @@ nothing_kept(esdm_session *session, const char *name)
                    name, below, name);
         return TOOL_NOT_FOUND;
     }
-    tool_error(
-        "no former container '%s'%s%s is kept%s%s%s; esdm-ls --replaced tells which there are",
-        name != NULL ? name : "esdm://", wanted_id != NULL ? " with the id " : "",
-        wanted_id != NULL ? wanted_id : "",
-        name != NULL && hint[0] == '\0' && stands(session, name)
-            ? " (the one of that name stands, and replaced none that is kept)"
-            : "",
-        hint[0] != '\0' ? "; " : "", hint);
+    if (name != NULL && wanted_id == NULL && stands(session, name)) {
+        tool_error("no former container '%s' is kept: the one of that name stands, and replaced "
+                   "none that is kept. What a program changed in place is a snapshot: \"esdm-log "
+                   "'%s'\" shows which are kept; esdm-ls --replaced tells which former containers "
+                   "there are",
+                   name, name);
+        return TOOL_NOT_FOUND;
+    }
+    tool_error("no former container '%s'%s%s is kept; %s%sesdm-ls --replaced tells which there are",
+               name != NULL ? name : "esdm://", wanted_id != NULL ? " with the id " : "",
+               wanted_id != NULL ? wanted_id : "", hint, hint[0] != '\0' ? " " : "");
     return TOOL_NOT_FOUND;
 }
 

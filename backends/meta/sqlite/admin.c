@@ -147,7 +147,10 @@ esdm_status
 sqlite__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
                 esdm_error *err)
 {
-    return esdm__place_read_site_id("sqlite", config, ret_id, err);
+    esdm_status status = esdm__place_read_site_id("sqlite", config, ret_id, err);
+    if (status == ESDM_ENOENT)
+        sqlite__tell_restore(err);
+    return status;
 }
 
 /* ---- check ---------------------------------------------------------------------------------- */

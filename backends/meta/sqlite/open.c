@@ -158,6 +158,16 @@ new_store(esdm__place *place, sqlite__store **ret_store, esdm_error *err)
     return ESDM_OK;
 }
 
+/* No site was made yet, or its catalogue is lost: which one it is nobody knows here. */
+void
+sqlite__tell_restore(esdm_error *err)
+{
+    size_t n = err != NULL ? strlen(err->message) : 0;
+    if (n > 0)
+        (void) snprintf(err->message + n, sizeof err->message - n,
+                        "; \"esdm-mkfs --restore\" brings back a catalogue that is lost");
+}
+
 esdm_status
 sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
 {
@@ -169,6 +179,8 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
     esdm_status status = esdm__place_init(&place, "sqlite", config, err);
     if (status == ESDM_OK)
         status = esdm__place_open(&place, &fd, err);
+    if (status == ESDM_ENOENT)
+        sqlite__tell_restore(err);
     if (status == ESDM_OK) {
         network = sqlite__is_network(fd);
         (void) close(fd);

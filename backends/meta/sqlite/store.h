@@ -121,6 +121,7 @@ void sqlite__abandon_inherited(void);
 
 /** Whether a directory lies on a network file system, where WAL does not work. */
 bool sqlite__is_network(int fd);
+void sqlite__tell_restore(esdm_error *err); /* to an error that says that nothing is there */
 esdm_status sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
                          esdm_error *err);
 void sqlite__close(void *store);

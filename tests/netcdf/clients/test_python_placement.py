@@ -163,6 +163,9 @@ def test_what_was_kept_and_where_it_lies():
         for function in ("stored_accuracy", "placement"):
             told = python(site, "pypi", missing.replace("FUNCTION", function)).stdout
             expect("there is no container 'rum.nc'; did you mean 'run.nc'?" in told, told)
+    with Site() as site:
+        told = python(site, "pypi", missing.replace("FUNCTION", "placement")).stdout
+        expect("there is no container 'rum.nc'; the site has no containers yet" in told, told)
 
 
 def test_sites_with_one_target_and_copies():

@@ -123,7 +123,13 @@ def test_within_a_folder__what_was_computed_elsewhere_is_left_out():
             told = client(["cdo", "-s", "ntime", query + where]).stdout.split()
             expect(told == [str(count)], f"{where}: {told}")
         for where in ("arch", "none"):
-            expect_error(client(["cdo", "-s", "ntime", query + where], check=False), "no container has what")
+            expect_error(client(["cdo", "-s", "ntime", query + where], check=False), "no container has what",
+                         f" elsewhere have it, none within '{where}'")
+        # What the messages say: below one folder alone.
+        done = client(["cdo", "-s", "ntime", "esdm://?kind=x"], check=False)
+        expect_error(done, "; &within=archive takes only what lies there")
+        done = client(["cdo", "-s", "ntime", "esdm://archive?kind=x"], check=False)
+        expect_error(done, "esdm://?ATTRIBUTE=VALUE&within=archive")
         expect_error(run([tool("esdm-stat"), query], check=False), "'within' needs the name")
 
 

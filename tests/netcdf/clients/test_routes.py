@@ -599,7 +599,8 @@ def test_asking_makes_no_default_site():
         expect(pathlib.Path(home / "plain.nc").exists(), "no file")
         plug_in = client_environment(env, inherit=False)
         done = run([tool("esdm-run"), "ncdump", "-h", "esdm://absent.nc"], env=plug_in, cwd=home, check=False)
-        expect_error(done, "No such file")
+        expect_error(done, "No such file", "there is no site yet", "named by ESDM_CONFIG")
+        expect(done.stderr.count("there is no site yet") == 1, done.stderr)
         for words in (["rm", "x"], ["rm", "-r", "x"], ["mv", "x", "y"], ["restore", "x"], ["tag", "x", "t"],
                       ["branch", "x", "b"], ["compact", "x"], ["attr", "x", "a=b"], ["stat", "--digest", "x"],
                       ["merge", "x", "b"], ["gc", "--yes"], ["fsck", "--data"], ["drain"], ["dedup"],
