@@ -157,7 +157,8 @@ open_directory(const esdm__place *place, int *ret_fd, esdm_error *err)
     int fd = open(place->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return esdm__error_set(err, ESDM_ENOENT,
-                               "%s: directory '%s' does not exist (esdm-mkfs makes a site)",
+                               "%s: directory '%s' does not exist (is its disk mounted? esdm-mkfs "
+                               "makes what a new site lacks)",
                                place->path, place->directory);
     if (fd < 0)
         return esdm__error_set_errno(err, errno, "%s: cannot open directory '%s'", place->path,

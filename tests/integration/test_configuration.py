@@ -135,6 +135,9 @@ def test_target_with_packs_that_vanished__is_not_made_anew():
                 done = run([tool("esdm-mkfs"), *options], check=False)
                 expect_error(done, "disk", f"{len(packs)} packs", "mounted", "--yes")
                 expect(done.returncode == 4, f"status {done.returncode}")
+            if not mounted:  # nor does anybody who reads advise to make it
+                done = run([tool("esdm-cp"), "esdm://one.nc", site.file("one.nc")], check=False)
+                expect_error(done, "is its disk mounted?")
             expect(not mounted or not list(site.packs.iterdir()), "something was made")
             expect(mounted or not site.packs.exists(), "the directory was made")
         run([tool("esdm-mkfs"), "--yes"])

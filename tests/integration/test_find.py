@@ -9,7 +9,7 @@ import re
 import subprocess
 
 from brute_force import INHERITED, NO, OWN, expected
-from esdmtest import Site, by_size, client, expect, main, need_data, need_program, run, tool
+from esdmtest import Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
 FIND = tool("esdm-find")
@@ -362,6 +362,10 @@ def test_find__words_alone_are_answered_with_expressions():
             for expression, count in offered:
                 found = run([FIND, "-c", expression]).stdout.split()
                 expect(len(found) == int(count), f"{words}: {expression} finds {len(found)}, not {count}")
+        # Times, places and levels have forms of their own.
+        for words, form in {"time 1990 to 2000": "time overlaps 1990-01 .. 2000-12", "Box of Europe": "box overlaps -10,35",
+                            "levels 500": "level overlaps 500 .. 850 hPa"}.items():
+            expect_error(run([FIND, words], check=False), f"an expression is like {form}")
 
 
 def test_find__facets_tell_numbers_as_they_are_written():

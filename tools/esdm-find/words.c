@@ -110,6 +110,22 @@ tell_standard_names(telling *t, const char *word)
     (void) !esdm_find_facets(t->session, expression, names, 1, tell_standard_name, t, &err);
 }
 
+/* What is said in words about times, places and levels, has a form of its own. */
+static const char *
+example_of(const char *words)
+{
+    static const char *const forms[][2] = {
+        {"time", "time overlaps 1990-01 .. 2000-12"},
+        {"year", "time overlaps 1990-01 .. 2000-12"},
+        {"box", "box overlaps -10,35,40,70"},
+        {"level", "level overlaps 500 .. 850 hPa"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(forms); i++)
+        if (g_ascii_strncasecmp(words, forms[i][0], strlen(forms[i][0])) == 0)
+            return forms[i][1];
+    return "standard_name = air_temperature";
+}
+
 tool_exit
 find_tell_words(esdm_session *session, const char *said)
 {
@@ -118,8 +134,7 @@ find_tell_words(esdm_session *session, const char *said)
     g_autofree char *text = g_strdelimit(g_strdup(said), "'\"\\", ' ');
     const char *words = g_strstrip(text);
     g_autofree char *shown = tool_printable(words);
-    tool_error("'%s' compares nothing: an expression is like standard_name = air_temperature",
-               shown);
+    tool_error("'%s' compares nothing: an expression is like %s", shown, example_of(words));
     if (*words == '\0' || esdm_find_limit(session, QUESTION_MOST_MS, &err) != ESDM_OK)
         return TOOL_USAGE;
     bool one = strpbrk(words, " \t\n") == NULL;
