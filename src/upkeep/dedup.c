@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /**
- * @file Fragments that are stored several times. What may be equal is told by a 128-bit hash of
+ * @file Fragments that are stored several times. What may be equal is told by a 64-bit hash of
  * their heads, which have lengths and checksums of all blocks: so little is read to find them. Each
  * pair is compared byte by byte before index pages name one of them in place of the other, which is
  * done as when fragments move (upkeep/move.h). Packs of which little is needed any more are emptied
@@ -36,6 +36,8 @@
 typedef esdm__dedup_holder holder;
 typedef esdm__dedup_blob blob;
 typedef esdm__dedup_load pack_load;
+typedef esdm__dedup_origin origin;
+typedef esdm__dedup_shape shape;
 typedef esdm__dedup_run dedup;
 
 /* ---- what may be equal ------------------------------------------------------------------------
@@ -44,26 +46,40 @@ typedef esdm__dedup_run dedup;
 static int
 by_size(const void *a, const void *b, void *user)
 {
-    const blob *blobs = user;
-    const blob *x = &blobs[*(const uint32_t *) a];
-    const blob *y = &blobs[*(const uint32_t *) b];
-    const uint64_t keys[2][5] = {
-        {x->stored_bytes, x->raw_bytes, x->head_bytes, x->hash[0], x->hash[1]},
-        {y->stored_bytes, y->raw_bytes, y->head_bytes, y->hash[0], y->hash[1]}};
-    for (int i = 0; i < 5; i++) {
+    const dedup *d = user;
+    const blob *x = &d->blobs[*(const uint32_t *) a];
+    const blob *y = &d->blobs[*(const uint32_t *) b];
+    const shape *of_x = esdm__dedup_shape_of(d, x);
+    const shape *of_y = esdm__dedup_shape_of(d, y);
+    const uint64_t keys[2][4] = {{x->stored_bytes, of_x->raw_bytes, of_x->head_bytes, x->hash},
+                                 {y->stored_bytes, of_y->raw_bytes, of_y->head_bytes, y->hash}};
+    for (int i = 0; i < 4; i++) {
         if (keys[0][i] != keys[1][i])
             return keys[0][i] < keys[1][i] ? -1 : 1;
     }
-    if (x->places != y->places) /* what has most copies stays */
-        return x->places > y->places ? -1 : 1;
+    uint32_t places[2] = {esdm__dedup_origin_of(d, x)->places, esdm__dedup_origin_of(d, y)->places};
+    if (places[0] != places[1]) /* what has most copies stays */
+        return places[0] > places[1] ? -1 : 1;
     return *(const uint32_t *) a < *(const uint32_t *) b ? -1 : 1;
 }
 
-static bool
-same_size(const blob *x, const blob *y)
+static const esdm__pack_name *
+pack_of(const dedup *d, const blob *one)
 {
-    return x->stored_bytes == y->stored_bytes && x->raw_bytes == y->raw_bytes &&
-           x->head_bytes == y->head_bytes;
+    return esdm__dedup_origin_of(d, one)->pack;
+}
+
+static uint32_t
+head_bytes_of(const dedup *d, const blob *one)
+{
+    return esdm__dedup_shape_of(d, one)->head_bytes;
+}
+
+static bool
+same_size(const dedup *d, const blob *x, const blob *y)
+{
+    return x->stored_bytes == y->stored_bytes && head_bytes_of(d, x) == head_bytes_of(d, y) &&
+           esdm__dedup_shape_of(d, x)->raw_bytes == esdm__dedup_shape_of(d, y)->raw_bytes;
 }
 
 /* What cannot be read is no fragment that is stored twice. */
@@ -72,11 +88,11 @@ hash_one(void *context, size_t i, esdm_error *err)
 {
     dedup *d = context;
     blob *one = &d->blobs[d->order[i]];
-    bool alone = (i == 0 || !same_size(one, &d->blobs[d->order[i - 1]])) &&
-                 (i + 1 == d->nblobs || !same_size(one, &d->blobs[d->order[i + 1]]));
+    bool alone = (i == 0 || !same_size(d, one, &d->blobs[d->order[i - 1]])) &&
+                 (i + 1 == d->nblobs || !same_size(d, one, &d->blobs[d->order[i + 1]]));
     return alone ? ESDM_OK
-                 : esdm__stored_hash(d->session, one->pack, one->position, one->head_bytes,
-                                     one->hash, &one->hashed, err);
+                 : esdm__stored_hash(d->session, pack_of(d, one), one->position,
+                                     head_bytes_of(d, one), &one->hash, &one->hashed, err);
 }
 
 /* Those that stay of the ones at hand, which are equal. */
@@ -90,12 +106,12 @@ find_kept(dedup *d, uint32_t number, kept_ones *kept)
 {
     blob *one = &d->blobs[number];
     const blob *first = kept->count > 0 ? &d->blobs[kept->items[0]] : NULL;
-    if (first != NULL && (!one->hashed || !same_size(one, first) ||
-                          memcmp(one->hash, first->hash, sizeof one->hash) != 0))
+    if (first != NULL && (!one->hashed || !same_size(d, one, first) || one->hash != first->hash))
         kept->count = 0;
     for (size_t k = 0; k < kept->count && one->same == NONE; k++) {
-        if (esdm__dedup_wish_takes(d->session, &one->wish, one->pack,
-                                   d->blobs[kept->items[k]].pack))
+        const origin *from = esdm__dedup_origin_of(d, one);
+        if (esdm__dedup_wish_takes(d->session, &from->wish, from->pack,
+                                   pack_of(d, &d->blobs[kept->items[k]])))
             one->same = kept->items[k];
     }
     if (one->hashed && one->same == NONE && kept->count < KEPT_MOST)
@@ -110,19 +126,19 @@ find_equal(dedup *d, esdm_error *err)
         return esdm__error_nomem(err, d->nblobs * sizeof *d->order, "fragments");
     for (size_t i = 0; i < d->nblobs; i++)
         d->order[i] = (uint32_t) i;
-    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d->blobs);
+    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d);
     esdm_status status =
         d->nblobs > 0 ? esdm__pool_run(d->session->pool, d->nblobs, hash_one, d, err) : ESDM_OK;
     if (status != ESDM_OK)
         return status;
-    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d->blobs);
+    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d);
     kept_ones kept = {.count = 0};
     for (size_t i = 0; i < d->nblobs; i++) {
         const blob *one = &d->blobs[d->order[i]];
-        d->result->head_bytes += one->hashed ? one->head_bytes : 0;
+        d->result->head_bytes += one->hashed ? head_bytes_of(d, one) : 0;
         find_kept(d, d->order[i], &kept);
     }
-    d->result->table_bytes = d->slots * sizeof *d->table + d->nblobs * (sizeof *d->blobs + 4);
+    d->result->table_bytes = esdm__dedup_bytes(d);
     return ESDM_OK;
 }
 
@@ -146,8 +162,8 @@ weigh_packs(dedup *d, esdm_error *err)
         return esdm__error_nomem(err, d->nblobs * sizeof *d->loads, "packs");
     for (size_t i = 0; i < d->nblobs; i++) {
         const blob *one = &d->blobs[i];
-        d->loads[i] =
-            (pack_load){one->pack, one->stored_bytes, one->same != NONE ? one->stored_bytes : 0};
+        d->loads[i] = (pack_load){pack_of(d, one), one->stored_bytes,
+                                  one->same != NONE ? one->stored_bytes : 0};
     }
     if (d->nblobs > 1)
         qsort(d->loads, d->nblobs, sizeof *d->loads, by_pack);
@@ -167,7 +183,7 @@ weigh_packs(dedup *d, esdm_error *err)
 static bool
 is_emptied(const dedup *d, const blob *one)
 {
-    const pack_load key = {.pack = one->pack};
+    const pack_load key = {.pack = pack_of(d, one)};
     const pack_load *load = bsearch(&key, d->loads, d->nloads, sizeof key, by_pack);
     return load != NULL && load->equal_bytes > 0 && load->equal_bytes >= load->bytes / EMPTY_SHARE;
 }
@@ -203,13 +219,14 @@ static esdm_status
 read_blob(dedup *d, const blob *one, uint8_t **ret, esdm_error *err)
 {
     esdm__sources sources;
-    esdm__fragment fragment = {.pack = one->pack,
+    const shape *of = esdm__dedup_shape_of(d, one);
+    esdm__fragment fragment = {.pack = pack_of(d, one),
                                .position = one->position,
                                .stored_bytes = one->stored_bytes,
-                               .raw_bytes = one->raw_bytes,
-                               .head_bytes = one->head_bytes};
-    memcpy(fragment.codec_ids, one->codec_ids, sizeof one->codec_ids);
-    esdm_status status = esdm__sources_of(d->session, one->pack, &sources, err);
+                               .raw_bytes = of->raw_bytes,
+                               .head_bytes = of->head_bytes};
+    memcpy(fragment.codec_ids, of->codec_ids, sizeof of->codec_ids);
+    esdm_status status = esdm__sources_of(d->session, fragment.pack, &sources, err);
     return status == ESDM_OK
                ? esdm__fetch_verified(d->session, &fragment, sources.targets[0], ret, err)
                : status;
@@ -228,8 +245,9 @@ compare_one(void *context, size_t i, esdm_error *err)
     esdm_status status = read_blob(d, one, &a, &why);
     if (status == ESDM_OK)
         status = read_blob(d, &d->blobs[one->same], &b, &why);
-    if (status != ESDM_OK || !esdm__blob_head_equals(a, b, one->head_bytes) ||
-        memcmp(a + one->head_bytes, b + one->head_bytes, one->stored_bytes - one->head_bytes) != 0)
+    uint32_t head = head_bytes_of(d, one);
+    if (status != ESDM_OK || !esdm__blob_head_equals(a, b, head) ||
+        memcmp(a + head, b + head, one->stored_bytes - head) != 0)
         one->same = NONE;
     free(a);
     free(b);
@@ -248,8 +266,9 @@ guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
         if (d->blobs[i].same == NONE)
             continue;
         const blob *kept = &d->blobs[d->blobs[i].same];
-        d->holders[kept->holder].keeps = true;
-        status = esdm__pack_guard_add(guard, kept->pack->pack, true, err);
+        const origin *from = esdm__dedup_origin_of(d, kept);
+        d->holders[from->holder].keeps = true;
+        status = esdm__pack_guard_add(guard, from->pack->pack, true, err);
     }
     for (uint32_t i = 0; i < d->nholders && status == ESDM_OK; i++) {
         if (d->holders[i].keeps)
@@ -264,6 +283,12 @@ guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
 
 /* ---- naming others --------------------------------------------------------------------------- */
 
+static uint32_t
+holder_of(const dedup *d, uint32_t number)
+{
+    return esdm__dedup_origin_of(d, &d->blobs[number])->holder;
+}
+
 static bool
 stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **ret_pack,
           uint64_t *ret_position)
@@ -271,9 +296,9 @@ stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **re
     const dedup *d = user;
     const blob *one = esdm__dedup_blob_of(d, fragment);
     /* One of a page that was not there when rows were added has to wait for the next time. */
-    if (one == NULL || one->same == NONE || !d->shared[d->blobs[one->same].holder])
+    if (one == NULL || one->same == NONE || !d->shared[holder_of(d, one->same)])
         return false;
-    *ret_pack = d->blobs[one->same].pack;
+    *ret_pack = pack_of(d, &d->blobs[one->same]);
     *ret_position = d->blobs[one->same].position;
     return true;
 }
@@ -315,9 +340,9 @@ share_all(dedup *d, uint32_t number, esdm_error *err)
             esdm__fragment fragment;
             esdm__records_fragment(&page->records, k, &fragment);
             const blob *at = fragment.pack != NULL ? esdm__dedup_blob_of(d, &fragment) : NULL;
-            if (at == NULL || at->same == NONE || d->shared[d->blobs[at->same].holder])
+            if (at == NULL || at->same == NONE || d->shared[holder_of(d, at->same)])
                 continue;
-            uint32_t other = d->blobs[at->same].holder;
+            uint32_t other = holder_of(d, at->same);
             status = d->session->meta->share(d->session->store, one->container,
                                              d->holders[other].container, err);
             d->shared[other] = status == ESDM_OK;

@@ -13,9 +13,12 @@
 #include "upkeep/asked.h"
 
 #define NONE ESDM__DEDUP_NONE
+/* Of so many slots one at least is free. */
+#define SLOTS_FULL 5u
 
 typedef esdm__dedup_holder holder;
 typedef esdm__dedup_blob blob;
+typedef esdm__dedup_origin origin;
 typedef esdm__dedup_run dedup;
 
 static bool
@@ -42,12 +45,12 @@ static uint32_t *
 slot_of(const dedup *d, const esdm__pack_name *pack, uint64_t position)
 {
     uint64_t key[2] = {(uint64_t) (uintptr_t) pack, position};
-    size_t at = (size_t) esdm__checksum(key, sizeof key) & (d->slots - 1);
+    size_t at = esdm__slot_of_hash(esdm__checksum(key, sizeof key), d->slots);
     while (d->table[at] != 0) {
         const blob *one = &d->blobs[d->table[at] - 1];
-        if (one->pack == pack && one->position == position)
+        if (one->position == position && esdm__dedup_origin_of(d, one)->pack == pack)
             break;
-        at = (at + 1) & (d->slots - 1);
+        at = at + 1 < d->slots ? at + 1 : 0;
     }
     return &d->table[at];
 }
@@ -55,9 +58,9 @@ slot_of(const dedup *d, const esdm__pack_name *pack, uint64_t position)
 static bool
 grow_table(dedup *d)
 {
-    if (2 * (d->nblobs + 1) <= d->slots)
+    if (d->nblobs + 1 <= d->slots / SLOTS_FULL * (SLOTS_FULL - 1))
         return true;
-    size_t slots = d->slots > 0 ? 2 * d->slots : 1024;
+    size_t slots = d->slots > 0 ? d->slots + d->slots / 4 : 1024;
     uint32_t *table = calloc(slots, sizeof *table);
     if (table == NULL)
         return false;
@@ -65,8 +68,40 @@ grow_table(dedup *d)
     d->table = table;
     d->slots = slots;
     for (size_t i = 0; i < d->nblobs; i++)
-        *slot_of(d, d->blobs[i].pack, d->blobs[i].position) = (uint32_t) i + 1;
+        *slot_of(d, esdm__dedup_origin_of(d, &d->blobs[i])->pack, d->blobs[i].position) =
+            (uint32_t) i + 1;
     return true;
+}
+
+static bool
+number_origin(dedup *d, const origin *from, uint32_t *ret)
+{
+    origin key;
+    memset(&key, 0, sizeof key); /* gaps are compared, too */
+    key.pack = from->pack;
+    key.wish.copies = from->wish.copies;
+    key.wish.allowed = from->wish.allowed;
+    key.wish.differs = from->wish.differs;
+    key.places = from->places;
+    key.holder = from->holder;
+    return esdm__numbered_add(&d->origins, &key, sizeof key, ret);
+}
+
+static bool
+number_shape(dedup *d, const esdm__record *record, uint32_t *ret)
+{
+    esdm__dedup_shape key = {.raw_bytes = record->raw_bytes, .head_bytes = record->head_bytes};
+    memcpy(key.codec_ids, record->codec_ids, sizeof key.codec_ids);
+    return esdm__numbered_add(&d->shapes, &key, sizeof key, ret);
+}
+
+/* Somebody else refers to it, too. */
+static bool
+note_wish(dedup *d, blob *one, const esdm__dedup_wish *wish)
+{
+    origin from = *esdm__dedup_origin_of(d, one);
+    esdm__dedup_wish_add(&from.wish, wish);
+    return number_origin(d, &from, &one->origin);
 }
 
 static bool
@@ -80,27 +115,29 @@ note_fragment(dedup *d, const esdm__record *record, const esdm__dedup_wish *wish
     if (pack == NULL || !grow_table(d) || d->nblobs >= NONE - 1)
         return false;
     uint32_t *slot = slot_of(d, pack, record->position);
-    if (*slot != 0) {
-        esdm__dedup_wish_add(&d->blobs[*slot - 1].wish, wish);
-        return true;
-    }
-    if (!esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
+    if (*slot != 0)
+        return note_wish(d, &d->blobs[*slot - 1], wish);
+    const origin from = {.pack = pack,
+                         .wish = *wish,
+                         .places = (uint32_t) esdm__places_count(pack->target),
+                         .holder = holder_number};
+    blob one = {.position = record->position, .stored_bytes = record->stored_bytes, .same = NONE};
+    if (!number_origin(d, &from, &one.origin) || !number_shape(d, record, &one.shape) ||
+        !esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
         return false;
-    d->blobs[d->nblobs++] = (blob){.pack = pack,
-                                   .position = record->position,
-                                   .stored_bytes = record->stored_bytes,
-                                   .raw_bytes = record->raw_bytes,
-                                   .wish = *wish,
-                                   .head_bytes = record->head_bytes,
-                                   .codec_ids = {record->codec_ids[0], record->codec_ids[1],
-                                                 record->codec_ids[2], record->codec_ids[3]},
-                                   .places = (uint32_t) esdm__places_count(pack->target),
-                                   .holder = holder_number,
-                                   .same = NONE};
+    d->blobs[d->nblobs++] = one;
     *slot = (uint32_t) d->nblobs;
     d->result->fragments++;
     d->result->bytes += record->stored_bytes;
     return true;
+}
+
+uint64_t
+esdm__dedup_bytes(const dedup *d)
+{
+    return d->slots * sizeof *d->table + d->nblobs * (sizeof *d->blobs + sizeof *d->order) +
+           d->origins.bytes + d->shapes.bytes +
+           (d->origins.slots + d->shapes.slots) * sizeof *d->origins.table;
 }
 
 static void
@@ -190,6 +227,8 @@ esdm__dedup_clear(dedup *d)
     free(d->shared);
     free(d->blobs);
     free(d->table);
+    esdm__numbered_clear(&d->origins);
+    esdm__numbered_clear(&d->shapes);
     free(d->order);
     free(d->loads);
     esdm__packs_unref(d->packs);

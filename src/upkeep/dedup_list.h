@@ -5,6 +5,7 @@
 /** @file The stored fragments of the containers that are asked for, each once, by pack and
  * position; which of them are equal is found out and done in dedup.c. One thread. */
 
+#include "base/numbered.h"
 #include "layout/packs.h"
 #include "upkeep/dedup_wish.h"
 #include "upkeep/upkeep.h"
@@ -20,19 +21,31 @@ typedef struct esdm__dedup_holder {
     bool keeps; /* it is the first that refers to one that may be named in the place of others */
 } esdm__dedup_holder;
 
-/** One stored fragment. */
-typedef struct esdm__dedup_blob {
+/** What many fragments have in common: their pack, who named them first, and what all want who
+ *  refer to them. */
+typedef struct esdm__dedup_origin {
     const esdm__pack_name *pack; /* interned */
-    uint64_t position;
-    uint64_t stored_bytes;
-    uint64_t raw_bytes;
-    uint64_t hash[2];
-    esdm__dedup_wish wish; /* of all that refer to it */
-    uint32_t head_bytes;
-    uint8_t codec_ids[4];
+    esdm__dedup_wish wish;
     uint32_t places; /* how many */
     uint32_t holder; /* the first that refers to it */
-    uint32_t same;   /* blob that is named in its place; ESDM__DEDUP_NONE: it stays */
+} esdm__dedup_origin;
+
+/** What fragments of one size have in common. */
+typedef struct esdm__dedup_shape {
+    uint64_t raw_bytes;
+    uint32_t head_bytes;
+    uint8_t codec_ids[4];
+} esdm__dedup_shape;
+
+/** One stored fragment, in 40 bytes: there may be very many. What may be equal is compared byte by
+ *  byte, so that 64 bits of the hash are enough. */
+typedef struct esdm__dedup_blob {
+    uint64_t position;
+    uint64_t stored_bytes;
+    uint64_t hash;
+    uint32_t origin;
+    uint32_t shape;
+    uint32_t same; /* blob that is named in its place; ESDM__DEDUP_NONE: it stays */
     bool hashed;
     bool kept;  /* named in the place of others */
     bool named; /* seen since nobody removes it */
@@ -55,14 +68,30 @@ typedef struct esdm__dedup_run {
     bool *shared; /* whose packs the container may name that is looked at; of each holder; owned */
     esdm__dedup_blob *blobs; /* owned */
     size_t nblobs;
-    uint32_t *table; /* owned; by pack and position: number of a blob plus 1; a power of two */
+    uint32_t *table; /* owned; by pack and position: number of a blob plus 1 */
     size_t slots;
+    esdm__numbered origins;  /* esdm__dedup_origin */
+    esdm__numbered shapes;   /* esdm__dedup_shape */
     uint32_t *order;         /* owned; blobs by what may make them equal */
     esdm__dedup_load *loads; /* owned; by the address of the name */
     size_t nloads;
     esdm__packs *packs;
 } esdm__dedup_run;
 
+static inline const esdm__dedup_origin *
+esdm__dedup_origin_of(const esdm__dedup_run *d, const esdm__dedup_blob *blob)
+{
+    return (const esdm__dedup_origin *) d->origins.items + blob->origin;
+}
+
+static inline const esdm__dedup_shape *
+esdm__dedup_shape_of(const esdm__dedup_run *d, const esdm__dedup_blob *blob)
+{
+    return (const esdm__dedup_shape *) d->shapes.items + blob->shape;
+}
+
+/** Memory that all that is known of fragments takes, in bytes. */
+uint64_t esdm__dedup_bytes(const esdm__dedup_run *d);
 /** Lists the containers that are asked for, and their fragments. */
 esdm_status esdm__dedup_list(esdm__dedup_run *d, esdm_error *err);
 /** Looks again at the fragments of one container: those that are known are marked as named. */

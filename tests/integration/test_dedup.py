@@ -5,7 +5,7 @@
 import json
 import re
 
-from esdmtest import Site, client, expect, expect_error, main, run, tool
+from esdmtest import Site, by_size, client, expect, expect_error, main, run, tool
 
 DEDUP, RM, GC, FSCK = (tool(name) for name in ("esdm-dedup", "esdm-rm", "esdm-gc", "esdm-fsck"))
 
@@ -106,6 +106,29 @@ def test_a_series_saves_what_was_foretold():
         expect("is little" in run([DEDUP, "-n"]).stdout, "not told that it is little")
 
 
+SMALL = """
+import netCDF4, numpy, sys
+for n in range(2):
+    with netCDF4.Dataset(f"esdm://small/{n}", "w") as d:
+        d.createDimension("x", int(sys.argv[1]))
+        d.createVariable("v", "f8", ("x",))[:] = numpy.random.default_rng(n).random(int(sys.argv[1]))
+"""
+
+
+def test_the_table_is_small():
+    """Published for de-duplication are tables of 0.6 % of the capacity with pieces of 8 KiB."""
+    pieces = by_size(2000, 4000, 50000)
+    with Site(engine={"fragment": "8K", "codec": "none"}, replaced={"keep": 0}):
+        python(SMALL, pieces * 1024)
+        told = dedup("--dry-run", "small")
+        written = dedup("--dry-run", "--as", "write", "small")  # the second one is compared with the first
+        expect(told["fragments"] >= 2 * pieces, f"fragments of 8 KiB: {told}")
+        shares = [told["table_bytes"] / told["bytes"], 2 * written["table_bytes"] / written["bytes"]]
+        print(f"    {told['fragments']} fragments: {told['table_bytes'] / told['fragments']:.1f} bytes each, {100 * shares[0]:.2f} %; "
+              f"beside programs that write {100 * shares[1]:.2f} %")
+        expect(0 < min(shares) and max(shares) < 0.0065, f"tables take {shares} of what is stored")
+
+
 def test_what_is_removed_or_written_does_no_harm():
     with Site(replaced={"keep": 0}) as site:
         python(SERIES, 4)
@@ -167,7 +190,7 @@ def test_what_is_compressed_is_named_too():
 
 
 if __name__ == "__main__":
-    main(test_what_is_compressed_is_named_too, test_a_series_saves_what_was_foretold,
+    main(test_the_table_is_small, test_what_is_compressed_is_named_too, test_a_series_saves_what_was_foretold,
          test_what_is_named_has_the_copies_and_the_targets_that_are_wanted,
          test_what_is_removed_or_written_does_no_harm,
          test_branches_clones_and_names)

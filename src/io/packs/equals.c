@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/packs/equals.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/numbered.h"
 #include "io/packs/pack_guard.h"
 #include "io/packs/page_list.h"
 #include "io/packs/sources.h"
@@ -32,11 +34,13 @@ typedef struct stored {
     const esdm__pack_name *pack; /* interned */
     uint64_t position;
     uint64_t stored_bytes;
-    uint64_t hash[2];
+    uint64_t hash; /* the bytes are compared, too: 64 bits are enough */
     uint32_t head_bytes;
-    uint32_t source;
+    uint16_t source;
     bool hashed;
 } stored;
+
+static_assert(CONTAINERS_MOST <= UINT16_MAX, "sources have 16 bits");
 
 struct esdm__equals {
     esdm_session *session;
@@ -46,7 +50,7 @@ struct esdm__equals {
     size_t nsources;
     stored *items; /* owned */
     size_t count;
-    uint32_t *table; /* owned; by hash: number of an item plus 1; a power of two */
+    uint32_t *table; /* owned; by hash: number of an item plus 1 */
     size_t slots;
     esdm__packs *packs;
     esdm__pack_guard *guard;
@@ -179,7 +183,7 @@ note_fragment(esdm__equals *e, const esdm__record *record, uint32_t number)
                                     .position = record->position,
                                     .stored_bytes = record->stored_bytes,
                                     .head_bytes = record->head_bytes,
-                                    .source = number};
+                                    .source = (uint16_t) number};
     return true;
 }
 
@@ -239,7 +243,7 @@ drop_unguarded(esdm__equals *e)
 
 esdm_status
 esdm__stored_hash(esdm_session *session, const esdm__pack_name *pack, uint64_t position,
-                  uint32_t head_bytes, uint64_t ret_hash[2], bool *ret_hashed, esdm_error *err)
+                  uint32_t head_bytes, uint64_t *ret_hash, bool *ret_hashed, esdm_error *err)
 {
     esdm__sources sources;
     *ret_hashed = false;
@@ -253,7 +257,9 @@ esdm__stored_hash(esdm_session *session, const esdm__pack_name *pack, uint64_t p
     if (esdm__sources_of(session, pack, &sources, &ignored) == ESDM_OK &&
         esdm__session_read(session, sources.targets[0], pack->pack, &range, 1, &ignored) ==
             ESDM_OK) {
-        esdm__blob_hash(head, head_bytes, ret_hash);
+        uint64_t hash[2];
+        esdm__blob_hash(head, head_bytes, hash);
+        *ret_hash = hash[0];
         *ret_hashed = true;
     }
     free(head);
@@ -265,23 +271,27 @@ hash_one(void *context, size_t i, esdm_error *err)
 {
     esdm__equals *e = context;
     stored *one = &e->items[i];
-    return esdm__stored_hash(e->session, one->pack, one->position, one->head_bytes, one->hash,
+    return esdm__stored_hash(e->session, one->pack, one->position, one->head_bytes, &one->hash,
                              &one->hashed, err);
 }
 
 static size_t
 slots_for(size_t fragments)
 {
-    size_t slots = SLOTS_LEAST;
-    while (slots < 2 * fragments)
-        slots *= 2;
-    return slots;
+    size_t slots = fragments + fragments / 2;
+    return slots > SLOTS_LEAST ? slots : SLOTS_LEAST;
 }
 
 uint64_t
 esdm__equals_bytes(uint64_t fragments)
 {
     return fragments * sizeof(stored) + slots_for((size_t) fragments) * sizeof(uint32_t);
+}
+
+static size_t
+next_slot(const esdm__equals *e, size_t at)
+{
+    return at + 1 < e->slots ? at + 1 : 0;
 }
 
 /* Where several are equal the first one counts: that of the newest container. */
@@ -294,12 +304,12 @@ fill_table(esdm__equals *e, esdm_error *err)
         return esdm__error_nomem(err, e->slots * sizeof *e->table, "fragments");
     for (size_t i = 0; i < e->count; i++) {
         const stored *one = &e->items[i];
-        size_t at = (size_t) one->hash[0] & (e->slots - 1);
+        size_t at = esdm__slot_of_hash(one->hash, e->slots);
         bool there = !one->hashed;
-        for (; !there && e->table[at] != 0; at = (at + 1) & (e->slots - 1)) {
+        for (; !there && e->table[at] != 0; at = next_slot(e, at)) {
             const stored *other = &e->items[e->table[at] - 1];
-            there = memcmp(one->hash, other->hash, sizeof one->hash) == 0 &&
-                    one->stored_bytes == other->stored_bytes && one->pack == other->pack;
+            there = one->hash == other->hash && one->stored_bytes == other->stored_bytes &&
+                    one->pack == other->pack;
         }
         if (!there)
             e->table[at] = (uint32_t) i + 1;
@@ -395,10 +405,10 @@ esdm__equals_find(esdm__equals *equals, const esdm__equals_wish *wish,
     const esdm__blob *blob = wish->blob;
     uint64_t hash[2];
     esdm__blob_hash(blob->head, blob->head_bytes, hash);
-    for (size_t at = (size_t) hash[0] & (e->slots - 1); e->table[at] != 0;
-         at = (at + 1) & (e->slots - 1)) {
+    for (size_t at = esdm__slot_of_hash(hash[0], e->slots); e->table[at] != 0;
+         at = next_slot(e, at)) {
         const stored *one = &e->items[e->table[at] - 1];
-        if (memcmp(one->hash, hash, sizeof hash) != 0 || one->head_bytes != blob->head_bytes ||
+        if (one->hash != hash[0] || one->head_bytes != blob->head_bytes ||
             one->stored_bytes != blob->head_bytes + blob->payload_bytes ||
             !is_placed(e, one, wish) || !is_equal(e, one, blob))
             continue;

@@ -7,7 +7,7 @@
  * Committed fragments to which what is written may be equal, so that it is referred to and not
  * stored once more ("dedup": "write"). Looked at are the containers of the same folder, the newest
  * first, as they are when the first fragment is about to be stored. Of each fragment the head is
- * read, which has the checksums of its blocks; a hash of 128 bits over it tells what may be equal,
+ * read, which has the checksums of its blocks; a hash of 64 bits over it tells what may be equal,
  * and the bytes are compared before anything refers to it.
  *
  * These containers are pinned, and who wrote their packs counts as alive, until
@@ -49,7 +49,7 @@ esdm__equals *esdm__equals_new(esdm_session *session, const char *container);
  * @return ESDM_ENOMEM.
  */
 esdm_status esdm__stored_hash(esdm_session *session, const esdm__pack_name *pack, uint64_t position,
-                              uint32_t head_bytes, uint64_t ret_hash[2], bool *ret_hashed,
+                              uint32_t head_bytes, uint64_t *ret_hash, bool *ret_hashed,
                               esdm_error *err);
 
 /** After the commits that refer to what was found; NULL is accepted. */
