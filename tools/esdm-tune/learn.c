@@ -15,6 +15,8 @@
 #define AGAIN_LEAST 30
 /* A model that is not better than the mean by that says nothing. */
 #define WORTH 0.9
+/* Numbers that differ by less, as a share of them, are the same but for rounding. */
+#define SAME 1e-9
 
 static const double pieces[] = {1 << 10, 4 << 10, 64 << 10};
 
@@ -45,6 +47,19 @@ print_rule(const char *text, const learn_node *leaf, void *user)
                       100 * (double) leaf->rows / (double) r->table->rows, text);
 }
 
+/* Whether all records are as fast: what is left is rounding, and no share of it means anything. */
+static bool
+is_constant(const learn_table *t)
+{
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (gsize i = 0; i < t->rows; i++) {
+        low = fmin(low, t->y[i]);
+        high = fmax(high, t->y[i]);
+    }
+    return high - low <= SAME * fmax(fabs(low), fabs(high));
+}
+
 /* What nobody can predict: how far calls are apart that are alike. */
 static void
 print_again(const learn_table *t, const learn_errors *e)
@@ -71,8 +86,9 @@ print_errors(const learn_table *t, const learn_errors *e)
     for (learn_kind kind = 0; kind < LEARN_KINDS; kind++) {
         if (isnan(e->mean[kind]))
             continue;
-        (void) printf("  %-22s  %10.4g  %10.4g  %13.2f", learn_kind_name(kind), e->mean[kind],
-                      e->median[kind], e->mean[kind] / e->mean[LEARN_MEAN]);
+        (void) printf("  %-22s  %10.4g  %10.4g", learn_kind_name(kind), e->mean[kind],
+                      e->median[kind]);
+        (void) printf("  %13.2f", e->mean[kind] / e->mean[LEARN_MEAN]);
         (void) printf(isnan(e->factor[kind]) ? "\n" : "  %.2f\n", e->factor[kind]);
     }
     print_again(t, e);
@@ -101,6 +117,14 @@ static void
 print_all(const learn_table *t, const learn_errors *e, const learn_node *tree)
 {
     rules r = {.table = t};
+    if (is_constant(t)) {
+        (void) printf("%" G_GSIZE_FORMAT
+                      " records, and all of them have %.4g %s: the mean predicts "
+                      "them, and there is nothing to learn. Record calls of other sizes and "
+                      "patterns.\n",
+                      t->rows, t->y[0], t->target);
+        return;
+    }
     print_errors(t, e);
     if (!(e->mean[e->best] < WORTH * e->mean[LEARN_MEAN])) {
         (void) printf(
@@ -132,7 +156,8 @@ print_json(const learn_table *t, const learn_errors *e, const learn_node *tree)
     for (learn_kind kind = 0; kind < LEARN_KINDS; kind++)
         if (!isnan(e->factor[kind]))
             tool_json_set(factors, learn_kind_name(kind), json_real(e->factor[kind]));
-    learn_tree_rules(tree, t, take_rule, &r);
+    if (!is_constant(t))
+        learn_tree_rules(tree, t, take_rule, &r);
     for (gsize i = 0; i < G_N_ELEMENTS(pieces); i++) {
         double limit = learn_sieve_limit(t, tree, pieces[i]);
         if (!isnan(limit))

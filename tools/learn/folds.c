@@ -13,8 +13,8 @@ static const guint depths[] = {1, 2, 4, 6, 8};
 const char *
 learn_kind_name(learn_kind kind)
 {
-    static const char *const names[] = {"the mean", "linear", "squares of logarithms", "tree",
-                                        "many trees"};
+    static const char *const names[] = {"the mean", "linear",     "squares of logarithms",
+                                        "tree",     "many trees", "boosted trees"};
     return kind < LEARN_KINDS ? names[kind] : "?";
 }
 
@@ -155,18 +155,23 @@ add_errors(const learn_rows *fit, const learn_rows *held, wrongs *w)
     learn_linear *squares = learn_linear_fit(fit, true);
     learn_node *tree = learn_tree(fit, learn_choose_depth(fit), least_of(fit));
     learn_trees *trees = learn_trees_fit(fit);
+    learn_boosted *boosted = learn_boosted_fit(fit);
     for (gsize i = 0; i < held->count; i++) {
         const double *x = x_of(held, i);
-        const double predicted[LEARN_KINDS] = {
-            mean, learn_linear_value(line, x),
-            squares != NULL ? learn_linear_value(squares, x) : NAN, learn_tree_value(tree, x),
-            learn_trees_value(trees, x)};
+        const double predicted[LEARN_KINDS] = {mean,
+                                               learn_linear_value(line, x),
+                                               squares != NULL ? learn_linear_value(squares, x)
+                                                               : NAN,
+                                               learn_tree_value(tree, x),
+                                               learn_trees_value(trees, x),
+                                               learn_boosted_value(boosted, x)};
         add_wrongs(w, predicted, y_of(held, i), held->table->again[held->list[i]]);
     }
     learn_linear_free(line);
     learn_linear_free(squares);
     learn_tree_free(tree);
     learn_trees_free(trees);
+    learn_boosted_free(boosted);
 }
 
 static void

@@ -87,6 +87,18 @@ learn_trees *learn_trees_fit(const learn_rows *rows);
 double learn_trees_value(const learn_trees *trees, const double *x);
 void learn_trees_free(learn_trees *trees);
 
+/** Trees one after the other, each for what those before it leave, by absolute errors (boost.c). */
+#define LEARN_BOOSTED_TREES 150u
+typedef struct learn_boosted {
+    double base;
+    double low, high; /* of y: nothing beyond is predicted */
+    guint count;
+    learn_node *tree[LEARN_BOOSTED_TREES]; /* their values are added */
+} learn_boosted;
+learn_boosted *learn_boosted_fit(const learn_rows *rows);
+double learn_boosted_value(const learn_boosted *model, const double *x);
+void learn_boosted_free(learn_boosted *model);
+
 /* ---- linear (linear.c) ---------------------------------------------------------------------- */
 
 /** Least squares, with a little weight on small coefficients (ridge). */
@@ -112,9 +124,10 @@ typedef enum learn_kind {
     LEARN_SQUARES,
     LEARN_TREE,
     LEARN_TREES,
+    LEARN_BOOSTED,
     LEARN_KINDS
 } learn_kind;
-/** "the mean", "linear", "squares of logarithms", "tree", "many trees" */
+/** "the mean", "linear", "squares of logarithms", "tree", "many trees", "boosted trees" */
 const char *learn_kind_name(learn_kind kind);
 
 typedef struct learn_errors {

@@ -17,7 +17,22 @@
 #define UNDER_WAY  256u
 #define STEPS_MOST 16
 
-enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, PAUSE, CACHED, SINCE, SPEED, HERE, FEATURES };
+enum {
+    WRITES,
+    BYTES,
+    HOLE,
+    AGAIN,
+    STEPS,
+    BESIDE,
+    PAUSE,
+    CACHED,
+    SINCE,
+    SPEED,
+    HERE,
+    LATELY,
+    LACKED,
+    FEATURES
+};
 
 /* Bytes since something was touched that was not. */
 #define NEVER 1e15
@@ -43,6 +58,10 @@ static const learn_feature call_features[FEATURES] = {
                .more = "behind a call of %s MB/s or more"},
     [HERE] = {"here", .less = "not read from memory before, or at less than %s MB/s",
               .more = "read from memory at %s MB/s or more before"},
+    [LATELY] = {"lately", .less = "behind others of its kind of less than %s MB/s",
+                .more = "behind others of its kind of %s MB/s or more"},
+    [LACKED] = {"lacked", .sizes = true, .less = "less than %s after memory lacked something",
+                .more = "%s or more after memory lacked something"},
 };
 
 /* Tables of calls, and of requests of ESDM, have other columns. */
@@ -169,6 +188,17 @@ cached_of(const call *c)
     return (guint) c->flags >> WATCH_CACHED_BIT & 15u;
 }
 
+/* The newest one's share of the speed of the last ones. */
+#define NEWEST 0.3
+/* Calls have fewer bytes than 2 to that. */
+#define SIZES 64u
+
+/* Of a run. */
+typedef struct learn_lately {
+    double speed[2][2][SIZES + 1]; /* writes; memory has all; binary digits of bytes. 0: none yet */
+    guint64 lacked_at;
+} learn_lately;
+
 /* Whether memory had it: nobody asked. */
 #define UNKNOWN (-1.0)
 
@@ -186,6 +216,27 @@ speed_here(GHashTable *here, guint32 file, const call *c, double cached, double 
     else if (cached >= 0)
         (void) g_hash_table_remove(here, &key);
     return before;
+}
+
+/* How fast the last ones were that are alike in what decides most: of reads of 4 KiB that memory
+ * had, caches of processors may have had them, too, or others may use these meanwhile. */
+static double
+speed_lately(learn_lately *l, const double *x, double speed)
+{
+    double *lately = &l->speed[x[WRITES] > 0.5][x[CACHED] >= 1][g_bit_storage((gulong) x[BYTES])];
+    double before = *lately;
+    *lately = before > 0 ? (1 - NEWEST) * before + NEWEST * speed : speed;
+    return before;
+}
+
+/* Bytes that were moved since a read last found less than all of its data in memory. */
+static double
+since_lack(learn_lately *l, double cached, guint64 moved)
+{
+    double since = (double) (moved - l->lacked_at);
+    if (cached >= 0 && cached < 1)
+        l->lacked_at = moved;
+    return since;
 }
 
 /* The speed of the call before that was the same in all that does not depend on time; NAN: none. */
@@ -209,6 +260,7 @@ add_calls(learn_table *t, const run *r)
     g_autoptr(GHashTable) speeds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     under_way beside = {.count = 0};
+    learn_lately lately = {.lacked_at = 0};
     g_autoptr(GHashTable) touched =
         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     g_autoptr(GHashTable) trails = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -234,7 +286,6 @@ add_calls(learn_table *t, const run *r)
         x[BYTES] = (double) c->bytes;
         x[HOLE] = follow(way, c->position, c->bytes);
         x[AGAIN] = touch(touched, file, c->position, c->bytes, moved, &x[SINCE]);
-        moved += c->bytes;
         x[STEPS] = way->steps;
         x[BESIDE] = count_beside(&beside, c->start_ns, c->start_ns + c->ns);
         double speed = (double) c->bytes * 1e3 / (double) c->ns;
@@ -244,6 +295,9 @@ add_calls(learn_table *t, const run *r)
                     : c->kind == WATCH_KIND_READ ? UNKNOWN
                                                  : 0;
         x[HERE] = speed_here(here, file, c, x[CACHED], speed);
+        x[LATELY] = speed_lately(&lately, x, speed);
+        x[LACKED] = since_lack(&lately, c->kind == WATCH_KIND_READ ? x[CACHED] : 1, moved);
+        moved += c->bytes;
         learn_add(t, x, speed, speed_alike(alike, file, c, speed));
     }
 }
