@@ -109,7 +109,7 @@ MUTATIONS = [
         LIBRARY, "faults.concurrent_history", ("test_concurrent_history__sqlite",), 3),
     Mutation("fewer-copies-than-wanted", "d8df91d", [
         ("src/upkeep/dedup_wish.c", "    return copies >= wish->copies ||", "    return copies > 0 || copies >= wish->copies ||"),
-        ("src/upkeep/dedup.c", "return x->places > y->places ? -1 : 1;", "return x->places < y->places ? -1 : 1;")],
+        ("src/upkeep/dedup.c", "return places[0] > places[1] ? -1 : 1;", "return places[0] < places[1] ? -1 : 1;")],
         LIBRARY, "integration.dedup", ("test_what_is_named_has_the_copies_and_the_targets_that_are_wanted",), 1),
     Mutation("fewer-copies-of-what-is-shared", "067f214", [
         ("src/upkeep/drain.c", "if (d->shared && !balance)", "if (d->shared && balance)")],
