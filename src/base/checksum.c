@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/checksum_kernels.h"
+#include "base/cpu.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -20,9 +21,9 @@ static esdm__checksum_fn
 fastest(void)
 {
 #ifdef ESDM__CHECKSUM_X86
-    if (__builtin_cpu_supports("avx512f"))
+    if (esdm__cpu_has_avx512f())
         return esdm__checksum_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         return esdm__checksum_avx2;
 #endif
     return checksum_baseline;

@@ -4,9 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "base/cpu.h"
 
 #define BLOCK 64u
 
@@ -72,9 +70,7 @@ static esdm__sha256_fn
 fastest(void)
 {
 #ifdef ESDM__SHA256_X86
-    unsigned a, b = 0, c, d;
-    if (__builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-        (b & bit_SHA) != 0)
+    if (esdm__cpu_has_sha())
         return esdm__sha256_ni;
 #endif
     return esdm__sha256_plain;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/cpu.h"
 #include "codec/across_kernels.h"
 #include "codec/tally.h"
 
@@ -14,10 +15,9 @@ static const esdm__across_table *
 fastest(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (esdm__cpu_has_avx512())
         return &esdm__across_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         return &esdm__across_avx2;
 #endif
     return &esdm__across_base;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "codec/tally_kernels.h"
 #include "codec/verify.h"
 #include "esdm/types.h"
@@ -13,10 +14,9 @@ static const esdm__tallies *
 fastest(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (esdm__cpu_has_avx512())
         return &esdm__tallies_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         return &esdm__tallies_avx2;
 #endif
     return &esdm__tallies_base;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "codec/verify_kernels.h"
 #include "esdm/types.h"
 
@@ -243,9 +244,9 @@ static const esdm__looks *
 fastest(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+    if (esdm__cpu_has_avx512dq())
         return &esdm__looks_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         return &esdm__looks_avx2;
 #endif
     return &esdm__looks_base;

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "round.h"
 
 /* Below the product by more than its rounding: a bound must not come out too large. */
@@ -57,9 +58,9 @@ static const rounder *
 fastest(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+    if (esdm__cpu_has_avx512dq())
         return &bitround__avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         return &bitround__avx2;
 #endif
     return &bitround__base;

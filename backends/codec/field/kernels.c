@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "kernels.h"
 
+#include "base/cpu.h"
+
 static _Thread_local const field__kernels *forced;
 
 const field__kernels *
@@ -9,10 +11,9 @@ field__kernels_at(uint32_t i)
     const field__kernels *have[3] = {&field__kernels_base, NULL, NULL};
 #if defined(__x86_64__)
     uint32_t count = 1;
-    if (__builtin_cpu_supports("avx2"))
+    if (esdm__cpu_has_avx2())
         have[count++] = &field__kernels_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (esdm__cpu_has_avx512())
         have[count++] = &field__kernels_avx512;
 #endif
     return i < sizeof have / sizeof have[0] ? have[i] : NULL;
