@@ -179,11 +179,14 @@ is_fixed_size(const esdmnc_file *file, const esdmnc_var *var)
 static int
 available(int instance, unsigned filter)
 {
-    const esdmnc_library *library = esdmnc_library_get(instance);
-    if (library == NULL || library->filter_available == NULL)
+    int (*is_available)(int);
+    /* > 0 when HDF5 has the filter */
+    void *of_hdf5 = esdmnc_library_symbol(instance, "H5Zfilter_avail");
+    if (of_hdf5 == NULL)
         return filter >= ESDMNC_FILTER_DEFLATE && filter <= ESDMNC_FILTER_SZIP ? NC_NOERR
                                                                                : NC_ENOFILTER;
-    int found = library->filter_available((int) filter);
+    memcpy(&is_available, &of_hdf5, sizeof is_available);
+    int found = is_available((int) filter);
     return found < 0 ? NC_EHDFERR : found == 0 ? NC_ENOFILTER : NC_NOERR;
 }
 

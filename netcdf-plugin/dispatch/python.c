@@ -72,12 +72,14 @@ static bool bound; /* all functions were found */
 static void
 bind_functions(void)
 {
-    bool found = true;
+    bool found = true; /* a name that is nowhere was looked for in all libraries */
 #define X(result, name, parameters)                                                                \
-    *(void **) &py.name = dlsym(RTLD_DEFAULT, #name);                                              \
-    found = found && py.name != NULL;
+    *(void **) &py.name = found ? dlsym(RTLD_DEFAULT, #name) : NULL;                               \
+    found = py.name != NULL;
     FUNCTIONS(X)
 #undef X
+    if (!found)
+        return;
     *(void **) &py.finalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
     if (py.finalizing == NULL)
         *(void **) &py.finalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");

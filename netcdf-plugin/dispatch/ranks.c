@@ -59,7 +59,9 @@ mpi_name(const esdmnc_library *library)
     static const char *const of_mpich[] = {"MPICH", "Intel", "MVAPICH", "CRAY"};
     char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of all that are known */
     int length = 0;
-    void *found = library != NULL ? dlsym(library->handle, "MPI_Get_library_version") : NULL;
+    void *found = library != NULL
+                      ? esdmnc_library_symbol(library->instance, "MPI_Get_library_version")
+                      : NULL;
     if (found == NULL)
         found = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
     if (found == NULL)

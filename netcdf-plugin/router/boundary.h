@@ -40,14 +40,11 @@ extern "C" {
 typedef struct esdmnc_library {
     int instance;     /**< 0 … ESDMNC_INSTANCES_MAX-1 */
     const char *path; /**< file it was loaded from; "" for the program itself */
-    void *handle;     /**< from dlopen(); for dlsym() */
     /* Functions of this copy. Those that a copy may lack are NULL then. */
     const char *(*strerror)(int ncerr);
     const char *(*inq_libvers)(void);
     int (*get_default_format)(void); /**< may be NULL; the router has applied it already */
     int (*get_chunk_cache)(size_t *size, size_t *nelems, float *preemption); /**< may be NULL */
-    /** H5Zfilter_avail() of the HDF5 below: > 0 when it has the filter. May be NULL. */
-    int (*filter_available)(int filter);
     /** NFC; the result is malloc'ed. May be NULL. */
     int (*utf8_normalize)(const unsigned char *utf8, unsigned char **ret_normalised);
 } esdmnc_library;
@@ -209,6 +206,10 @@ ESDMNC_EXPORT bool esdmnc_records_write(const char *path, char *ret_why, size_t 
 
 /** The libnetcdf copy `instance`, or NULL when there is none. */
 ESDMNC_EXPORT const esdmnc_library *esdmnc_library_get(int instance);
+
+/** What dlsym() finds from the copy `instance` on, in it and the libraries below it; NULL: nothing.
+ *  Keeps errno. Any thread. */
+ESDMNC_EXPORT void *esdmnc_library_symbol(int instance, const char *name);
 
 /** Whether the process was made active while it ran, and not by esdm-run. Any thread. */
 ESDMNC_EXPORT bool esdmnc_is_activated(void);

@@ -115,31 +115,85 @@ extent_of_object(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-static void
-library_bind(esdmnc__library *library)
+/** Objects that the program started with; they never go. 0 until constructors run. */
+static size_t started_with;
+
+static bool
+is_from_the_start(const struct link_map *wanted)
 {
-    void *handle = library->api.handle;
-    for (int i = 0; i < ESDMNC_FN_COUNT; i++) {
-        library->real[i] = dlsym(handle, esdmnc__function_names[i]);
+    const struct link_map *map = _r_debug.r_map;
+    for (size_t i = 0; map && i < started_with; i++, map = map->l_next) {
+        if (map == wanted) {
+            return true;
+        }
     }
-    void *found[6] = {dlsym(handle, "nc_strerror"),           dlsym(handle, "nc_inq_libvers"),
-                      dlsym(handle, "nc_get_default_format"), dlsym(handle, "nc_get_chunk_cache"),
-                      dlsym(handle, "nc_utf8_normalize"),     dlsym(handle, "H5Zfilter_avail")};
-    memcpy(&library->api.strerror, &found[0], sizeof(void *));
-    memcpy(&library->api.inq_libvers, &found[1], sizeof(void *));
-    memcpy(&library->api.get_default_format, &found[2], sizeof(void *));
-    memcpy(&library->api.get_chunk_cache, &found[3], sizeof(void *));
-    memcpy(&library->api.utf8_normalize, &found[4], sizeof(void *));
-    memcpy(&library->api.filter_available, &found[5], sizeof(void *));
+    return false;
+}
+
+/** What is looked for beside the functions that have wrappers. */
+static const char *const other_names[] = {"nc_strerror", "nc_inq_libvers", "nc_get_default_format",
+                                          "nc_get_chunk_cache", "nc_utf8_normalize"};
+#define OTHERS (sizeof(other_names) / sizeof(other_names[0]))
+
+/** @param handle from dlopen(), or RTLD_NEXT.
+ *  @return whether all that was found is the copy's own, and its marker is. */
+static bool
+library_bind(esdmnc__library *library, void *handle)
+{
+    void *others[OTHERS];
+    bool own = true;
+    for (size_t i = 0; i < ESDMNC_FN_COUNT + OTHERS; i++) {
+        bool other = i >= ESDMNC_FN_COUNT;
+        void *found =
+            dlsym(handle, other ? other_names[i - ESDMNC_FN_COUNT] : esdmnc__function_names[i]);
+        uintptr_t at = (uintptr_t) found;
+        own = own && (found == NULL || (at >= library->start && at < library->end));
+        *(other ? &others[i - ESDMNC_FN_COUNT] : &library->real[i]) = found;
+    }
+    memcpy(&library->api.strerror, &others[0], sizeof(void *));
+    memcpy(&library->api.inq_libvers, &others[1], sizeof(void *));
+    memcpy(&library->api.get_default_format, &others[2], sizeof(void *));
+    memcpy(&library->api.get_chunk_cache, &others[3], sizeof(void *));
+    memcpy(&library->api.utf8_normalize, &others[4], sizeof(void *));
+    return own && others[1] != NULL;
+}
+
+/** A reference to the copy for dlsym(), which is never given back: addresses of it are kept. */
+static void *
+library_open(esdmnc__library *library)
+{
+    void *handle = atomic_load_explicit(&library->handle, memory_order_acquire);
+    if (handle == NULL) {
+        const char *path = library->api.path;
+        handle = dlopen(path[0] ? path : NULL, RTLD_LAZY | RTLD_NOLOAD);
+        void *other = NULL;
+        if (handle && !atomic_compare_exchange_strong(&library->handle, &other, handle)) {
+            dlclose(handle);
+            handle = other;
+        }
+    }
+    return handle;
+}
+
+void *
+esdmnc_library_symbol(int instance, const char *name)
+{
+    int saved = errno;
+    esdmnc__library *library = esdmnc__library_at(instance);
+    void *handle = library ? library_open(library) : NULL;
+    void *found = handle ? dlsym(handle, name) : NULL;
+    errno = saved;
+    return found;
 }
 
 static void
 library_free(esdmnc__library *library)
 {
     if (library) {
+        void *handle = atomic_load(&library->handle);
         free((char *) library->api.path);
-        if (library->api.handle) {
-            dlclose(library->api.handle);
+        if (handle) {
+            dlclose(handle);
         }
         free(library);
     }
@@ -169,13 +223,16 @@ library_enter(void *marker)
     library->start = where.start;
     library->end = where.end;
     library->api.path = strdup(map->l_name);
-    /* This reference is never given back: addresses of the copy are kept. */
-    library->api.handle = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library->api.path || !library->api.handle) {
+    /* What the program started with never goes, and mostly stands behind this library at once. With
+     * a reference the dynamic linker collects all libraries below it first: 0.1 ms. */
+    bool bound = library->api.path && is_from_the_start(map) && library_bind(library, RTLD_NEXT);
+    if (!bound && (!library->api.path || !library_open(library))) {
         library_free(library);
         return NULL;
     }
-    library_bind(library);
+    if (!bound) {
+        (void) library_bind(library, library_open(library));
+    }
     for (int i = 0; i < ESDMNC_INSTANCES_MAX; i++) {
         esdmnc__library *other = NULL;
         library->api.instance = i;
@@ -282,21 +339,6 @@ caller_recall(const struct link_map *map)
 }
 
 /* ---- copies in front of others --------------------------------------------------------------- */
-
-/** Objects that the program started with; they never go. 0 until constructors run. */
-static size_t started_with;
-
-static bool
-is_from_the_start(const struct link_map *wanted)
-{
-    const struct link_map *map = _r_debug.r_map;
-    for (size_t i = 0; map && i < started_with; i++, map = map->l_next) {
-        if (map == wanted) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /** What a caller reaches that depends on the copy with `marker`: the first one, when the program
  *  started with several (a parallel one preloaded for a program that links the serial one). */

@@ -90,10 +90,11 @@ typedef enum esdmnc__hook {
     ESDMNC_HOOK_BYPASSED /**< linked with -Bsymbolic-functions or alike */
 } esdmnc__hook;
 
-/** One libnetcdf copy. Never freed: its library is pinned by `api.handle`. */
+/** One libnetcdf copy. Never freed: its library is pinned by `handle`, or never goes. */
 typedef struct esdmnc__library {
     esdmnc_library api;
-    uintptr_t start; /**< address range it is mapped at */
+    _Atomic(void *) handle; /**< from dlopen(); NULL: not needed yet */
+    uintptr_t start;        /**< address range it is mapped at */
     uintptr_t end;
     void *real[ESDMNC_FN_COUNT]; /**< NULL where the copy lacks the function */
     /* Set once by esdmnc__library_serve(), under its lock. */
