@@ -228,6 +228,9 @@ install(void)
 #ifdef ESDM_OWN_SQLITE
     /* Nobody asks how much memory SQLite has; counting it takes a lock for each piece. */
     (void) sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    /* Nor 20 pages at once for each connection, which are touched as they are made: a program that
+     * reads a container needs some ten. */
+    (void) sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
 #endif
     /* First: what is registered first is locked last. */
     set_calls((sqlite3_syscall_ptr) open_high, (sqlite3_syscall_ptr) close_high);
