@@ -15,8 +15,7 @@
 #include "layout/places.h"
 #include "model/copy.h"
 
-/* Below both, waking the pool would cost more than it saves. */
-#define POOL_JOBS  16u
+/* Below, waking the pool may cost more than it saves. */
 #define POOL_BYTES (UINT64_C(64) << 10)
 /* What is read through memory of its own to spare calls, at most. */
 #define BY_ONE_CALL_BYTES (UINT64_C(64) << 20)
@@ -535,12 +534,10 @@ esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npi
         esdm__read_jobs_spread(r.session, pieces, jobs, njobs);
     if (r.session->ahead != NULL && njobs > 1)
         ask_ahead(&r);
-    bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
-    if (njobs >= POOL_JOBS || (njobs > 1 && worth))
+    if (bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
     else
-        for (size_t i = 0; i < njobs && status == ESDM_OK; i++)
-            status = run_job(&r, i, err);
+        status = esdm__pool_run_short(r.session->pool, njobs, run_job, &r, err);
     esdm__ahead_drop(r.session->ahead, &r, 0, UINT64_MAX);
     if (jobs != few)
         free(jobs);

@@ -5,12 +5,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
 #include "monitor/monitor.h"
+
+/* Others are woken for short tasks when those that are left take longer than this: some 0.1 ms go
+ * into waking one, and its memory is then another part of the heap, whose every growth is a system
+ * call that stops the caller, too. */
+#define WAKE_NS UINT64_C(500000)
+/* The first tasks find caches cold, so the shortest of so many counts. */
+#define TASKS_TIMED 3u
 
 /* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
  * left to hand out. All fields but the constant ones are guarded by the pool's lock. */
@@ -203,15 +211,15 @@ run_alone(size_t count, esdm__task_fn task, void *context, esdm_error *err)
     return ESDM_OK;
 }
 
-esdm_status
-esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
+/* From task `first` on. */
+static esdm_status
+run_together(esdm__pool *pool, size_t first, size_t count, esdm__task_fn task, void *context,
+             esdm_error *err)
 {
-    if (count <= 1 || pool->most == 0 || pool->owner != esdm__own_pid())
-        return run_alone(count, task, context, err);
-
     job j = {.task = task,
              .context = context,
              .count = count,
+             .next = first,
              .cause = esdm__span_current(),
              .failed_at = SIZE_MAX};
     (void) pthread_cond_init(&j.done, NULL);
@@ -234,6 +242,57 @@ esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context
     if (j.status != ESDM_OK && err != NULL)
         *err = j.error;
     return j.status;
+}
+
+/* Whether tasks have others to be run by. */
+static bool
+has_others(const esdm__pool *pool)
+{
+    return pool->most > 0 && pool->owner == esdm__own_pid();
+}
+
+esdm_status
+esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
+{
+    if (count <= 1 || !has_others(pool))
+        return run_alone(count, task, context, err);
+    return run_together(pool, 0, count, task, context, err);
+}
+
+static uint64_t
+monotonic_ns(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/* Whether `left` tasks are worth the others, after `done` in all of `took_ns`. */
+static bool
+is_long(uint64_t took_ns, uint64_t shortest_ns, size_t done, size_t left)
+{
+    return shortest_ns * left > WAKE_NS ||
+           (took_ns > WAKE_NS && took_ns / done * left > WAKE_NS / 2);
+}
+
+esdm_status
+esdm__pool_run_short(esdm__pool *pool, size_t count, esdm__task_fn task, void *context,
+                     esdm_error *err)
+{
+    if (count <= 1 || !has_others(pool))
+        return run_alone(count, task, context, err);
+    uint64_t began = monotonic_ns(), before = began, shortest = UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (i >= TASKS_TIMED && count - i > 1 && is_long(before - began, shortest, i, count - i))
+            return run_together(pool, i, count, task, context, err);
+        esdm_status status = task(context, i, err);
+        if (status != ESDM_OK)
+            return status;
+        uint64_t now = monotonic_ns();
+        shortest = now - before < shortest ? now - before : shortest;
+        before = now;
+    }
+    return ESDM_OK;
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */

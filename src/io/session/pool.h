@@ -34,6 +34,11 @@ unsigned esdm__pool_threads(const esdm__pool *pool);
 esdm_status esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context,
                            esdm_error *err);
 
+/** As esdm__pool_run(), for tasks that may be too short for others to be woken: the caller runs
+ * them in their order, and the pool comes in when what is left would take the caller longer. */
+esdm_status esdm__pool_run_short(esdm__pool *pool, size_t count, esdm__task_fn task, void *context,
+                                 esdm_error *err);
+
 /**
  * Around what a task waits for without using the CPU: a server's answer. Meanwhile another task of
  * the pool runs in its place. May be nested. Outside of tasks nothing happens. No lock may be held.

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
@@ -57,6 +58,74 @@ test_pool__a_failure_is_reported_and_stops_the_rest(void **state)
     assert_int_equal(ESDM_EIO, err.status);
     assert_memory_equal("task ", err.message, 5);
     assert_int_equal(0, t.ran[999]);
+    esdm__pool_free(pool);
+}
+
+/* ---- short tasks -------------------------------------------------------------------------- */
+
+typedef struct callers {
+    pthread_t caller;
+    size_t slow_from; /* tasks from this one on take a while */
+    size_t fail_at;
+    atomic_uint by_others;
+    atomic_uint ran;
+} callers;
+
+static esdm_status
+note_thread(void *context, size_t i, esdm_error *err)
+{
+    callers *c = context;
+    struct timespec nap = {.tv_nsec = 2000000};
+    atomic_fetch_add(&c->ran, 1u);
+    if (!pthread_equal(pthread_self(), c->caller))
+        atomic_fetch_add(&c->by_others, 1u);
+    if (i >= c->slow_from)
+        (void) nanosleep(&nap, NULL);
+    return i >= c->fail_at ? esdm__error_set(err, ESDM_EIO, "task %zu", i) : ESDM_OK;
+}
+
+static void
+test_pool__short_tasks_wake_nobody(void **state)
+{
+    (void) state;
+    esdm__pool *pool = esdm__pool_new(3, 0);
+    bool alone = false;
+    for (int attempt = 0; attempt < 50 && !alone; attempt++) { /* a busy machine may stop it */
+        callers c = {.caller = pthread_self(), .slow_from = SIZE_MAX, .fail_at = SIZE_MAX};
+        assert_int_equal(ESDM_OK, esdm__pool_run_short(pool, 40, note_thread, &c, NULL));
+        assert_int_equal(40, c.ran);
+        alone = c.by_others == 0;
+    }
+    assert_true(alone);
+    esdm__pool_free(pool);
+}
+
+static void
+test_pool__short_tasks_that_are_long_are_shared(void **state)
+{
+    (void) state;
+    esdm__pool *pool = esdm__pool_new(3, 0);
+    for (size_t slow_from = 0; slow_from <= 10; slow_from += 10) {
+        callers c = {.caller = pthread_self(), .slow_from = slow_from, .fail_at = SIZE_MAX};
+        assert_int_equal(ESDM_OK, esdm__pool_run_short(pool, 40, note_thread, &c, NULL));
+        assert_int_equal(40, c.ran);
+        assert_true(c.by_others > 0);
+    }
+    esdm__pool_free(pool);
+}
+
+static void
+test_pool__short_tasks_fail_like_others(void **state)
+{
+    (void) state;
+    esdm__pool *pool = esdm__pool_new(3, 0);
+    for (size_t fail_at = 0; fail_at < 39; fail_at += 13) {
+        callers c = {.caller = pthread_self(), .slow_from = 5, .fail_at = fail_at};
+        esdm_error err = {0};
+        assert_int_equal(ESDM_EIO, esdm__pool_run_short(pool, 40, note_thread, &c, &err));
+        assert_memory_equal("task ", err.message, 5);
+        assert_true(c.ran < 40);
+    }
     esdm__pool_free(pool);
 }
 
@@ -238,6 +307,9 @@ main(void)
         cmocka_unit_test(test_pool__runs_each_task_once),
         cmocka_unit_test(test_pool__a_failure_is_reported_and_stops_the_rest),
         cmocka_unit_test(test_pool__serves_many_callers_at_once),
+        cmocka_unit_test(test_pool__short_tasks_wake_nobody),
+        cmocka_unit_test(test_pool__short_tasks_that_are_long_are_shared),
+        cmocka_unit_test(test_pool__short_tasks_fail_like_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
