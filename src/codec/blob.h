@@ -52,6 +52,7 @@
  */
 
 #include "codec/blocks.h"
+#include "codec/limits.h"
 #include "codec/tally.h"
 #include "codec/verify.h"
 #include "esdm/sys/codec.h"
@@ -126,6 +127,7 @@ typedef struct esdm__blob_numbers {
     double noise; /* the root of the mean square of errors of each block, at most, over the numbers
                      that may be off; > 0; INFINITY, or 0: not asked */
     double mean;  /* what the mean of these numbers may change by, in each block; as `noise` */
+    const esdm__limits *limits; /* that no number may leave; NULL: none */
     esdm_codec_effort effort; /* 0: each codec's own choice */
     uint64_t block_bytes;     /* raw bytes of a block, about; 0: the usual */
     esdm__tally *tally;       /* of the numbers as they will be read; borrowed; NULL: none */
@@ -133,7 +135,8 @@ typedef struct esdm__blob_numbers {
 
 /**
  * The same for numbers. Every block with an accuracy is verified; where a codec missed it, it is
- * asked again for half the bounds, then for no loss.
+ * asked again for half the bounds, or where numbers left the limits, to keep those near them; then
+ * for no loss.
  * @param ret_accuracy what was found; may be NULL; zeroed without accuracy.
  */
 esdm_status esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blob,

@@ -14,7 +14,8 @@
 #define UNSHAPED_BYTES (UINT64_C(128) << 10)
 /* Where larger blocks are wanted: what compresses bytes gains little beyond that. */
 #define UNSHAPED_MOST (UINT64_C(1) << 20)
-/* How often the chain is run on a block at most: as asked, with half the bounds, without loss. */
+/* How often the chain is run on a block at most: as asked, with half the bounds or numbers that
+ * stay as they are, without loss. */
 #define ATTEMPTS 3
 /* What a sum of errors may be short of by rounding. */
 #define SUM_CAREFUL (1 - 0x1p-30)
@@ -32,6 +33,7 @@ typedef struct encoder {
     uint8_t *decoded[2];               /* of a block, for verification */
     uint32_t last_lossy;               /* codec behind which no values change */
     esdm__blob_accuracy accuracy;
+    bool left; /* numbers of the block left the limits when it was encoded last */
 } encoder;
 
 /* Also after a failed init. */
@@ -114,6 +116,15 @@ keeps_noise(const encoder *enc, const uint8_t *raw, const uint8_t *decoded, size
                                        raw_bytes / enc->input.element_bytes, noise);
 }
 
+/* Whether no number has left the limits by being rounded. */
+static bool
+keeps_limits(const encoder *enc, const uint8_t *raw, const uint8_t *decoded, size_t raw_bytes)
+{
+    const esdm__limits *limits = enc->numbers->limits;
+    return limits == NULL || esdm__limits_kept(limits, enc->input.type, raw, decoded,
+                                               raw_bytes / enc->input.element_bytes);
+}
+
 /* Runs the chain on one block. *ret_bytes is 0 when the block does not become shorter.
  * *ret_missed: values are not within the accuracy that the codecs were asked for. */
 static esdm_status
@@ -155,6 +166,8 @@ run_chain(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, size
                 !esdm__accuracy_verify(enc->input.accuracy, enc->input.type, raw, decoded,
                                        raw_bytes / enc->input.element_bytes, &enc->accuracy.facts);
             *ret_missed = *ret_missed || !keeps_noise(enc, raw, decoded, raw_bytes);
+            enc->left = !*ret_missed && !keeps_limits(enc, raw, decoded, raw_bytes);
+            *ret_missed = *ret_missed || enc->left;
             if (*ret_missed)
                 return ESDM_OK;
             tally_block(enc, decoded, raw_bytes);
@@ -219,8 +232,12 @@ encode_block(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, s
     if (enc->tally != NULL)
         sums = enc->tally->statistics;
     bool lossless = false;
+    enc->left = false;
     for (int attempt = 0; attempt == 0 || missed; attempt++) {
-        esdm_codec_accuracy a = bounds_of(enc, raw, raw_bytes, attempt == 0 ? 1.0 : 0.5);
+        esdm_codec_accuracy a =
+            bounds_of(enc, raw, raw_bytes, attempt == 0 || enc->left ? 1.0 : 0.5);
+        if (enc->left)
+            esdm__limits_spare(enc->numbers->limits, &a);
         lossless = attempt + 1 == ATTEMPTS;
         enc->accuracy.facts = before;
         enc->input.accuracy = lossless ? NULL : &a;

@@ -105,7 +105,15 @@ encode_first(layers_encoder *e, esdm_error *err)
     esdm__blob_accuracy told;
     esdm__blob_numbers numbers = *e->numbers;
     numbers.coarse = NULL;
-    numbers.accuracy = &e->coarse[0];
+    esdm_codec_accuracy first = e->coarse[0];
+    if (numbers.limits != NULL && numbers.accuracy != NULL) {
+        /* Numbers near the limits stay as they are in finer layers, whose grids know no others. */
+        esdm_codec_accuracy finest = *numbers.accuracy;
+        esdm__limits_spare(numbers.limits, &finest);
+        first.exact_below = finest.exact_below;
+        first.exact_above = finest.exact_above;
+    }
+    numbers.accuracy = &first;
     numbers.conserved = (double) INFINITY;
     numbers.noise = 0;
     numbers.mean = 0;
@@ -167,7 +175,8 @@ encode_block(layers_encoder *e, uint32_t layer, uint32_t b, esdm__accuracy_facts
     const size_t n = bytes / numbers->element_bytes;
     const uint8_t *raw = (const uint8_t *) numbers->raw + from;
     esdm_codec_accuracy accuracy = {0};
-    esdm__layer_aim aim = {.last = last, .noise = last ? numbers->noise : 0};
+    esdm__layer_aim aim = {
+        .last = last, .noise = last ? numbers->noise : 0, .limits = numbers->limits};
     size_t stored = 0;
     if (!last)
         accuracy = e->coarse[layer];

@@ -207,7 +207,8 @@ reaches(const esdm_codec_input *input, const esdm__layer_aim *aim, const void *r
         return memcmp(raw, decoded, n * input->element_bytes) == 0;
     return esdm__accuracy_verify(a, input->type, raw, decoded, n, facts) &&
            (!(aim->noise > 0 && aim->noise < (double) INFINITY) ||
-            esdm__accuracy_verify_noise(a, input->type, raw, decoded, n, aim->noise));
+            esdm__accuracy_verify_noise(a, input->type, raw, decoded, n, aim->noise)) &&
+           (aim->limits == NULL || esdm__limits_kept(aim->limits, input->type, raw, decoded, n));
 }
 
 /* Tries a grid. *ret_bytes 0: it is not reached, or not worth it; `known` is then as it was. */

@@ -19,6 +19,7 @@
  * is, bit for bit (all special values do), and differences from 0 on are one more.
  */
 
+#include "codec/limits.h"
 #include "codec/verify.h"
 #include "esdm/sys/codec.h"
 
@@ -39,6 +40,7 @@ typedef enum esdm__layer_kind {
 typedef struct esdm__layer_aim {
     const esdm_codec_accuracy *accuracy; /* NULL: no loss */
     double noise;                        /* as in codec/blob.h; 0: not asked for */
+    const esdm__limits *limits;          /* likewise; NULL: none */
     bool last;                           /* else numbers that cannot be reached stay as they are */
 } esdm__layer_aim;
 

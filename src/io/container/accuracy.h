@@ -8,6 +8,7 @@
  * bound for each point, and names of attributes become bits that are kept.
  */
 
+#include "codec/limits.h"
 #include "esdm/accuracy.h"
 #include "esdm/sys/codec.h"
 #include "io/container/dataset_io.h"
@@ -29,6 +30,7 @@ typedef struct esdm__accuracy {
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
     uint64_t exact[ESDM__EXACT_MAX]; /* what codec.exact_values points at */
+    esdm__limits limits;             /* valid_range, or valid_min and valid_max */
     const esdm_dataset *dataset;     /* borrowed; what is stated of it, as long as there are regions
                                         in it: */
     esdm_accuracy in_force;
@@ -60,8 +62,8 @@ const char *esdm__accuracy_units(const esdm_dataset *dataset, char *buffer, size
  *  sense with the dataset. @param ret not to be copied: it points into itself. */
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
                                    esdm_error *err);
-/** Collects the values that keep their bits: a->exact. ESDM_EINVAL naming the attribute, or the
- * quantity. */
+/** Collects the values that keep their bits: a->exact, and limits that none may leave: a->limits.
+ * ESDM_EINVAL naming the attribute, or the quantity. */
 esdm_status esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated,
                                          esdm__accuracy *a, esdm_error *err);
 /**

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /* Which values of a dataset keep their bits: its fill value, and what attributes and statements
- * name. */
+ * name; and within which limits numbers stay. */
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -70,11 +71,68 @@ add_stated(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accur
     return ESDM_OK;
 }
 
+/* ---- limits ------------------------------------------------------------------------------- */
+
+static long double
+wide_of(esdm_type type, const void *value)
+{
+    double number = 0;
+    int64_t whole = 0;
+    uint64_t natural = 0;
+    uint64_t misfits = 0;
+    if (type == ESDM_TYPE_UINT64) {
+        memcpy(&natural, value, sizeof natural);
+        return (long double) natural;
+    }
+    if (type == ESDM_TYPE_FLOAT32 || type == ESDM_TYPE_FLOAT64)
+        return esdm_convert(type, value, ESDM_TYPE_FLOAT64, &number, 1, &misfits, NULL) == ESDM_OK
+                   ? (long double) number
+                   : (long double) NAN;
+    return esdm_convert(type, value, ESDM_TYPE_INT64, &whole, 1, &misfits, NULL) == ESDM_OK
+               ? (long double) whole
+               : (long double) NAN;
+}
+
+/* A number of an attribute that has `count`, as one of the dataset's type, which readers compare;
+ * `none` when there is none. */
+static long double
+limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t i,
+         long double none)
+{
+    esdm_attribute attribute;
+    const esdm_attributes *list = &dataset->attributes;
+    uint64_t value = 0;
+    uint64_t misfits = 0;
+    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) ||
+        !esdm__accuracy_has_type(attribute.type) || attribute.count != count ||
+        esdm_convert(attribute.type,
+                     (const char *) attribute.values + i * esdm_type_size(attribute.type),
+                     dataset->type, &value, 1, &misfits, NULL) != ESDM_OK ||
+        misfits > 0)
+        return none;
+    long double limit = wide_of(dataset->type, &value);
+    return isnan(limit) ? none : limit;
+}
+
+static void
+collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
+{
+    const long double all = (long double) INFINITY;
+    esdm__limits *limits = &a->limits;
+    limits->low = limit_of(dataset, "valid_range", 2, 0, -all);
+    limits->high = limit_of(dataset, "valid_range", 2, 1, all);
+    if (limits->low > -all || limits->high < all)
+        return;
+    limits->low = limit_of(dataset, "valid_min", 1, 0, -all);
+    limits->high = limit_of(dataset, "valid_max", 1, 0, all);
+}
+
 esdm_status
 esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated,
                              esdm__accuracy *a, esdm_error *err)
 {
     a->codec.exact_values = a->exact;
+    collect_limits(dataset, a);
     esdm_status status = add_exact(dataset, a, esdm_dataset_fill(dataset, NULL), err);
     if (status == ESDM_OK)
         status = add_attribute(dataset, "_FillValue", a, err);

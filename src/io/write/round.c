@@ -135,6 +135,7 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
     const esdm__elements *e = r->elements;
     const esdm__box *part = &s->part;
     const way *w = way_of(r, s);
+    const esdm__limits *limits = &r->accuracy->limits;
     esdm__block_bounds blocks = {0};
     bool lossy = esdm__accuracy_of_values(r->accuracy, &s->where, e->type, raw,
                                           esdm__box_elements(part), accuracy, &blocks);
@@ -150,6 +151,7 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
                                 .conserved = r->accuracy->conserved,
                                 .noise = blocks.noise,
                                 .mean = blocks.mean,
+                                .limits = lossy && esdm__limits_any(limits) ? limits : NULL,
                                 .effort = w->effort,
                                 .block_bytes = w->chosen != NULL ? r->io->block_bytes : 0};
 }

@@ -60,6 +60,15 @@ def test_real_fields():
                 run([tool("esdm-rm"), f"{field}.{kind}"])
 
 
+def test_valid_range():
+    """Numbers within it are not rounded out of it: readers would take them for missing ones."""
+    with Site():
+        for mode in ("balanced", "speed", "archive", "progressive"):
+            done = client([python_of("debian"), HERE / "valid_range.py", f"esdm://{mode}.nc", mode])
+            print(mode, done.stdout)
+            expect(accuracy_of(f"{mode}.nc", "range")["stated"].startswith("absolute_tolerance=0.05"), "it is stated")
+
+
 def test_attributes():
     """Programs that know nothing of ESDM state accuracies with attributes."""
     need_program("ncgen", "ncdump", "ncatted", "ncks")

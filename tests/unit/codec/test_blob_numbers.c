@@ -438,6 +438,42 @@ test_numbers__a_codec_that_misses_is_found_out(void **state)
     free(raw);
 }
 
+/* Numbers near a limit that would leave it keep their bits; the others are rounded as ever. */
+static void
+test_numbers__none_leaves_its_limits(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {40000};
+    static const esdm__limits limits = {-(long double) INFINITY, 273.99};
+    size_t n = 40000;
+    float *raw = make_waves(n);
+    float *back = malloc(n * sizeof *back);
+    esdm_codec_accuracy half_one = hundredth;
+    half_one.absolute = 0.5;
+    for (size_t i = 0; i < n; i++)
+        raw[i] = raw[i] > 273.99f ? 273.98f : raw[i];
+    esdm__blob blob;
+    esdm__blob_view view;
+    esdm__blob_accuracy told;
+    esdm__blob_numbers numbers = numbers_of(&chain_round, 1, shape, raw, &half_one);
+    for (int limited = 0; limited < 2; limited++) {
+        size_t left = 0;
+        numbers.limits = limited != 0 ? &limits : NULL;
+        assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, NULL), ESDM_OK);
+        assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                         ESDM_OK);
+        decode_all(&blob, &view, (uint8_t *) back);
+        for (size_t i = 0; i < n; i++)
+            left += back[i] > 273.99f;
+        assert_true((left == 0) == (limited != 0));
+        assert_int_equal(told.blocks_lossless, 0);
+        assert_true(told.facts.largest_error > 0.1 && told.facts.largest_error <= 0.5);
+        esdm__blob_clear(&blob);
+    }
+    free(back);
+    free(raw);
+}
+
 /* Puts the checksum of a head right. */
 static void
 seal(uint8_t *head, size_t head_bytes)
@@ -577,6 +613,7 @@ main(void)
         cmocka_unit_test(test_numbers__the_sum_of_huge_numbers_is_conserved),
         cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
         cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
+        cmocka_unit_test(test_numbers__none_leaves_its_limits),
         cmocka_unit_test(test_numbers__are_stored_alike_by_every_program),
         cmocka_unit_test(test_numbers__blocks_without_measure_are_corrupt),
         cmocka_unit_test(test_numbers__damaged_heads_are_corrupt),

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Numbers near the limits of valid_range, stored with a tolerance: none of them may be read as missing."""
+
+import sys
+
+import netCDF4
+import numpy
+
+path, mode = sys.argv[1:3]
+random = numpy.random.default_rng(2)
+COUNT = 60000
+SMOOTH = numpy.clip(random.normal(0, 60, COUNT).cumsum() / 300 % 140 - 20, 0, 100)
+SMOOTH[::7] = random.uniform(99.9, 100, SMOOTH[::7].size)
+CASES = {  # type, limits, attributes of a statement, numbers, largest error
+    "range": ("f4", {"valid_range": [0, 100]}, {"absolute_tolerance": "0.05 %"}, SMOOTH, 0.05),
+    "coarse": ("f4", {"valid_range": [0, 100]}, {"absolute_tolerance": "0.7 %"}, SMOOTH, 0.7),
+    "double": ("f8", {"valid_max": [100.0]}, {"absolute_tolerance": "0.05 %"}, SMOOTH, 0.05),
+    "below": ("f4", {"valid_min": [-100.0]}, {"absolute_tolerance": "0.05 %"}, -SMOOTH, 0.05),
+    "share": ("f4", {"valid_range": [0, 100]}, {"relative_tolerance": "0.002"}, SMOOTH, 0.2),
+    "digits": ("f4", {"valid_range": [0, 99.99]}, {"significant_digits": "3"}, numpy.minimum(SMOOTH, 99.99), 0.5),
+    "of-range": ("f4", {"valid_range": [0, 100]}, {"range_tolerance": "0.003"}, SMOOTH, 0.3),
+    "whole": ("i4", {"valid_range": [0, 100000]}, {"absolute_tolerance": "70 %"}, numpy.rint(SMOOTH * 1000), 70),
+}
+
+with netCDF4.Dataset(path, "w") as data:
+    data.createDimension("x", COUNT)
+    for name, (kind, limits, stated, numbers, _) in CASES.items():
+        variable = data.createVariable(name, kind, ("x",))
+        variable.units = "%"
+        for limit, values in limits.items():
+            variable.setncattr(limit, numpy.array(values, kind))
+        for quantity, text in stated.items():
+            variable.setncattr(f"esdm_{quantity}", text)
+        if mode != "balanced":
+            variable.esdm_mode = mode
+        variable[:] = numbers.astype(kind)
+
+for suffix in ("", "?accuracy=1%")[:2 if mode == "progressive" else 1]:
+    with netCDF4.Dataset(path + suffix) as data:
+        for name, (kind, _, _, numbers, largest) in CASES.items():
+            read = data[name][:]
+            missing = numpy.ma.count_masked(read)
+            error = abs(numpy.ma.getdata(read).astype("f8") - numbers.astype(kind)).max()
+            print(f"{name}{suffix}: {missing} missing, off by {error:.4f}")
+            assert missing == 0, (mode, name, suffix, missing)
+            assert suffix or error <= largest * 1.000001, (mode, name, error)
+            assert mode == "speed" or error > 0, (mode, name)
