@@ -87,12 +87,12 @@ set_current(esdm_session *session, bool read_only)
 }
 
 /* A program that sets ESDM_CONFIG after it has used a site means another one, unless that is
- * another name of the same: what it writes would replace containers of the first. The lock is
- * held. */
+ * another name of the same: what it writes would replace containers of the first, and what it reads
+ * under the same name would be the first one's. The lock is held. */
 static int
-check_config(bool writing)
+check_config(void)
 {
-    static bool told[2];
+    static bool told;
     const char *config = secure_getenv("ESDM_CONFIG");
     if (config == NULL || current_config == NULL ? config == current_config
                                                  : strcmp(config, current_config) == 0)
@@ -104,13 +104,12 @@ check_config(bool writing)
         note_config();
         return NC_NOERR;
     }
-    if (!told[writing])
-        esdmnc_say("ESDM_CONFIG became '%s' after this process had opened the site '%s'%s; start "
-                   "another process for another site",
-                   config != NULL ? config : "", esdm_session_site_name(current),
-                   writing ? ": nothing is written" : ", from which it goes on reading");
-    told[writing] = true;
-    return writing ? EACCES : NC_NOERR;
+    if (!told)
+        esdmnc_say("ESDM_CONFIG became '%s' after this process had opened the site '%s': nothing "
+                   "more is opened or written on either; start another process for another site",
+                   config != NULL ? config : "", esdm_session_site_name(current));
+    told = true;
+    return EACCES;
 }
 
 static int
@@ -198,7 +197,7 @@ esdmnc_session(bool writing, esdm_session **ret_session)
             /* A wrong configuration cannot be told by a code, and nothing works without it. */
             rc = esdmnc_error_site(&err, true);
     } else {
-        rc = check_config(writing);
+        rc = check_config();
     }
     if (rc == NC_NOERR && writing && current_read_only) {
         esdmnc_debug("the site '%s' can only be read", esdm_session_site_name(current));
