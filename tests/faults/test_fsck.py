@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import (Site, by_size, client, client_environment, environment, expect, expect_error,
+from esdmtest import (BUILD, Site, by_size, client, client_environment, environment, expect, expect_error,
                       main, need_program, run, tool)
 from faults import Writer, database, generation, must, shown
 
@@ -279,6 +279,20 @@ def test_fsck__lost_names():
         expect_error(run([tool("esdm-gc"), "--yes", "--age", "0"], check=False),
                      "nothing is removed")
         expect(sorted(site.pack_files()) == before, "packs were removed")
+
+
+def test_fsck__lists_containers_twice():
+    """Once to check them, and once for seals and branches that nobody merges, however many there are."""
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    with Site(metadata={"plugin": "faulty", "directory": "metadata"}):
+        for name in ("a", "b/x", "b/y"):
+            must("write", name, 1, 1)
+        for options in ((), ("--data",)):
+            os.environ["ESDM_FAULTY_META"] = "names:3+0:fail"
+            expect(fsck(*options)["complete"], "it lists them more than twice")
+            os.environ["ESDM_FAULTY_META"] = "names:2+0:fail"
+            expect(not fsck(*options, status=5)["complete"], "the fault was not in its way")
+        del os.environ["ESDM_FAULTY_META"], os.environ["ESDM_PLUGIN_PATH"]
 
 
 def test_gc__flipped_bits_of_the_catalogue_remove_nothing():

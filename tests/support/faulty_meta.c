@@ -23,8 +23,9 @@ typedef struct fault {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
-static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records", "remove",
-                                       "move",   "pin",      "begin", "open",  "ask",     "page"};
+static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records",
+                                       "remove", "move",     "pin",   "begin", "open",
+                                       "ask",    "page",     "names"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -216,6 +217,9 @@ static esdm_status
 faulty_container_list(void *store, const char *prefix, esdm_meta_container_visitor visit,
                       void *user, esdm_error *err)
 {
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_NAMES);
+    if (is_refused(action))
+        return report(ESDM_FAULTY_NAMES, action, err);
     esdm_status status = run_between(ESDM_FAULTY_ASK, err);
     return status == ESDM_OK ? inner.container_list(store, prefix, visit, user, err) : status;
 }

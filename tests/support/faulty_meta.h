@@ -34,6 +34,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_SNAPSHOT, /**< "open": of a snapshot */
     ESDM_FAULTY_ASK,      /**< all that asks for containers and tags, or gives a tag, also "open" */
     ESDM_FAULTY_PAGE,     /**< loads of index pages */
+    ESDM_FAULTY_NAMES,    /**< "names": lists of containers, which are "ask", too */
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 

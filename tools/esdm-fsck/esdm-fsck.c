@@ -90,14 +90,31 @@ print_summary(const esdm_fsck_result *result, double seconds)
                       (guint64) result->repaired);
 }
 
-/* ---- seals --------------------------------------------------------------------------------- */
+/* A list of containers that is damaged is a problem which was told: the check goes on with those
+ * that are listed. */
+static esdm_status
+unless_told(esdm_status status, const esdm_fsck_result *result)
+{
+    return status == ESDM_ECORRUPT && result->problems > 0 ? ESDM_OK : status;
+}
+
+/* What is looked at one by one when no containers are named. */
+typedef struct listed {
+    GPtrArray *names; /* of all, with --data */
+    bool gathers;     /* whether there are branches that may have been made to be merged */
+} listed;
 
 static bool
 note_name(const esdm_container_info *info, void *user)
 {
-    g_ptr_array_add(user, g_strdup(info->name));
+    listed *all = user;
+    if (data)
+        g_ptr_array_add(all->names, g_strdup(info->name));
+    all->gathers = all->gathers || strstr(info->name, "@branch:gather-") != NULL;
     return true;
 }
+
+/* ---- seals --------------------------------------------------------------------------------- */
 
 static void
 check_seal(esdm_session *session, const char *name, esdm_fsck_result *result, tool_watch *watch)
@@ -124,27 +141,13 @@ check_seal(esdm_session *session, const char *name, esdm_fsck_result *result, to
     esdm_notices_clear(&notices);
 }
 
-/* A list of containers that is damaged is a problem which was told: the check goes on with those
- * that are listed. */
-static esdm_status
-unless_told(esdm_status status, const esdm_fsck_result *result)
-{
-    return status == ESDM_ECORRUPT && result->problems > 0 ? ESDM_OK : status;
-}
-
 /* What was sealed is still what it was, by signature and values. */
-static esdm_status
-check_seals(esdm_session *session, const GPtrArray *named, esdm_fsck_result *result,
-            tool_watch *watch, esdm_error *err)
+static void
+check_seals(esdm_session *session, const GPtrArray *names, esdm_fsck_result *result,
+            tool_watch *watch)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
-    esdm_status status =
-        named->len > 0 ? ESDM_OK : esdm_container_list(session, NULL, note_name, all, err);
-    status = unless_told(status, result);
-    const GPtrArray *names = named->len > 0 ? named : all;
-    for (guint i = 0; i < names->len && status == ESDM_OK; i++)
+    for (guint i = 0; i < names->len; i++)
         check_seal(session, g_ptr_array_index(names, i), result, watch);
-    return status;
 }
 
 /* ---- what waits for nobody ------------------------------------------------------------------ */
@@ -172,6 +175,23 @@ tell_gathers(esdm_session *session, const GPtrArray *named, tool_watch *watch, e
     return status;
 }
 
+/* Seals and branches, of all containers with one list of them. */
+static esdm_status
+look_further(esdm_session *session, GPtrArray *named, esdm_fsck_result *result, tool_watch *watch,
+             esdm_error *err)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    listed list = {.names = named->len > 0 ? named : all, .gathers = named->len > 0};
+    esdm_status status =
+        named->len > 0 ? ESDM_OK : esdm_container_list(session, NULL, note_name, &list, err);
+    status = unless_told(status, result);
+    if (status == ESDM_OK && data)
+        check_seals(session, list.names, result, watch);
+    if (status == ESDM_OK && list.gathers)
+        status = unless_told(tell_gathers(session, named, watch, err), result);
+    return status;
+}
+
 static int
 check(esdm_session *session, GPtrArray *names)
 {
@@ -189,10 +209,8 @@ check(esdm_session *session, GPtrArray *names)
     };
     tool_watch_start(&watch, !quiet, !quiet);
     esdm_status status = esdm_fsck(session, &options, &result, &err);
-    if (status == ESDM_OK && data)
-        status = check_seals(session, names, &result, &watch, &err);
     if (status == ESDM_OK)
-        status = unless_told(tell_gathers(session, names, &watch, &err), &result);
+        status = look_further(session, names, &result, &watch, &err);
     json_t *findings = tool_watch_end(&watch);
     if (tool.json)
         tool_json_print(json_of(&result, json_incref(findings), status, &err));
