@@ -19,7 +19,7 @@ build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-de
 mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy fuse3"
 test="git ccache libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
-    libnetcdff-dev strace python3-venv python3-certifi python3-jsonschema sqlite3 util-linux bubblewrap
+    libnetcdff-dev strace valgrind python3-venv python3-certifi python3-jsonschema sqlite3 util-linux bubblewrap
     ca-certificates chromium postgresql-15 openssl ncview gdal-bin r-cran-ncdf4 xvfb python3-dask libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
     python3-mpi4py zlib1g-dev golang-go hdf5-tools python3-h5py otf2-tools"
 guest="user-mode-linux nfs-kernel-server nfs-common kmod iproute2"

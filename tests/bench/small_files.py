@@ -174,4 +174,5 @@ def main():
         options.json.write_text(json.dumps(rows, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,9 +4,13 @@
 file before it opens it is opened once, and yet is the newest."""
 
 import re
+import sys
 
 from clients import python_of
-from esdmtest import Site, client, expect, main, need_program, run, tool
+from esdmtest import SANITIZE, SOURCE, Site, client, client_environment, expect, main, need_program, run, skip, tool
+
+sys.path.insert(0, str(SOURCE / "tests/bench"))
+from small_files import TUNABLES, WRITER  # noqa: E402
 
 COUNT = 12
 # 5 of them with cdo 2.1: it asks whether the file is there, looks at its bytes, opens it, and reads
@@ -41,6 +45,34 @@ def test_each_small_file_costs_few_readings():
         expect(4 < each <= READINGS, f"{each} readings of the catalogue for each file")
         run(["cdo", "-s", "-O", "mergetime", *files, site.file("plain.nc")])
         run(["cdo", "-s", "diffv", site.file("plain.nc"), site.file("out.nc")])
+
+
+MOST = 1.08  # 1.03 on 30 November; a library that was looked up for each opening made 1.11 of it
+
+
+def test_opening_costs_few_instructions():
+    """Of user space, beside the same program on files."""
+    need_program("cdo", "valgrind")
+    if SANITIZE:
+        skip("a sanitizer's code counts, too")
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        site.file("in").mkdir()
+        script = site.file("writer.py")
+        script.write_text(WRITER)
+        for prefix in ("esdm://in/", f"{site.file('in')}/"):
+            client([python_of("debian"), script, 0, COUNT, prefix])
+
+        def count(command, folder, files):
+            names = [f"{folder}/{day:05}.nc" for day in range(files)]
+            out = site.file("profile")
+            done = run([*command, "valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "cdo", "-s", "-O",
+                        "mergetime", *names, site.file("out.nc")], env=client_environment({"GLIBC_TUNABLES": TUNABLES}))
+            return int(re.search(r"Collected : (\d+)", done.stdout + done.stderr).group(1))
+
+        costs = [count(command, folder, COUNT) - count(command, folder, 2)
+                 for command, folder in (([tool("esdm-run")], "esdm://in"), ([], site.file("in")))]
+        print(f"{costs[0] / (COUNT - 2):,.0f} instructions of a container, {costs[1] / (COUNT - 2):,.0f} of a file")
+        expect(costs[1] * 0.5 < costs[0] < costs[1] * MOST, f"{costs}")
 
 
 WRITE = """
@@ -122,5 +154,6 @@ def test_who_looks_before_opening_gets_the_newest():
         run([tool("esdm-gc"), "--age", "0", "--replaced-now", "--yes"])
 
 
-main(test_each_small_file_costs_few_readings, test_each_small_file_is_written_by_few_calls,
+main(test_each_small_file_costs_few_readings, test_opening_costs_few_instructions,
+     test_each_small_file_is_written_by_few_calls,
      test_who_looks_before_opening_gets_the_newest)
