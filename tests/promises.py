@@ -34,6 +34,14 @@ FAULTS = [
         ("src/io/container/accuracy_rules.c", "    return esdm_accuracy_is_lossy(&rule->accuracy) &&",
          "    return false && esdm_accuracy_is_lossy(&rule->accuracy) &&")],
      LIBRARY, "netcdf.clients.accuracy", ("test_rules_round_no_coordinates",), 1),
+    ("beyond-valid-range", "0a4a7e1b", [
+        ("src/codec/blob_encode.c", "    return limits == NULL || esdm__limits_kept(",
+         "    return limits == NULL || limits->low < limits->high || esdm__limits_kept(")],
+     LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    ("another-site-is-read", "169ce7fd", [
+        ("netcdf-plugin/dispatch/session.c", "        rc = check_config();",
+         "        rc = writing ? check_config() : NC_NOERR;")],
+     PLUGIN, "netcdf.clients.mishaps", ("test_a_program_that_names_another_site_later",), 1),
     ("half-of-a-container", "8129272", [
         ("netcdf-plugin/dispatch/python.c", "    return bound && py.Py_IsInitialized() != 0 &&",
          "    return false && bound && py.Py_IsInitialized() != 0 &&")],
@@ -233,6 +241,13 @@ FAULTS = [
         ("src/io/container/container_io.c", "    io->fragments = loaded->record.fragments;",
          "    io->fragments = UINT64_MAX;")],
      LIBRARY, "netcdf.clients.small_files", ("test_each_small_file_costs_few_readings",), 1),
+    ("listed-three-times", "c50b344a", [
+        ("tools/esdm-fsck/esdm-fsck.c", "    if (status == ESDM_OK && list.gathers)", "    if (status == ESDM_OK)")],
+     ("tools/all",), "faults.fsck", ("test_fsck__lists_containers_twice",), 1),
+    ("callers-looked-up-each-time", "43c1ce80", [
+        ("netcdf-plugin/shim/open.c", "    if (atomic_load(&other) == caller &&",
+         "    if (caller == NULL && atomic_load(&other) == caller &&")],
+     ALL, "netcdf.clients.small_files", ("test_opening_costs_few_instructions",), 1),
     ("null-arguments", "c59e7f3", [
         ("src/model/accuracy_check.c", "    ESDM__NEED(err, accuracy);\n", "")],
      LIBRARY, "integration.null_arguments", (), 1),
@@ -299,6 +314,10 @@ PROMISES = [
     ("'*' rounds no coordinates, times, flags",
      ["netcdf.clients.accuracy: test_wildcards_round_no_coordinates test_rules_round_no_coordinates",
       "integration.fit: test_coordinates_are_not_rounded", "unit.model.auxiliary"], ["rules-round-dates"]),
+    ("numbers within valid_range stay within it",
+     ["netcdf.clients.accuracy: test_valid_range", "unit.codec.blob_numbers"], ["beyond-valid-range"]),
+    ("a program that names another site reads nothing of the first one",
+     ["netcdf.clients.mishaps: test_a_program_that_names_another_site_later"], ["another-site-is-read"]),
     ("statements are judged when definitions end; nothing is left of a program that fails",
      ["netcdf.clients.derived: test_statements__are_judged_when_definitions_end "
       "test_programs_that_fail__leave_what_was_there"], ["statements-that-fail"]),
@@ -382,7 +401,10 @@ PROMISES = [
       "netcdf.clients.stub_folders: test_a_folder_of_the_same_path_on_another_node test_stubs_that_an_old_catalogue_lacks",
       "netcdf.clients.stub_folders: test_stubs_of_what_was_renamed_and_removed"],
      ["stubs-of-a-named-route", "stubs-of-clones", "stubs-of-what-may-come-back", "stubs-of-running-programs"]),
-    ("small classic files cost little", ["netcdf.clients.small_files"], ["each-dataset-asks"]),
+    ("small classic files cost little", ["netcdf.clients.small_files"],
+     ["each-dataset-asks", "callers-looked-up-each-time"]),
+    ("esdm-fsck lists the containers as often as needed", ["faults.fsck: test_fsck__lists_containers_twice"],
+     ["listed-three-times"]),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),
     ("esdm-drain works as much as there is to drain",
      ["faults.drain: test_drain__work_grows_with_what_is_there"], ["listed-again"]),
