@@ -250,6 +250,33 @@ tell_units(const esdmnc_file *file, const esdm_dataset *dataset)
                    esdm_dataset_name(dataset), file->name, units);
 }
 
+/* Numbers that were rounded before may lie beyond the limit, and are missing ones for readers. */
+void
+esdmnc_accuracy_limits(const esdmnc_file *file, const esdmnc_var *var, const char *attribute,
+                       size_t bytes, const void *values)
+{
+    static atomic_bool told;
+    esdm_accuracy accuracy;
+    esdm_attribute before;
+    const esdm_comm *comm = esdmnc_comm(file);
+    if (strncmp(attribute, "valid_", 6) != 0 ||
+        (strcmp(attribute + 6, "range") != 0 && strcmp(attribute + 6, "min") != 0 &&
+         strcmp(attribute + 6, "max") != 0) ||
+        !(var->stored || var->written) || (comm != NULL && comm->rank != 0) ||
+        !esdm_dataset_accuracy_in_force(var->dataset, &accuracy) ||
+        !esdm_accuracy_is_lossy(&accuracy))
+        return;
+    if (esdm_attribute_find(esdm_dataset_attributes(var->dataset), attribute, &before, NULL) &&
+        before.count * esdm_type_size(before.type) == bytes &&
+        memcmp(before.values, values, bytes) == 0)
+        return;
+    if (!atomic_exchange(&told, true))
+        esdmnc_say("'%s' of variable '%s' in '%s' comes after numbers that were rounded within its "
+                   "accuracy: those near its ends may lie beyond it, where readers take them for "
+                   "missing. Set it before the values, and write them anew",
+                   attribute, esdm_dataset_name(var->dataset), file->name);
+}
+
 void
 esdmnc_accuracy_tell(const esdmnc_file *file)
 {

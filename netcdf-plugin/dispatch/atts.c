@@ -314,6 +314,9 @@ store(const target *on, const char *name, nc_type type, size_t count, const void
         if (rc != NC_NOERR)
             return rc;
     }
+    if (on->var != NULL && type <= NC_UINT64)
+        esdmnc_accuracy_limits(on->file, on->var, name, count * esdmnc_type_bytes(on->file, type),
+                               values);
     esdm_status st = esdm_attribute_set(on->attributes, name, esdmnc_type_to_esdm(on->file, type),
                                         count, values, &err);
     if (st != ESDM_OK)

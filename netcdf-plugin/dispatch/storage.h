@@ -97,6 +97,9 @@ int esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const
 bool esdmnc_accuracy_is_named(const char *attribute);
 /** Such an attribute was set, or another one was renamed to it. */
 void esdmnc_accuracy_put(const esdmnc_file *file, esdmnc_var *var, const char *attribute);
+/** Before an attribute is set: tells once when it is a limit (valid_range) that comes too late. */
+void esdmnc_accuracy_limits(const esdmnc_file *file, const esdmnc_var *var, const char *attribute,
+                            size_t bytes, const void *values);
 /** One was removed or renamed: what was stated before is taken back. */
 void esdmnc_accuracy_removed(esdmnc_var *var, const char *attribute);
 /** Makes what the attributes of a variable state its accuracy, and removes them. What makes no

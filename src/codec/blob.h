@@ -128,9 +128,9 @@ typedef struct esdm__blob_numbers {
                      that may be off; > 0; INFINITY, or 0: not asked */
     double mean;  /* what the mean of these numbers may change by, in each block; as `noise` */
     const esdm__limits *limits; /* that no number may leave; NULL: none */
-    esdm_codec_effort effort; /* 0: each codec's own choice */
-    uint64_t block_bytes;     /* raw bytes of a block, about; 0: the usual */
-    esdm__tally *tally;       /* of the numbers as they will be read; borrowed; NULL: none */
+    esdm_codec_effort effort;   /* 0: each codec's own choice */
+    uint64_t block_bytes;       /* raw bytes of a block, about; 0: the usual */
+    esdm__tally *tally;         /* of the numbers as they will be read; borrowed; NULL: none */
 } esdm__blob_numbers;
 
 /**

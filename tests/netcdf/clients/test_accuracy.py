@@ -69,6 +69,30 @@ def test_valid_range():
             expect(accuracy_of(f"{mode}.nc", "range")["stated"].startswith("absolute_tolerance=0.05"), "it is stated")
 
 
+LATE = """
+import netCDF4, sys
+how, path = sys.argv[1:]
+with netCDF4.Dataset(path, "a" if how == "again" else "w") as data:
+    if how != "again":
+        data.createDimension("x", 1000)
+        v = data.createVariable("v", "f4", ("x",))
+        v.units, v.esdm_absolute_tolerance = "%", "0.05 %"
+    v = data["v"]
+    if how == "late":
+        v[:] = 99.98
+    v.valid_max = 100.0
+    v[:] = 99.98
+"""
+
+
+def test_valid_range_after_the_values__is_told():
+    python = python_of("debian")
+    with Site():
+        for how, path, told in (("late", "esdm://late.nc", 1), ("before", "esdm://a.nc", 0), ("again", "esdm://a.nc", 0)):
+            done = client([python, "-c", LATE, how, path])
+            expect(done.stderr.count("'valid_max' of variable 'v'") == told, f"{how}: {done.stderr}")
+
+
 def test_attributes():
     """Programs that know nothing of ESDM state accuracies with attributes."""
     need_program("ncgen", "ncdump", "ncatted", "ncks")
@@ -498,7 +522,8 @@ def test_the_last_level_of_deflate_counts_and_an_attribute_above_all():
             expect(accuracy_of(f"{number}.nc")["stated"] == f"mode={mode}", (steps, mode))
 
 
-main(test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
+main(test_valid_range, test_valid_range_after_the_values__is_told,
+     test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
      test_copies_of_containers_are_not_rounded_again, test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
