@@ -151,7 +151,8 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
                                 .conserved = r->accuracy->conserved,
                                 .noise = blocks.noise,
                                 .mean = blocks.mean,
-                                .limits = lossy && esdm__limits_any(limits) ? limits : NULL,
+                                .limits =
+                                    (lossy || layers) && esdm__limits_any(limits) ? limits : NULL,
                                 .effort = w->effort,
                                 .block_bytes = w->chosen != NULL ? r->io->block_bytes : 0};
 }
