@@ -80,7 +80,8 @@ static void
 do_init(void *user, struct fuse_conn_info *conn)
 {
     (void) user;
-    conn->max_write = conn->max_read = conn->max_readahead = LARGEST;
+    conn->max_write = conn->max_read = LARGEST;
+    conn->max_readahead = 4 * LARGEST;
 }
 
 static const struct fuse_lowlevel_ops operations = {

@@ -5,8 +5,9 @@
     tests/bench/mount.py --build build [--mib 512] [--repeat 7] [--folder /tmp] [--readers 16] [--priority]
 
 "first byte": of a file of 50 GiB that nobody has written to, just mounted: without and with a header in the cache. "cold": the folder was just mounted,
-so that the kernel knows nothing of the file, and the container was just opened; "all cold": and the packs are not in memory, for both. "warm": the
-file was read before. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
+so that the kernel knows nothing of the file, and the container was just opened; "evicted": the file was read before, and taken out of the kernel's
+memory, so that its pages come from memory that the machine has at hand; "all cold": just mounted, and the packs are not in memory, for both. "warm":
+the file was read before. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
 process. "bare": a FUSE server that makes nothing (bench_fuse), which is what the kernel allows. Memory is the most that the daemon had.
 """
 
@@ -81,6 +82,13 @@ def first_byte(site):
           f"again {quartiles(again)}; {memory:.0f} MiB of memory")
 
 
+def read_ahead_as_mounted(folder):
+    """What esdm-mount asks for, where it may."""
+    device = os.stat(folder).st_dev
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb").write_text("4096", encoding="ascii")
+
+
 @contextlib.contextmanager
 def bare(site, *how):
     folder = site.file("bare")
@@ -88,6 +96,7 @@ def bare(site, *how):
     with subprocess.Popen([PROGRAM.with_name("bench_fuse"), folder, str(OPTIONS.mib), *how]) as server:
         while server.poll() is None and not os.path.ismount(folder):
             time.sleep(0.02)
+        read_ahead_as_mounted(folder)
         try:
             yield folder
         finally:
@@ -97,7 +106,8 @@ def bare(site, *how):
 def reading(site, codec):
     bench("make", "cube.nc", OPTIONS.mib)
     packs = site.pack_files()
-    rows = {"cold": [], "cold, --direct": [], "bare, cold": [], "all cold": [], "warm": [], "warm, --direct": [], "bare, warm": [], "bare, directly": [], f"{OPTIONS.readers} readers, cold": []}
+    rows = {row: [] for row in ("cold", "cold, --direct", "bare, cold", "evicted", "bare, evicted", "all cold", "warm", "warm, --direct", "bare, warm",
+                                "bare, directly", f"{OPTIONS.readers} readers, cold")}
     speeds, memory = [], 0
     bench("container", "cube.nc")  # the first pass into fresh memory is slower
     for _ in range(OPTIONS.repeat):
@@ -116,9 +126,14 @@ def reading(site, codec):
                 if row != "all cold":
                     api, _ = bench("container", "cube.nc")
                     rows[row.replace("cold", "warm")].append(api / bench("file", mnt / "cube.nc", 1)[0])
+                if row == "cold":
+                    evict([mnt / "cube.nc"])
+                    rows["evicted"].append(api / bench("file", mnt / "cube.nc", 1)[0])
         api, count = bench("container", "cube.nc")
         with bare(site) as folder:
-            for row in "bare, cold", "bare, warm":
+            for row in "bare, cold", "bare, warm", "bare, evicted":
+                if row == "bare, evicted":
+                    evict([folder / "data"])
                 file, size = bench("file", folder / "data", 1)
                 rows[row].append(size / file / (count / api))
         with bare(site, "direct") as folder:

@@ -316,6 +316,24 @@ def loop_over(file, step, beyond=0):
     return whole
 
 
+def test_the_kernel__has_several_answers_made_at_the_same_time():
+    need_fuse()
+    if os.geteuid() != 0 or not os.access("/sys/class/bdi", os.W_OK):
+        skip("only root tells the kernel how far to read ahead")
+    piece = 1 << 20
+    with Site(engine={"codec": "none"}) as site:
+        stored_as_it_is(site)
+        with mounted(site) as (mnt, daemon), open(mnt / "x.nc", "rb", buffering=0) as f:
+            before = bytes_read(daemon)
+            for i in range(3):
+                expect(len(f.read(piece)) == piece, f"piece {i}")
+            until = time.monotonic() + 60
+            while bytes_read(daemon) - before < 5.9 * piece and time.monotonic() < until:
+                time.sleep(0.01)
+            told = bytes_read(daemon) - before
+            expect(told > 5.9 * piece, f"{told} bytes were asked for when 3 MiB had been read")
+
+
 def test_reading_ahead__is_never_in_vain_and_has_an_end():
     need_fuse()
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 6):
@@ -399,4 +417,5 @@ main(test_stock_programs__see_files, test_views__are_folders, test_open_files__k
      test_unmounting_and_killing__breaks_nothing,
      test_written_files__become_containers, test_programs_that_overwrite__replace_containers, test_several_writers__lose_nothing,
      test_queries__are_files_of_now, test_folder__wrong_ones_are_told, test_values_stored_as_they_are__are_kept_once_in_memory,
-     test_files_that_are_read_directly__are_read_ahead, test_reading_ahead__is_never_in_vain_and_has_an_end)
+     test_files_that_are_read_directly__are_read_ahead, test_the_kernel__has_several_answers_made_at_the_same_time,
+     test_reading_ahead__is_never_in_vain_and_has_an_end)

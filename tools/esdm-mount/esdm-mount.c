@@ -137,7 +137,8 @@ read_further_ahead(const char *folder)
         g_autofree char *path = g_strdup_printf("/sys/class/bdi/%s/read_ahead_kb", words[2]);
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd >= 0) {
-            (void) !write(fd, "1024", 4);
+            g_autofree char *kib = g_strdup_printf("%u", MOUNT_READ_AHEAD >> 10);
+            (void) !write(fd, kib, strlen(kib));
             (void) close(fd);
         }
     }

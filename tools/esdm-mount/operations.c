@@ -460,7 +460,7 @@ do_init(void *user, struct fuse_conn_info *conn)
     conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
     conn->max_write = MOUNT_LARGEST_READ; /* from this libfuse tells how large requests may be */
     conn->max_read = MOUNT_LARGEST_READ;
-    conn->max_readahead = MOUNT_LARGEST_READ;
+    conn->max_readahead = MOUNT_READ_AHEAD;
     mount_direct_init(conn);
 }
 
