@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site,
                              snapshots, stat, version, views)
     from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
+    __version__: str
     from ._accuracy import Accuracy, accuracy
     from ._history import MergeConflict, branch, digest, merge
     from ._placement import Placement, placement
@@ -52,6 +53,8 @@ _report = "not active"
 
 
 def __getattr__(name):
+    if name == "__version__":  # of the library that runs
+        return __getattr__("version")()
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = _importlib.import_module(f".{_LATER[name]}", __name__)
@@ -150,7 +153,7 @@ def write_region(dataset, name: str, region: dict, message=None) -> int:
 
 
 class _WhenXarrayComes:
-    """A finder of modules: registers Dataset.esdm when xarray is imported later."""
+    """A finder of modules: registers Dataset.esdm and DataArray.esdm when xarray is imported later."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""`Dataset.esdm` of xarray, there as soon as both xarray and esdm are imported, in any order."""
+"""`Dataset.esdm` and `DataArray.esdm` of xarray, there as soon as both xarray and esdm are imported, in any order."""
 
 import importlib.abc
 import importlib.util
@@ -14,6 +14,10 @@ class Accessor:
 
     def __init__(self, dataset):
         self._dataset = dataset
+
+    def __repr__(self):
+        calls = ", ".join(f".{name}()" for name in vars(Accessor) if not name.startswith("_"))
+        return f"what esdm can do with it: {calls}; help() of one tells more"
 
     def to(self, name, accuracy=None, chunks=None, region=None, **options):
         """As esdm.write(): makes, or replaces, a container, or writes a region of one that is there."""
@@ -57,11 +61,34 @@ class Accessor:
         return self._reduce(dim, "count")
 
 
+class ArrayAccessor(Accessor):
+    """`array.esdm`: the same of a DataArray, which is stored under its name, with its coordinates."""
+
+    def __init__(self, array):  # pylint: disable=super-init-not-called
+        self._array = array
+
+    @property
+    def _dataset(self):
+        if self._array.name is None:
+            raise ValueError("the array has no name, which its variable would have: array.rename(\"tas\") gives it one")
+        return self._array.to_dataset(name=self._array.name)
+
+    def to(self, name, accuracy=None, chunks=None, region=None, **options):
+        """As esdm.write(). @param accuracy of the array itself may be a text: "abs=0.01 K"."""
+        if isinstance(accuracy, str):
+            accuracy = {self._array.name: accuracy}
+        return super().to(name, accuracy, chunks, region, **options)
+
+    def _reduce(self, dim, operation):
+        return super()._reduce(dim, operation)[self._array.name]
+
+
 def register():
-    """Gives xarray's datasets the accessor, once, and xarray the engine."""
+    """Gives xarray's datasets and arrays the accessor, once, and xarray the engine."""
     dataset = getattr(sys.modules.get("xarray"), "Dataset", None)
     if dataset is not None and "esdm" not in vars(dataset):
         sys.modules["xarray"].register_dataset_accessor("esdm")(Accessor)
+        sys.modules["xarray"].register_dataarray_accessor("esdm")(ArrayAccessor)
         _tell_engine()
 
 

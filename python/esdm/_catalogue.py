@@ -486,6 +486,9 @@ def open_dataset(name: str, snapshot=None, mode: str = "r", **options):
     raise _why_not(url, mode, failed, "; ".join(said.splitlines()))
 
 
+open_dataset.__name__ = open_dataset.__qualname__ = "open"  # what errors of Python and help() call it
+
+
 def _hint(name):
     """What to tell somebody who named a container that is not there: "; did you mean …?", or nothing."""
     if "@" in name or "?" in name:  # the message tells what there is

@@ -431,6 +431,41 @@ assert xarray.__spec__.loader.__class__.__module__.startswith(("importlib", "_fr
 """
 
 
+ARRAYS = """
+import numpy as np, xarray as xr, esdm
+assert esdm.__version__ == esdm.version()
+try:
+    esdm.open()
+except TypeError as error:
+    assert str(error).startswith("open() missing"), error
+tas = xr.DataArray(280 + np.random.rand(4, 500).astype("f4"), {"time": np.arange(4.0), "x": np.arange(500.0)}, ("time", "x"), "tas", {"units": "K"})
+tas.esdm.to("array.nc", accuracy="abs=0.01 K", unlimited_dims=["time"])
+more = tas.assign_coords(time=tas.time + 4)
+assert more.esdm.append("array.nc") == esdm.stat("array.nc").snapshot
+tas[1:2].esdm.to("array.nc", region={"time": slice(1, 2)})
+(tas[:1] + 5).esdm.write_region("array.nc", {"time": slice(0, 1)})
+there = xr.open_dataarray("esdm://array.nc")
+assert there.name == "tas" and there.sizes == {"time": 8, "x": 500} and there.units == "K"
+wanted = np.concatenate([tas[:1] + 5, tas[1:], more])
+assert 0 < abs(there.values - wanted).max() <= 0.0101
+told = there.esdm.mean("time")
+assert told.dims == ("x",) and told.name == "tas" and abs(told.values - there.mean("time").values).max() < 1e-3
+assert ".to(), .append()" in repr(tas.esdm) and repr(tas.esdm) == repr(tas.to_dataset().esdm)
+try:
+    tas.rename(None).esdm.to("none.nc")
+except ValueError as error:
+    assert 'array.rename("tas")' in str(error), error
+else:
+    raise SystemExit("an array without a name was stored")
+print("ok")
+"""
+
+
+def test_arrays_have_the_accessor_too():
+    with Site(history=20) as site:
+        expect(python(site, "pypi", ARRAYS).stdout == "ok\n" and names() == ["array.nc"], f"{names()}")
+
+
 def test_the_accessor_is_there_in_both_orders():
     with Site() as site:
         for order in (("esdm", "xarray"), ("xarray", "esdm")):
@@ -440,4 +475,4 @@ def test_the_accessor_is_there_in_both_orders():
 
 main(test_storing_and_adding, test_regions_keep_the_container_s_coordinates, test_regions_keep_bounds_and_grids,
      test_grids_are_compared_once, test_calls_that_are_meant_otherwise,
-     test_what_does_not_fit_is_refused, test_the_accessor_is_there_in_both_orders)
+     test_what_does_not_fit_is_refused, test_arrays_have_the_accessor_too, test_the_accessor_is_there_in_both_orders)
