@@ -41,10 +41,10 @@ class Esdm(CMakePackage):
     depends_on("libdeflate")
     depends_on("mpi", when="+mpi")
     depends_on("postgresql", when="+postgresql")
-    depends_on("curl", when="+s3")
+    depends_on("curl@7.85:", when="+s3")
     depends_on("libfuse@3.12:", when="+fuse")
     depends_on("libmicrohttpd@0.9.71:", when="+serve")
-    depends_on("zfp", when="+zfp")
+    depends_on("zfp@1.0:", when="+zfp")
     depends_on("otf2@2.3:", when="+otf2")
 
     generator("ninja")
