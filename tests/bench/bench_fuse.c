@@ -81,7 +81,7 @@ do_init(void *user, struct fuse_conn_info *conn)
 {
     (void) user;
     conn->max_write = conn->max_read = LARGEST;
-    conn->max_readahead = 4 * LARGEST;
+    conn->max_readahead = 2 * LARGEST;
 }
 
 static const struct fuse_lowlevel_ops operations = {

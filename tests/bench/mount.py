@@ -86,7 +86,7 @@ def read_ahead_as_mounted(folder):
     """What esdm-mount asks for, where it may."""
     device = os.stat(folder).st_dev
     with contextlib.suppress(OSError):
-        pathlib.Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb").write_text("4096", encoding="ascii")
+        pathlib.Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb").write_text("2048", encoding="ascii")
 
 
 @contextlib.contextmanager

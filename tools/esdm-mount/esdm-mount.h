@@ -170,7 +170,7 @@ void mount_do_rename(fuse_req_t request, fuse_ino_t parent, const char *name, fu
 #define MOUNT_LARGEST_READ (1u << 20)
 /** How far the kernel reads ahead, where it may: so that several answers are made at the same time,
  * and no processor waits where values are decoded. */
-#define MOUNT_READ_AHEAD (4u << 20)
+#define MOUNT_READ_AHEAD (2u << 20)
 /** Memory for an answer of at most MOUNT_LARGEST_READ; owned: mount_answer_give(). NULL: none. */
 char *mount_answer_take(void);
 /** NULL is accepted. */
