@@ -22,6 +22,14 @@ if(ESDM_SANITIZE)
   endif()
 endif()
 
+# Sources of the calling folder and those below it, which are long and compute little: with a sanitizer they are
+# compiled without optimisation, in two thirds of the time (CMAKE_C_FLAGS come first).
+macro(esdm_sanitize_quickly)
+  if(ESDM_SANITIZE AND NOT ESDM_FUZZ)
+    add_compile_options(-O0)
+  endif()
+endmacro()
+
 set(ESDM_LAYERS "" CACHE INTERNAL "")
 set(ESDM_BUILTIN_OBJECTS "" CACHE INTERNAL "")
 set(ESDM_BUILTIN_SYMBOLS "" CACHE INTERNAL "")
