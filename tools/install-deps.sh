@@ -5,7 +5,8 @@
 #   tools/install-deps.sh build     to compile and use ESDM
 #   tools/install-deps.sh mpi       for programs that run on several ranks, with OpenMPI or MPICH
 #   tools/install-deps.sh clients   the stock NetCDF programs of the quick start
-#   tools/install-deps.sh test      what the test suite needs on top of both
+#   tools/install-deps.sh fuzz      to compile what is fuzzed
+#   tools/install-deps.sh test      what the test suite needs on top of all of these
 #   tools/install-deps.sh guest     a Linux of its own, for the long form of the tests on NFS
 #   tools/install-deps.sh --list GROUP…   print the packages and do nothing
 #
@@ -18,8 +19,8 @@ build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-de
     libudunits2-dev libeccodes-dev libotf2-trace-dev"
 mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy fuse3"
-test="git ccache libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
-    libnetcdff-dev strace valgrind python3-venv python3-certifi python3-jsonschema sqlite3 util-linux bubblewrap
+fuzz="git ccache libcmocka-dev clang-14 libclang-rt-14-dev"
+test="clang-format-14 clang-tidy-14 gfortran libnetcdff-dev strace valgrind python3-venv python3-certifi python3-jsonschema sqlite3 util-linux bubblewrap
     ca-certificates chromium postgresql-15 openssl ncview gdal-bin r-cran-ncdf4 xvfb python3-dask libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
     python3-mpi4py zlib1g-dev golang-go hdf5-tools python3-h5py otf2-tools"
 guest="user-mode-linux nfs-kernel-server nfs-common kmod iproute2"
@@ -32,20 +33,21 @@ for argument in "$@"; do
     build) packages="$packages $build" ;;
     mpi) packages="$packages $mpi" ;;
     clients) packages="$packages $clients" ;;
-    test) packages="$packages $build $mpi $clients $test" ;;
+    fuzz) packages="$packages $build $fuzz" ;;
+    test) packages="$packages $build $mpi $clients $fuzz $test" ;;
     guest) packages="$packages $guest" ;;
     -h | --help)
-        sed -n '3,12s/^# \{0,1\}//p' "$0"
+        sed -n '3,13s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
-        echo "install-deps.sh: unknown group '$argument'; known: build, mpi, clients, test, guest" >&2
+        echo "install-deps.sh: unknown group '$argument'; known: build, mpi, clients, fuzz, test, guest" >&2
         exit 2
         ;;
     esac
 done
 if [ -z "$packages" ]; then
-    echo "install-deps.sh: name a group: build, mpi, clients, test, guest (see --help)" >&2
+    echo "install-deps.sh: name a group: build, mpi, clients, fuzz, test, guest (see --help)" >&2
     exit 2
 fi
 if [ $list_only = yes ]; then
