@@ -10,11 +10,19 @@
 #include "layout/shadow.h"
 #include "merge/merge.h"
 
+typedef struct taking {
+    uint64_t after;
+    esdm__merge_changes *changes;
+} taking;
+
 static esdm_status
-take_page(const esdm__page *page, uint64_t after, esdm__merge_changes *ret, esdm_error *err)
+take_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
 {
+    const taking *t = user;
+    esdm__merge_changes *ret = t->changes;
+    (void) entry;
     for (uint32_t i = 0; i < page->records.count; i++) {
-        if (page->records.items[i].sequence >> 32 <= after)
+        if (page->records.items[i].sequence >> 32 <= t->after)
             continue;
         if (!esdm__records_copy(&ret->records, &page->records, i, ret->packs))
             return esdm__error_nomem(err, ret->records.count * sizeof(esdm__record),
@@ -28,23 +36,11 @@ static esdm_status
 take_pages(const esdm__merging *m, const esdm_dataset *theirs, esdm__merge_changes *ret,
            esdm_error *err)
 {
-    esdm__page_list list = {0};
-    uint64_t record, snapshot, after = m->after;
-    esdm_session *session = m->theirs->session;
-    esdm__container_position(m->theirs, &record, &snapshot);
-    esdm_status status = esdm__page_list_load(session, record, snapshot, theirs->id, &list, err);
-    for (size_t i = 0; i < list.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&list, i);
-        esdm__page *page = NULL;
-        if (entry.added <= after)
-            continue;
-        status = esdm__page_fetch(session, &entry, &page, err);
-        if (status == ESDM_OK)
-            status = take_page(page, after, ret, err);
-        esdm__page_unref(page);
-    }
-    esdm__page_list_clear(&list);
-    return status;
+    taking t = {.after = m->after, .changes = ret};
+    esdm__page_walk walk = {
+        .dataset = theirs->id, .after = m->after, .visit = take_page, .user = &t};
+    esdm__container_position(m->theirs, &walk.container, &walk.snapshot);
+    return esdm__pages_walk(m->theirs->session, &walk, err);
 }
 
 static int

@@ -320,37 +320,48 @@ wants_left(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_
     return true;
 }
 
+typedef struct sharing {
+    dedup *dedup;
+    uint64_t container;
+} sharing;
+
+static esdm_status
+share_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
+{
+    const sharing *s = user;
+    dedup *d = s->dedup;
+    esdm_status status = ESDM_OK;
+    (void) entry;
+    for (uint32_t k = 0; k < page->records.count && status == ESDM_OK; k++) {
+        esdm__fragment fragment;
+        esdm__records_fragment(&page->records, k, &fragment);
+        const blob *at = fragment.pack != NULL ? esdm__dedup_blob_of(d, &fragment) : NULL;
+        if (at == NULL || at->same == NONE || d->shared[holder_of(d, at->same)])
+            continue;
+        uint32_t other = holder_of(d, at->same);
+        status = d->session->meta->share(d->session->store, s->container,
+                                         d->holders[other].container, err);
+        d->shared[other] = status == ESDM_OK;
+    }
+    return status;
+}
+
 /* The rows that say whose packs the container shares come first. */
 static esdm_status
 share_all(dedup *d, uint32_t number, esdm_error *err)
 {
-    const holder *one = &d->holders[number];
-    esdm__page_list pages = {0};
+    sharing s = {.dedup = d, .container = d->holders[number].container};
+    esdm__page_walk walk = {.container = s.container,
+                            .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                            .pass_gone = true,
+                            .pass_unread = true,
+                            .visit = share_page,
+                            .user = &s};
     free(d->shared);
     d->shared = calloc(d->nholders, sizeof *d->shared);
     if (d->shared == NULL)
         return esdm__error_nomem(err, d->nholders, "containers");
-    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        if (esdm__page_fetch(d->session, &entry, &page, NULL) != ESDM_OK)
-            continue;
-        for (uint32_t k = 0; k < page->records.count && status == ESDM_OK; k++) {
-            esdm__fragment fragment;
-            esdm__records_fragment(&page->records, k, &fragment);
-            const blob *at = fragment.pack != NULL ? esdm__dedup_blob_of(d, &fragment) : NULL;
-            if (at == NULL || at->same == NONE || d->shared[holder_of(d, at->same)])
-                continue;
-            uint32_t other = holder_of(d, at->same);
-            status = d->session->meta->share(d->session->store, one->container,
-                                             d->holders[other].container, err);
-            d->shared[other] = status == ESDM_OK;
-        }
-        esdm__page_unref(page);
-    }
-    esdm__page_list_clear(&pages);
-    return status;
+    return esdm__pages_walk(d->session, &walk, err);
 }
 
 static esdm_status

@@ -152,42 +152,52 @@ note_named(const dedup *d, const esdm__record *record)
         d->blobs[number - 1].named = true;
 }
 
+typedef struct listing {
+    dedup *dedup;
+    uint32_t number; /* of the holder */
+    bool again;      /* what is known already is looked for */
+    bool begun;
+    esdm_container *model; /* owned */
+    uint32_t dataset;      /* of the last page, which wants this: */
+    esdm__dedup_wish wish;
+} listing;
+
+static esdm_status
+list_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
+{
+    listing *l = user;
+    dedup *d = l->dedup;
+    if (!l->again && (!l->begun || entry->dataset != l->dataset))
+        esdm__dedup_wish_of(d->session, d->holders[l->number].name, l->model, entry->dataset,
+                            &l->wish);
+    l->begun = true;
+    l->dataset = entry->dataset;
+    for (uint32_t k = 0; k < page->records.count; k++) {
+        if (l->again)
+            note_named(d, &page->records.items[k]);
+        else if (!note_fragment(d, &page->records.items[k], &l->wish, l->number))
+            return esdm__error_nomem(err, d->nblobs * sizeof *d->blobs, "fragments");
+    }
+    return ESDM_OK;
+}
+
 /* Pages that go away meanwhile are passed by: what is in others is not looked at this time.
  * @param again whether what is known already is looked for. */
 static esdm_status
 list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
 {
-    esdm__page_list pages = {0};
     const holder *one = &d->holders[number];
-    esdm_container *model = NULL;
-    esdm__dedup_wish wish = {0};
-    uint32_t dataset = 0;
+    listing l = {.dedup = d, .number = number, .again = again};
+    esdm__page_walk walk = {.container = one->container,
+                            .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                            .pass_gone = true,
+                            .visit = list_page,
+                            .user = &l};
     esdm_status status =
-        again ? ESDM_OK : esdm__dedup_model(d->session, one->name, one->container, &model, err);
+        again ? ESDM_OK : esdm__dedup_model(d->session, one->name, one->container, &l.model, err);
     if (status == ESDM_OK)
-        status = esdm__page_list_load_all(d->session, one->container, &pages, err);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        esdm_error why = {0};
-        if (!again && (i == 0 || entry.dataset != dataset))
-            esdm__dedup_wish_of(d->session, one->name, model, entry.dataset, &wish);
-        dataset = entry.dataset;
-        status = esdm__page_fetch(d->session, &entry, &page, &why);
-        for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
-            if (again)
-                note_named(d, &page->records.items[k]);
-            else if (!note_fragment(d, &page->records.items[k], &wish, number))
-                status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
-        }
-        esdm__page_unref(page);
-        if (status == ESDM_ENOENT)
-            status = ESDM_OK;
-        else if (status != ESDM_OK && err != NULL)
-            *err = why;
-    }
-    esdm__page_list_clear(&pages);
-    esdm__container_drop(model);
+        status = esdm__pages_walk(d->session, &walk, err);
+    esdm__container_drop(l.model);
     return status;
 }
 

@@ -323,33 +323,38 @@ move_container(drain *d, const record *one, bool *ret_unread, esdm_error *err)
     return status;
 }
 
+static esdm_status
+count_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
+{
+    drain *d = user;
+    bool any = false;
+    (void) entry;
+    (void) err;
+    for (uint32_t k = 0; k < page->npacks && !any; k++)
+        any = esdm__places_are_special(page->packs[k].target);
+    for (uint32_t k = 0; k < page->records.count && any; k++) {
+        esdm__drain_place place = {0};
+        if (page->records.items[k].pack != NULL)
+            esdm__drain_choice_place(&d->choice, page->records.items[k].pack, &place);
+        d->elsewhere += place.elsewhere;
+        if (place.elsewhere)
+            memcpy(d->node, place.node, sizeof d->node);
+    }
+    return ESDM_OK;
+}
+
 /* Nothing of the container lies here: what other nodes have of it. What cannot be read says
  * nothing. */
 static esdm_status
 count_elsewhere(drain *d, const record *one, esdm_error *err)
 {
-    esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        if (esdm__page_fetch(d->session, &entry, &page, NULL) != ESDM_OK)
-            continue;
-        bool any = false;
-        for (uint32_t k = 0; k < page->npacks && !any; k++)
-            any = esdm__places_are_special(page->packs[k].target);
-        for (uint32_t k = 0; k < page->records.count && any; k++) {
-            esdm__drain_place place = {0};
-            if (page->records.items[k].pack != NULL)
-                esdm__drain_choice_place(&d->choice, page->records.items[k].pack, &place);
-            d->elsewhere += place.elsewhere;
-            if (place.elsewhere)
-                memcpy(d->node, place.node, sizeof d->node);
-        }
-        esdm__page_unref(page);
-    }
-    esdm__page_list_clear(&pages);
-    return status;
+    esdm__page_walk walk = {.container = one->container,
+                            .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                            .pass_gone = true,
+                            .pass_unread = true,
+                            .visit = count_page,
+                            .user = d};
+    return esdm__pages_walk(d->session, &walk, err);
 }
 
 /* Moves what the container at hand has there. */

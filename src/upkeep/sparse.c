@@ -73,10 +73,11 @@ add_fragment(emptying *e, const esdm__fragment *fragment)
 }
 
 static esdm_status
-add_page(emptying *e, const esdm_meta_page *entry, esdm_error *err)
+add_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
 {
-    esdm__page *page = NULL;
-    esdm_status status = esdm__page_fetch(e->session, entry, &page, err);
+    emptying *e = user;
+    esdm_status status = ESDM_OK;
+    (void) entry;
     for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
         esdm__fragment fragment;
         esdm__records_fragment(&page->records, k, &fragment);
@@ -85,7 +86,6 @@ add_page(emptying *e, const esdm_meta_page *entry, esdm_error *err)
             !add_fragment(e, &fragment))
             status = esdm__error_nomem(err, sizeof(load), "packs");
     }
-    esdm__page_unref(page);
     return status;
 }
 
@@ -162,15 +162,13 @@ add_pages(emptying *e, esdm_error *err)
     esdm_error why = {0};
     esdm_status status = ESDM_ENOENT;
     for (int pass = 0; pass < ESDM__PAGE_LISTINGS && status == ESDM_ENOENT; pass++) {
-        esdm__page_list pages = {0};
+        esdm__page_walk walk = {.container = e->container,
+                                .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                                .visit = add_page,
+                                .user = e};
         e->nloads = 0;
         esdm__needs_clear(&e->seen);
-        status = esdm__page_list_load_all(e->session, e->container, &pages, &why);
-        for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-            const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-            status = add_page(e, &entry, &why);
-        }
-        esdm__page_list_clear(&pages);
+        status = esdm__pages_walk(e->session, &walk, &why);
     }
     if (status != ESDM_OK && err != NULL)
         *err = why;

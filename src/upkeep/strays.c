@@ -170,29 +170,31 @@ mark_all(const marking *m, const char *uuid)
         atomic_store(&m->packs->entries[i].used, true);
 }
 
+static esdm_status
+mark_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
+{
+    const marking *m = user;
+    (void) entry;
+    (void) err;
+    for (uint32_t k = 0; k < page->npacks; k++)
+        mark_pack(m, &page->packs[k]);
+    if (m->packs->files)
+        mark_files(m, page);
+    return ESDM_OK;
+}
+
 /* *ret_again: a page went away between the directory and the look at it; what has become of its
  * fragments stands in a page that was not seen. */
 static esdm_status
-mark_pages(const marking *m, const record *one, bool *ret_again, esdm_error *err)
+mark_pages(marking *m, const record *one, bool *ret_again, esdm_error *err)
 {
-    esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load_all(m->session, one->container, &pages, err);
-    *ret_again = false;
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        status = esdm__page_fetch(m->session, &entry, &page, err);
-        for (uint32_t k = 0; status == ESDM_OK && k < page->npacks; k++)
-            mark_pack(m, &page->packs[k]);
-        if (status == ESDM_OK && m->packs->files)
-            mark_files(m, page);
-        esdm__page_unref(page);
-        if (status == ESDM_ENOENT) {
-            *ret_again = true;
-            status = ESDM_OK;
-        }
-    }
-    esdm__page_list_clear(&pages);
+    esdm__page_walk walk = {.container = one->container,
+                            .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                            .pass_gone = true,
+                            .visit = mark_page,
+                            .user = m};
+    esdm_status status = esdm__pages_walk(m->session, &walk, err);
+    *ret_again = walk.gone;
     return status;
 }
 

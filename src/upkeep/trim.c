@@ -55,24 +55,26 @@ clear_reaches(reaches *all)
 }
 
 static esdm_status
+note_ends(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
+{
+    reaches *all = user;
+    (void) entry;
+    for (uint32_t k = 0; k < page->records.count; k++) {
+        const esdm__record *one = &page->records.items[k];
+        if (one->pack != NULL && !note_end(all, one->pack->pack, one->position + one->stored_bytes))
+            return esdm__error_nomem(err, (all->count + 1) * sizeof *all->items, "packs");
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
 load_reaches(esdm_session *session, uint64_t container, reaches *all)
 {
-    esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load_all(session, container, &pages, NULL);
-    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-        esdm__page *page = NULL;
-        status = esdm__page_fetch(session, &entry, &page, NULL);
-        for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
-            const esdm__record *one = &page->records.items[k];
-            if (one->pack != NULL &&
-                !note_end(all, one->pack->pack, one->position + one->stored_bytes))
-                status = ESDM_ENOMEM;
-        }
-        esdm__page_unref(page);
-    }
-    esdm__page_list_clear(&pages);
-    return status;
+    esdm__page_walk walk = {.container = container,
+                            .snapshot = ESDM_META_EVERY_SNAPSHOT,
+                            .visit = note_ends,
+                            .user = all};
+    return esdm__pages_walk(session, &walk, NULL);
 }
 
 /* Whether everything in it was published: nobody can have anything pending there. */

@@ -187,45 +187,42 @@ note_fragment(esdm__equals *e, const esdm__record *record, uint32_t number)
     return true;
 }
 
-/* @param fragments whether those are noted; else who wrote their packs counts as alive from now on.
- */
+typedef struct pass {
+    esdm__equals *equals;
+    uint32_t number; /* of the source */
+    bool fragments;  /* are noted; else who wrote their packs counts as alive from now on */
+} pass;
+
 static esdm_status
-read_page(esdm__equals *e, const esdm_meta_page *entry, uint32_t number, bool fragments,
-          esdm_error *err)
+read_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_error *err)
 {
-    esdm__page *page = NULL;
-    esdm_error why = {0};
-    esdm_status status = esdm__page_fetch(e->session, entry, &page, &why);
-    if (status == ESDM_ENOENT) /* it was moved meanwhile: what is in it is not looked at */
-        return ESDM_OK;
-    for (uint32_t k = 0; status == ESDM_OK && !fragments && k < page->npacks; k++)
-        status = esdm__pack_guard_add(e->guard, page->packs[k].pack, true, &why);
-    for (uint32_t k = 0; status == ESDM_OK && fragments && k < page->records.count; k++) {
-        if (!note_fragment(e, &page->records.items[k], number))
-            status = esdm__error_nomem(&why, e->count * sizeof *e->items, "fragments");
+    const pass *p = user;
+    esdm__equals *e = p->equals;
+    esdm_status status = ESDM_OK;
+    (void) entry;
+    for (uint32_t k = 0; status == ESDM_OK && !p->fragments && k < page->npacks; k++)
+        status = esdm__pack_guard_add(e->guard, page->packs[k].pack, true, err);
+    for (uint32_t k = 0; status == ESDM_OK && p->fragments && k < page->records.count; k++) {
+        if (!note_fragment(e, &page->records.items[k], p->number))
+            status = esdm__error_nomem(err, e->count * sizeof *e->items, "fragments");
     }
-    esdm__page_unref(page);
-    if (status != ESDM_OK && err != NULL)
-        *err = why;
     return status;
 }
 
-/* Twice: places are read after their packs are sure to stay. */
+/* Twice: places are read after their packs are sure to stay. What is in pages that are moved
+ * meanwhile is not looked at. */
 static esdm_status
 list_fragments(esdm__equals *e, uint32_t number, esdm_error *err)
 {
-    const source *one = &e->sources[number];
-    esdm_status status = ESDM_OK;
-    for (int pass = 0; pass < 2 && status == ESDM_OK; pass++) {
-        esdm__page_list pages = {0};
-        status = esdm__page_list_load(e->session, one->container, one->snapshot, 0, &pages, err);
-        for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
-            const esdm_meta_page entry = esdm__page_list_at(&pages, i);
-            status = read_page(e, &entry, number, pass == 1, err);
-        }
-        esdm__page_list_clear(&pages);
-    }
-    return status;
+    pass p = {.equals = e, .number = number};
+    esdm__page_walk walk = {.container = e->sources[number].container,
+                            .snapshot = e->sources[number].snapshot,
+                            .pass_gone = true,
+                            .visit = read_page,
+                            .user = &p};
+    esdm_status status = esdm__pages_walk(e->session, &walk, err);
+    p.fragments = true;
+    return status == ESDM_OK ? esdm__pages_walk(e->session, &walk, err) : status;
 }
 
 /* A pack that came between the passes is not sure to stay. */

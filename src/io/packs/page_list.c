@@ -95,6 +95,46 @@ esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry, esdm__page 
     return status;
 }
 
+/* @param ret_passed the page is none that is visited: the walk goes on. */
+static esdm_status
+fetch_next(esdm_session *session, esdm__page_walk *walk, const esdm_meta_page *entry,
+           esdm__page **ret_page, bool *ret_passed, esdm_error *err)
+{
+    esdm_error why = {0};
+    *ret_passed = entry->added <= walk->after && walk->after > 0;
+    if (*ret_passed)
+        return ESDM_OK;
+    esdm_status status = esdm__page_fetch(session, entry, ret_page, &why);
+    *ret_passed =
+        status != ESDM_OK && (status == ESDM_ENOENT ? walk->pass_gone : walk->pass_unread);
+    walk->gone |= *ret_passed && status == ESDM_ENOENT;
+    if (*ret_passed)
+        return ESDM_OK;
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+esdm_status
+esdm__pages_walk(esdm_session *session, esdm__page_walk *walk, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    walk->gone = false;
+    esdm_status status =
+        esdm__page_list_load(session, walk->container, walk->snapshot, walk->dataset, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        bool passed = false;
+        status = fetch_next(session, walk, &entry, &page, &passed, err);
+        if (status == ESDM_OK && !passed)
+            status = walk->visit(walk->user, &entry, page, err);
+        esdm__page_unref(page);
+    }
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
 void
 esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES])
 {

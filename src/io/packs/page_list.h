@@ -52,6 +52,31 @@ esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);
 esdm_status esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry,
                              esdm__page **ret_page, esdm_error *err);
 
+/** @param entry,page borrowed, until it returns. @return other than ESDM_OK ends the walk. */
+typedef esdm_status (*esdm__page_visitor)(void *user, const esdm_meta_page *entry,
+                                          const esdm__page *page, esdm_error *err);
+
+/** Which pages are walked over; zero: those of all datasets, of the snapshot. */
+typedef struct esdm__page_walk {
+    uint64_t container;
+    uint64_t snapshot; /* as esdm_meta_plugin.page_list() takes it */
+    uint32_t dataset;  /* 0: all */
+    uint64_t after;    /* those of later snapshots alone */
+    bool pass_gone;    /* what was pruned, merged or moved meanwhile does not end the walk */
+    bool pass_unread;  /* nor what cannot be read for another reason */
+    bool gone;         /* told: a page was passed by, as it was there no more */
+    esdm__page_visitor visit;
+    void *user;
+} esdm__page_walk;
+
+/**
+ * Lists pages, then fetches one after the other and visits it.
+ *
+ * @return ESDM_OK, what the visitor returned, or why a page cannot be had: ESDM_ENOENT, when it
+ * went away after it was listed.
+ */
+esdm_status esdm__pages_walk(esdm_session *session, esdm__page_walk *walk, esdm_error *err);
+
 /** Digits of the writer in the name of a pack, "" when it has none. */
 void esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES]);
 
