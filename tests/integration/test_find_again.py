@@ -7,16 +7,31 @@ import subprocess
 
 from esdmtest import BUILD, SOURCE, Site, by_size, client, client_environment, expect, main, need_program, run, tool
 
-# A line is a question; one that begins with '+' names a container that is to be made.
+# A line is a question; one that begins with '+' names a container that is to be made, '#' counts values of two attributes.
 ASK = """
-import sys
+import ctypes, sys
 import esdm, netCDF4
+lib = ctypes.CDLL(LIBRARY)
+VISITOR = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p)
+session, error = ctypes.c_void_p(), ctypes.create_string_buffer(1024)
+def facets(expression):
+    told = []
+    if not session:
+        assert lib.esdm_session_open(None, ctypes.byref(session), error) == 0, error.raw
+    def visit(name, value, n, _):
+        told.append(f"{value.decode()}={n}")
+        return True
+    names = (ctypes.c_char_p * 2)(b"model", b"parity")
+    assert lib.esdm_find_facets(session, expression.encode(), names, ctypes.c_size_t(2), VISITOR(visit), None, error) == 0, error.raw
+    return sorted(told)
 for line in sys.stdin:
     line = line.strip()
     if line.startswith("+"):
         with netCDF4.Dataset(f"esdm://{line[1:]}", "w") as d:
             d.model = "own"
         print("made", flush=True)
+    elif line.startswith("#"):
+        print(*facets(line[1:]), flush=True)
     else:
         try:
             print(*sorted({m.container for m in esdm.find(line)}), flush=True)
@@ -28,7 +43,7 @@ for line in sys.stdin:
 class Asker:
     def __enter__(self):
         env = client_environment({"PYTHONPATH": str(SOURCE / "python"), "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
-        self.process = subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", ASK], env=env, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", ASK.replace("LIBRARY", repr(str(BUILD / "libesdm.so")))], env=env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         return self
 
@@ -42,9 +57,9 @@ class Asker:
         return self.process.stdout.readline().split()
 
 
-def make(site, name, model):
+def make(site, name, model, more=""):
     text = site.file("x.cdl")
-    text.write_text(f'netcdf x {{ dimensions: n = 1 ; variables: float v(n) ; v:units = "{model}-units" ; :model = "{model}" ; }}')
+    text.write_text(f'netcdf x {{ dimensions: n = 1 ; variables: float v(n) ; v:units = "{model}-units" ; :model = "{model}" ; {more} }}')
     client(["ncgen", "-4", "-o", f"esdm://{name}", text])
 
 
@@ -74,5 +89,38 @@ def test_what_was_committed_meanwhile_is_found():
         expect(asker.ask("model = m2") == ["last"] and asker.ask("model = m1") == made[1::2], "after the index was made anew")
 
 
+def test_values_are_counted_as_they_are_now():
+    """As often as it asks, and whoever has committed since; values that are kept are those of one state."""
+    need_program("ncgen")
+    with Site() as site, Asker() as asker:
+        models, parities = {}, {}
+
+        def check(note):
+            for expression, have in (("exists :model", models), ("exists :parity", parities)):
+                want = [f"{v}={n}" for of in (models, parities) for v, n in
+                        sorted({x: sum(1 for k in have if of.get(k) == x) for x in set(of.values())}.items()) if n > 0]
+                for _ in range(3):
+                    told = asker.ask(f"#{expression}")
+                    expect(told == sorted(want), f"{note}: {expression}: {told} not {sorted(want)}")
+
+        for i in range(by_size(70, 140, 300)):
+            name, parity = f"r{i:03}", f"p{i % 3}" if i % 3 else None
+            make(site, name, f"m{i % 5}", f':parity = "{parity}" ;' if parity else "")
+            models[name] = f"m{i % 5}"
+            if parity:
+                parities[name] = parity
+            if i % 23 == 0 or i > 62 and i < 68:
+                check(f"{i} made")
+        run([tool("esdm-attr"), "--set", "model=changed", "r001"])
+        models["r001"] = "changed"
+        check("one of the index is changed")
+        run([tool("esdm-rm"), "-y", "r002"])
+        del models["r002"], parities["r002"]
+        check("one is removed")
+        run([tool("esdm-attr"), "--set", "parity=7", "r004"])
+        parities["r004"] = "7"
+        check("a number, as a text or not")
+
+
 if __name__ == "__main__":
-    main(test_what_was_committed_meanwhile_is_found)
+    main(test_what_was_committed_meanwhile_is_found, test_values_are_counted_as_they_are_now)

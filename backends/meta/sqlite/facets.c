@@ -4,8 +4,8 @@
  * @file
  * How many of the containers that a query finds have each value of some attributes. What is found
  * becomes a set of bits; then the part of the index (name, value) that has an attribute is gone
- * through once, whatever is found. Where all that have an attribute are asked for, its own part
- * says who they are.
+ * through once, whatever is found, and kept (facet_columns.c). Where all that have an attribute are
+ * asked for, its own part says who they are.
  */
 
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "base/hidden_names.h"
 #include "base/meta_checks.h"
 #include "base/meta_tree.h"
+#include "facet_columns.h"
 #include "find.h"
 #include "store.h"
 
@@ -62,6 +63,7 @@ typedef struct counting {
     bool datasets;     /* some are found as well */
     bool several;      /* a container has several values */
     bool nomem;
+    uint64_t last; /* container */
     size_t name;
     esdm_meta_facet_visitor visit;
     void *user;
@@ -119,18 +121,6 @@ typedef struct group {
     uint64_t count;
 } group;
 
-/* Numbers whose text says no type: 1e10 is "10000000000" of an integer and
- * "1e+10" of a float. NaN is no number of SQLite's. 0 and -0 are equal, and
- * have their own texts. */
-static bool
-has_one_text(sqlite3_stmt *row)
-{
-    double number = sqlite3_column_double(row, 0);
-    if (sqlite3_column_type(row, 0) == SQLITE_NULL || !(number > -1e9 && number < 1e9))
-        return false;
-    return (double) (int64_t) number == number;
-}
-
 static bool
 is_in(const group *g, sqlite3_stmt *row)
 {
@@ -139,7 +129,7 @@ is_in(const group *g, sqlite3_stmt *row)
     if (sqlite3_column_type(row, 0) != SQLITE_TEXT) {
         double number = sqlite3_column_double(row, 0);
         return g->is_number && number == g->number && !signbit(number) == !signbit(g->number) &&
-               has_one_text(row);
+               sqlite__has_one_text(row);
     }
     /* Asking for a text would copy it, to put a NUL behind. */
     const void *text = sqlite3_column_blob(row, 0);
@@ -190,7 +180,7 @@ count_entry(counting *c, const char *name, group *g, sqlite3_stmt *row, esdm_err
     if (status != ESDM_OK || !counts(c, container))
         return status;
     g->container = container;
-    if (!g->is_number || has_one_text(row))
+    if (!g->is_number || sqlite__has_one_text(row))
         g->count++;
     else if (!c->several)
         status = tell_value(c, name, container, 1, err);
@@ -270,6 +260,32 @@ note_hidden(counting *c, esdm_error *err)
  */
 #define LOOK_COSTS 8
 
+/* What is kept of an attribute: the containers that are found, or all. */
+static esdm_status
+count_kept(counting *c, const sqlite__column *column, esdm_error *err)
+{
+    uint64_t *tallies = calloc(column->ntexts + 1, sizeof *tallies);
+    if (tallies == NULL)
+        return esdm__error_nomem(err, column->ntexts * sizeof *tallies, "facets");
+    for (size_t n = 0; n < column->ncodes && !c->nomem; n++) {
+        if (!c->all && n % 64 == 0 && (n / 64 >= c->found.nwords || c->found.words[n / 64] == 0)) {
+            n += 63;
+            continue;
+        }
+        uint16_t code = column->codes[n];
+        if (code == 0 || !counts(c, n))
+            continue;
+        c->several |= code == SQLITE__COLUMN_MANY;
+        tallies[code <= column->ntexts ? (size_t) code - 1 : column->ntexts]++;
+    }
+    for (size_t i = 0; i < column->ntexts && c->more && !c->several; i++) {
+        if (tallies[i] > 0)
+            c->more = c->visit(c->name, column->texts[i], tallies[i], c->user);
+    }
+    free(tallies);
+    return ESDM_OK;
+}
+
 /* Values of few containers, one after the other. */
 static esdm_status
 count_each(counting *c, const char *name, esdm_error *err)
@@ -299,9 +315,14 @@ static esdm_status
 count_name(counting *c, const char *const *names, size_t name, bool few, esdm_error *err)
 {
     c->name = name;
+    const sqlite__column *column = NULL;
     if (c->seen.words != NULL)
         memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
-    esdm_status status = few ? count_each(c, names[name], err) : count_indexed(c, names[name], err);
+    esdm_status status = sqlite__column_get(c->link, names[name], c->last, !few, &column, err);
+    if (status == ESDM_OK)
+        status = column != NULL ? count_kept(c, column, err)
+                 : few          ? count_each(c, names[name], err)
+                                : count_indexed(c, names[name], err);
     return status == ESDM_OK && c->more ? count_pending(c, names[name], err) : status;
 }
 
@@ -322,6 +343,50 @@ find_by_counting(counting *c, const char *const *names, size_t name, esdm_error 
     return status;
 }
 
+static bool
+tell_nobody(size_t name, const char *value, uint64_t containers, void *user)
+{
+    (void) name;
+    (void) value;
+    (void) containers;
+    (void) user;
+    return true;
+}
+
+/* Finds what has an attribute whose values are not counted. @param ret_found false: its values are
+ * not kept, so that it has to be asked for. */
+static esdm_status
+find_by_kept(counting *c, const char *asked, bool *ret_found, esdm_error *err)
+{
+    const sqlite__column *column = NULL;
+    esdm_meta_facet_visitor visit = c->visit;
+    esdm_status status = sqlite__find_keep_pending(c->link, err);
+    if (status == ESDM_OK)
+        status = sqlite__column_get(c->link, asked, c->last, true, &column, err);
+    *ret_found = status == ESDM_OK && column != NULL;
+    if (!*ret_found)
+        return status;
+    c->visit = tell_nobody;
+    status = find_by_counting(c, &asked, 0, err);
+    c->visit = visit;
+    c->several = false;
+    return status;
+}
+
+/* @param first name whose values are counted, and which all are to have; nnames: none. */
+static esdm_status
+find_all(counting *c, const esdm_meta_expression *expression, const char *asked, size_t first,
+         esdm_error *err)
+{
+    bool found = false;
+    if (first < c->nnames)
+        return find_by_counting(c, c->names, first, err);
+    esdm_status status = asked != NULL ? find_by_kept(c, asked, &found, err) : ESDM_OK;
+    return status == ESDM_OK && !found
+               ? sqlite__find_rows(c->link, expression, true, note_found, c, err)
+               : status;
+}
+
 static esdm_status
 ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *user, esdm_error *err)
 {
@@ -330,17 +395,17 @@ ask_facets(sqlite__link *link, const esdm_meta_expression *expression, void *use
     size_t nnames = c->nnames;
     const char *asked = esdm__tree_attribute_of_all(expression);
     size_t first = 0;
-    int64_t all = 0;
+    int64_t last = 0;
     while (first < nnames && (asked == NULL || strcmp(names[first], asked) != 0))
         first++;
     esdm_status status = note_hidden(c, err);
     if (status == ESDM_OK)
         status = sqlite__query_number(link, "SELECT coalesce(max(container), 0) FROM container",
-                                      &all, err);
+                                      &last, err);
+    c->last = (uint64_t) last;
     if (status == ESDM_OK)
-        status = first < nnames ? find_by_counting(c, names, first, err)
-                                : sqlite__find_rows(link, expression, true, note_found, c, err);
-    bool few = c->nfound < (uint64_t) all / LOOK_COSTS;
+        status = find_all(c, expression, asked, first, err);
+    bool few = c->nfound < c->last / LOOK_COSTS;
     for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
          i++) {
         if (i != first)

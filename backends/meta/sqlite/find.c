@@ -73,7 +73,7 @@ load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_erro
 esdm_status
 sqlite__find_keep_pending(sqlite__link *link, esdm_error *err)
 {
-    sqlite__kept kept = {.is_there = true};
+    sqlite__kept kept = {.is_there = true, .serial = link->kept.serial + 1};
     esdm_status status = sqlite__query_number(link, "PRAGMA data_version", &kept.version, err);
     if (status == ESDM_OK && link->kept.is_there && link->kept.version == kept.version &&
         link->kept.changes == sqlite3_total_changes(link->db))

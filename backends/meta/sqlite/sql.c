@@ -146,6 +146,7 @@ sqlite__link_close(sqlite__link *link)
         (void) sqlite3_finalize(link->statements[i]);
     (void) sqlite3_close_v2(link->db);
     sqlite__ahead_clear(link);
+    sqlite__columns_clear(link);
     *link = (sqlite__link){0};
 }
 

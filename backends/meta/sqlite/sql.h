@@ -190,6 +190,7 @@ typedef struct sqlite__kept {
     int changes;     /* sqlite3_total_changes(): neither has this connection */
     bool any;
     uint64_t indexed; /* the last that is in the index */
+    uint64_t serial;  /* another one for each state of the store that was met */
 } sqlite__kept;
 
 /** What the memory that all processes share says of the log: another one after each commit. */
@@ -247,8 +248,9 @@ typedef struct sqlite__link {
     bool has_tables_of_5; /* it was seen; formats only rise */
     bool is_large;        /* the cache, until this transaction ends */
     sqlite__kept kept;
-    bool shares_log;         /* with other processes, through their shared memory */
-    sqlite__log_state began; /* when the reading began in which something may be kept */
+    struct sqlite__columns *columns; /* owned; NULL: none (facet_columns.c) */
+    bool shares_log;                 /* with other processes, through their shared memory */
+    sqlite__log_state began;         /* when the reading began in which something may be kept */
     sqlite__newest newest;
     sqlite__absent absent;
     sqlite__ahead ahead;
@@ -273,6 +275,8 @@ void sqlite__link_limit(sqlite__link *link, uint32_t most_ms);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 /** Frees what was loaded ahead (pages_ahead.c). */
 void sqlite__ahead_clear(sqlite__link *link);
+/** Frees values of attributes (facet_columns.c). */
+void sqlite__columns_clear(sqlite__link *link);
 
 /* Of a damaged database. */
 #define SQLITE__REMEDY                                                                             \

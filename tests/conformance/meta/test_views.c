@@ -163,6 +163,8 @@ check_facets(const fixture *f, const model *m)
         check_facets_of(f, m, asked, LEVELS);
     if (meta()->facets != NULL)
         check_facets_of(f, m, 0, 1); /* its own values alone */
+    for (size_t asked = 1; asked < LEVELS && meta()->facets != NULL; asked++)
+        check_facets_of(f, m, asked, 1); /* those of another one */
 }
 
 static void
