@@ -4,6 +4,7 @@
 
 #include "esdm-cp/zarr.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- numbers of any type -------------------------------------------------------------------- */
@@ -73,8 +74,9 @@ values_of(const json_t *list, size_t n, const cp_type *type)
     return to;
 }
 
+/* @param rounded the nearest float will do, as a text rarely says one exactly. */
 static bool
-fits(const json_t *list, size_t n, esdm_type type)
+fits(const json_t *list, size_t n, esdm_type type, bool rounded)
 {
     static const double least[] = {[ESDM_TYPE_INT8] = -128, [ESDM_TYPE_INT16] = -32768};
     static const double most[] = {[ESDM_TYPE_INT8] = 127,
@@ -89,7 +91,8 @@ fits(const json_t *list, size_t n, esdm_type type)
         bool is_whole = zarr_json_integer(item(list, i), &whole, &is_unsigned);
         switch (type) {
         case ESDM_TYPE_FLOAT32:
-            if (real == real && (double) (float) real != real) /* NaN fits */
+            if (real == real && (rounded ? isinf((float) real) && !isinf(real)
+                                         : (double) (float) real != real)) /* NaN fits */
                 return false;
             break;
         case ESDM_TYPE_FLOAT64:
@@ -145,15 +148,23 @@ is_of_the_variable(const char *name)
     return false;
 }
 
+/* Values are compared with it bit for bit, and 1e20 is another number as a float. */
+static bool
+says_missing(const char *name)
+{
+    return strcmp(name, "_FillValue") == 0 || strcmp(name, "missing_value") == 0;
+}
+
 static void
 add_numbers(GPtrArray *to, const char *name, const json_t *list, size_t n,
             const cp_dataset *dataset, bool whole, bool is_unsigned)
 {
     esdm_type type = !whole ? ESDM_TYPE_FLOAT64 : is_unsigned ? ESDM_TYPE_UINT64 : ESDM_TYPE_INT64;
-    if (type == ESDM_TYPE_INT64 && fits(list, n, ESDM_TYPE_INT32))
+    if (type == ESDM_TYPE_INT64 && fits(list, n, ESDM_TYPE_INT32, false))
         type = ESDM_TYPE_INT32;
     if (dataset != NULL && is_of_the_variable(name) && dataset->type->atomic != ESDM_TYPE_CHAR &&
-        dataset->type->atomic != ESDM_TYPE_STRING && fits(list, n, dataset->type->atomic))
+        dataset->type->atomic != ESDM_TYPE_STRING &&
+        fits(list, n, dataset->type->atomic, says_missing(name)))
         type = dataset->type->atomic;
     const cp_type *of = cp_type_atomic(type);
     cp_attribute_add(to, name, of, n, values_of(list, n, of));

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """A series as archives have them: files that differ in all that may differ.
 
-    archive_files.py make FOLDER COUNT     one file for each month, the last one shorter
-    archive_files.py check FOLDER URL      URL has what numpy and cftime join of the files
+    archive_files.py make FOLDER COUNT [others]   one file for each month, the last one shorter
+    archive_files.py check FOLDER URL             URL has what numpy and cftime join of the files
+
+others: some are GRIB files and Zarr stores; the netCDF files that these were made of lie in FOLDER.made.
 """
+import os
 import pathlib
+import subprocess
 import sys
 
 import cftime
@@ -49,6 +53,7 @@ def write(path, k, count):
         d.createDimension("time", None if k % 3 else days)
         d.createDimension("lon", len(LONS))
         t = d.createVariable("time", "f8" if k % 7 else "f4", ("time",))
+        t.standard_name = "time"
         if k % 7 == 0:
             units = f"days since {year}-{month:02}-01"
         for name, text in [("units", units), ("calendar", calendar)][::1 if k % 2 else -1]:
@@ -56,13 +61,14 @@ def write(path, k, count):
         for name, axis, unit in (("lat", LATS, "degrees_north"), ("lon", LONS, "degrees_east")):
             x = d.createVariable(name, "f8" if k % 4 else "f4", (name,))
             x.units = unit
+            x.standard_name = {"lat": "latitude", "lon": "longitude"}[name]
             x[:] = axis[::-1] if name == "lat" and k % 6 == 5 else axis
         t[:] = cftime.date2num(dates, units, "standard" if calendar != "proleptic_gregorian" else calendar)
         scale, offset = ((.125, 300.), (.125, 250.), (.0625, 300.))[k % 3]
         how = {} if classic else dict(CODECS[k % len(CODECS)], chunksizes=tuple(
             min(c, n) for c, n in zip(CHUNKS[k % 3], (days, len(LATS), len(LONS)))))
         packed = k % 4 != 1
-        v = d.createVariable("tas", "i2" if packed else "f4", ("time", "lat", "lon"),
+        v = d.createVariable("skt", "i2" if packed else "f4", ("time", "lat", "lon"),
                              fill_value=(-32768, -9999)[k % 2] if packed else 1e20, **how)
         v.set_auto_maskandscale(False)
         if packed:
@@ -75,26 +81,45 @@ def write(path, k, count):
         v[:] = numpy.where(numpy.isnan(raw), v._FillValue, stored)
 
 
+def replace(path, k):
+    """A GRIB file, or a Zarr store, in place of some of the files."""
+    if k % 25 not in (7, 11, 18):
+        return
+    made = path.parent.with_name(path.parent.name + ".made")
+    made.mkdir(exist_ok=True)
+    path = path.rename(made / path.name)
+    plain = {n: v for n, v in os.environ.items() if n != "ESDM_CONFIG"}
+    target = pathlib.Path(sys.argv[2]).resolve() / path.stem
+    if k % 25 == 18:
+        command = ["nccopy", "-u", path, f"file://{target}.zarr#mode=zarr,file"]
+    else: # skin temperature, of a table that both editions know
+        edition = "grb1" if k % 25 == 7 else "grb2"
+        command = ["cdo", "-s", "-f", edition, "-b", "24", "setparam," + ("235.128" if edition == "grb1" else "17.0.0"), path,
+                   f"{target}.grb"]
+    subprocess.run(command, check=True, env=plain)
+
+
 def check(folder, url):
-    files = sorted(pathlib.Path(folder).glob("*.nc"))
+    folder = pathlib.Path(folder)
+    files = sorted([*folder.glob("*.nc"), *folder.with_name(folder.name + ".made").glob("*.nc")], key=lambda f: f.name)
     wrong = []
     with netCDF4.Dataset(url) as d:
         t = d["time"]
         seen = [tuple(x.timetuple()[:6]) for x in cftime.num2date(t[:], t.units, t.calendar)]
-        tas = numpy.ma.filled(d["tas"][:].astype("f8"), numpy.nan)
+        skt = numpy.ma.filled(d["skt"][:].astype("f8"), numpy.nan)
         lat = d["lat"][:]
     dates, parts = [], []
     for k, f in enumerate(files):
         with netCDF4.Dataset(f) as p:
             dates += [tuple(x.timetuple()[:6]) for x in
                       cftime.num2date(p["time"][:], p["time"].units, p["time"].calendar)]
-            part = numpy.ma.filled(p["tas"][:].astype("f8"), numpy.nan)
+            part = numpy.ma.filled(p["skt"][:].astype("f8"), numpy.nan)
             parts.append(part if p["lat"][0] < 0 else part[:, ::-1])
             if not numpy.array_equal(parts[-1], values(k, len(part)), equal_nan=True):
                 wrong.append(f"the file {f} is not what was meant")
     if seen != dates:
         wrong.append(f"times: {seen[:8]} and {dates[:8]}")
-    if not numpy.array_equal(tas, numpy.concatenate(parts), equal_nan=True):
+    if not numpy.array_equal(skt, numpy.concatenate(parts), equal_nan=True):
         wrong.append("values")
     if not numpy.array_equal(lat, LATS):
         wrong.append(f"latitudes: {lat}")
@@ -104,7 +129,10 @@ def check(folder, url):
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         for i in range(int(sys.argv[3])):
-            write(f"{sys.argv[2]}/tas_{i:04}.nc", i, int(sys.argv[3]))
+            file = pathlib.Path(sys.argv[2]) / f"tas_{i:04}.nc"
+            write(file, i, int(sys.argv[3]))
+            if "others" in sys.argv[4:]:
+                replace(file, i)
         found = []
     else:
         found = check(sys.argv[2], sys.argv[3])

@@ -7,7 +7,7 @@ import pathlib
 import sqlite3
 
 import virtual_files
-from esdmtest import (Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool)
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool)
 
 HERE = pathlib.Path(__file__).parent
 FILES = HERE / "virtual_files.py"
@@ -215,8 +215,15 @@ def test_an_archive_of_files_that_differ_opens_as_one():
     with Site() as site:
         folder = site.folder / "archive"
         folder.mkdir()
-        run([PYTHON, ARCHIVE, "make", folder, by_size(40, 200, 200)])
+        others = ["others"] if (BUILD / "esdm/esdm-codec-grib.so").exists() else []
+        if others:
+            need_program("cdo")
+            need_program("nccopy")
+        run([PYTHON, ARCHIVE, "make", folder, by_size(40, 200, 200), *others])
         run([tool("esdm-ref"), "-q", folder, "esdm://archive"])
+        if others:  # GRIB says nothing of series
+            run([tool("esdm-attr"), "--set", "series=dirty",
+                 *(n for n in run([tool("esdm-ls")]).stdout.split() if n.endswith(".grb"))])
         client([PYTHON, ARCHIVE, "check", folder, "esdm://?series=dirty"])
         run([tool("esdm-ln"), "?series=dirty", "one"])
         client([PYTHON, ARCHIVE, "check", folder, "esdm://one"])
@@ -233,7 +240,7 @@ def test_what_was_found_out_is_remembered():
         header = client(["ncdump", "-h", "esdm://?series=dirty"]).stdout
         folder.rename(away)  # times are in the files
         expect(client(["ncdump", "-h", "esdm://?series=dirty"]).stdout == header, "the same structure")
-        expect_error(client(["ncdump", "-v", "tas", "esdm://?series=dirty"], check=False), "tas_00")
+        expect_error(client(["ncdump", "-v", "skt", "esdm://?series=dirty"], check=False), "tas_00")
         expect_error(client(["ncdump", "-h", "esdm://?series=dirty&overlap=first"], check=False), "tas_00")
         away.rename(folder)
         client([PYTHON, ARCHIVE, "check", folder, "esdm://?series=dirty"])
@@ -241,7 +248,7 @@ def test_what_was_found_out_is_remembered():
         client([PYTHON, "-c", """
 import netCDF4
 with netCDF4.Dataset("esdm://archive/tas_0019.nc", "a") as d:
-    d["tas"].long_name = "changed"
+    d["skt"].long_name = "changed"
 """])
         run([tool("esdm-rm"), "esdm://archive/tas_0003.nc"])
         times = client(["ncdump", "-h", "esdm://?series=dirty"]).stdout
@@ -250,7 +257,7 @@ with netCDF4.Dataset("esdm://archive/tas_0019.nc", "a") as d:
         run([tool("esdm-fsck")])
         for path in sorted(folder.glob("*.nc"))[:3]:
             path.unlink()
-        expect_error(client(["ncdump", "-v", "tas", "esdm://?series=dirty"], check=False), "tas_000")
+        expect_error(client(["ncdump", "-v", "skt", "esdm://?series=dirty"], check=False), "tas_000")
 
 
 def series(folder):
