@@ -119,16 +119,6 @@ postgres__find_is_together(const query *q, size_t i)
 }
 
 void
-postgres__find_put_together(query *q, const char *alias)
-{
-    for (size_t k = 0; k < q->ntogether; k++) {
-        postgres__find_put(q, k == 0 ? "(" : " AND ");
-        postgres__find_put_equal(q, &q->bound[q->together[k]], alias);
-    }
-    postgres__find_put(q, ")");
-}
-
-void
 postgres__find_put_listed(query *q, const bound *b, const char *alias)
 {
     const int paths[] = {b->values, b->value_forms};
@@ -227,6 +217,16 @@ put_own(query *q, size_t i, const char *alias)
         postgres__find_put_equal(q, &q->bound[i], alias);
     else
         put_compared(q, i, alias);
+}
+
+void
+postgres__find_put_together(query *q, const char *alias)
+{
+    for (size_t k = 0; k < q->ntogether; k++) {
+        postgres__find_put(q, k == 0 ? "(" : " AND ");
+        put_own(q, q->together[k], alias);
+    }
+    postgres__find_put(q, ")");
 }
 
 /* Whether a dataset that meets the condition by itself may be found by that. */

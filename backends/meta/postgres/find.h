@@ -64,6 +64,8 @@ typedef struct postgres__find_query {
 } postgres__find_query;
 
 #define POSTGRES__COUNT_UNKNOWN UINT64_MAX
+/** Objects that are counted at first for each condition. */
+#define POSTGRES__COUNT_FIRST UINT64_C(256)
 
 /** Whether it is about the container's own attributes and ends, whatever an object has (":name").
  */
@@ -107,6 +109,8 @@ void postgres__find_put_query(postgres__find_query *q);
  *  limit: what the index says; 0 for the others. The first of those that count together has their
  *  count of containers. */
 void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
+/** Whether count k is not counted up to that limit, as a sample says that there are more. */
+bool postgres__find_is_guessed(const postgres__find_query *q, size_t k, uint64_t limit);
 /** Patterns of which it is known what values of containers match: they become lists of these
  *  (find_list.c). */
 esdm_status postgres__find_list_values(postgres__store *store, postgres__find_query *q,

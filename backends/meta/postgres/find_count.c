@@ -26,6 +26,15 @@ put_can_meet(query *q, size_t i, bool dataset)
 
 static const char *const of_objects[] = {"a.dataset = 0 AND ", "a.dataset <> 0 AND "};
 
+/* Each object that is counted is read, so what a sample saw at all is counted up to the first limit
+ * only, in case it was rare and seen by chance. */
+bool
+postgres__find_is_guessed(const query *q, size_t k, uint64_t limit)
+{
+    return limit > POSTGRES__COUNT_FIRST && q->guesses[k] >= limit &&
+           !(k % 2 == 0 && postgres__find_is_together(q, k / 2));
+}
+
 void
 postgres__find_put_counts(query *q, uint64_t limit)
 {
@@ -38,7 +47,8 @@ postgres__find_put_counts(query *q, uint64_t limit)
         bool extent = postgres__find_is_extent(&q->conditions[i]); /* has one count */
         bool together = k % 2 == 0 && postgres__find_is_together(q, i);
         if ((together && q->together[0] != i) || q->bound[i].alike != i || !q->holds[i] ||
-            q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0)) {
+            q->counts[k] != POSTGRES__COUNT_UNKNOWN || (extent && k % 2 != 0) ||
+            postgres__find_is_guessed(q, k, limit)) {
             postgres__find_put(q, "0::bigint");
             continue;
         }

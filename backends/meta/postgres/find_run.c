@@ -15,9 +15,7 @@
 typedef postgres__find_query query;
 typedef postgres__find_bound bound;
 
-/* Objects that are counted at first for each condition, how much more each time, and when it does
- * not matter any more. */
-#define COUNT_FIRST  UINT64_C(256)
+/* How much more is counted each time, and when it does not matter any more. */
 #define COUNT_GROWTH 8u
 #define COUNT_LAST   (UINT64_C(1) << 32)
 /* Objects of a sample that say how many there are. */
@@ -100,13 +98,15 @@ can_be_together(const query *q, size_t i)
 {
     const postgres__find_bound *b = &q->bound[i];
     uint64_t datasets = q->counts[2 * i + 1];
-    return q->conditions[i].op == ESDM_META_EQ && !postgres__find_is_extent(&q->conditions[i]) &&
-           b->variable == 0 && (b->texts != 0) + (b->numbers != 0) + (b->forms != 0) == 1 &&
+    bool equal = q->conditions[i].op == ESDM_META_EQ &&
+                 (b->texts != 0) + (b->numbers != 0) + (b->forms != 0) == 1;
+    bool listed = b->listed && (b->values != 0) + (b->value_forms != 0) == 1;
+    return (equal || listed) && !postgres__find_is_extent(&q->conditions[i]) && b->variable == 0 &&
            (datasets == 0 || datasets == POSTGRES__COUNT_UNKNOWN);
 }
 
-/* Several equalities that must hold: the index goes from what has the rarest to what has the
- * others, and reads no other list to its end. */
+/* Several equalities, or patterns whose values are listed, that must hold: the index goes from what
+ * has the rarest to what has the others, and reads no other list to its end. */
 static void
 choose_together(query *q)
 {
@@ -169,7 +169,10 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
             bool together = k == 2 * i && postgres__find_is_together(q, i);
             size_t column = together ? 2 * q->together[0] : 2 * q->bound[i].alike + k % 2;
             bool unknown = q->counts[k] == POSTGRES__COUNT_UNKNOWN;
-            uint64_t count = unknown ? postgres__u64(result, 0, (int) column) : q->counts[k];
+            bool seen = postgres__find_is_guessed(q, column, limit);
+            uint64_t count = !unknown ? q->counts[k]
+                             : seen   ? limit
+                                      : postgres__u64(result, 0, (int) column);
             if (unknown && count < limit)
                 q->counts[k] = count;
             *ret_more |= unknown && count >= limit;
@@ -191,11 +194,11 @@ count_first(postgres__store *store, query *q, uint64_t *sums, bool *ret_more, es
         return esdm__error_nomem(err, bytes, "a query");
     memcpy(sampled, q->counts, bytes);
     choose_together(q);
-    esdm_status status = count_up_to(store, q, COUNT_FIRST, sums, ret_more, err);
+    esdm_status status = count_up_to(store, q, POSTGRES__COUNT_FIRST, sums, ret_more, err);
     if (status == ESDM_OK && !are_together(q)) {
         q->ntogether = 0;
         memcpy(q->counts, sampled, bytes);
-        status = count_up_to(store, q, COUNT_FIRST, sums, ret_more, err);
+        status = count_up_to(store, q, POSTGRES__COUNT_FIRST, sums, ret_more, err);
     }
     free(sampled);
     return status;
@@ -217,10 +220,10 @@ count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
     if (status == ESDM_OK)
         status = postgres__find_confirm_lists(store, q, err);
     bool more = true;
-    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST && more && status == ESDM_OK;
+    for (uint64_t limit = POSTGRES__COUNT_FIRST; limit < COUNT_LAST && more && status == ESDM_OK;
          limit *= COUNT_GROWTH) {
-        status = limit == COUNT_FIRST ? count_first(store, q, sums, &more, err)
-                                      : count_up_to(store, q, limit, sums, &more, err);
+        status = limit == POSTGRES__COUNT_FIRST ? count_first(store, q, sums, &more, err)
+                                                : count_up_to(store, q, limit, sums, &more, err);
         (void) esdm__tree_cover(&q->expression, sums, NULL, &q->nstarts, &q->least);
         more &= status == ESDM_OK && q->least >= limit && count_unknown(q) > 1;
     }
@@ -411,7 +414,7 @@ postgres__find_estimate(void *self, const esdm_meta_expression *expression,
     esdm_status status = begin(store, expression, &q, err);
     if (status == ESDM_OK)
         status = count_all(store, q, sums, err);
-    for (uint64_t limit = COUNT_FIRST * COUNT_GROWTH;
+    for (uint64_t limit = POSTGRES__COUNT_FIRST * COUNT_GROWTH;
          status == ESDM_OK && q->least >= limit / COUNT_GROWTH && limit <= ESTIMATE_MOST &&
          count_unknown(q) > 0;
          limit *= COUNT_GROWTH) {
