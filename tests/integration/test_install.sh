@@ -53,7 +53,7 @@ project/build/example >output.txt || fail "example built by find_package"
 PATH=$prefix/bin:$PATH client ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
     fail "installed esdm-run"
 
-# Completion in shells: options as --help tells them, names level by level, values of attributes.
+# Completion in shells: options as --help tells them, names and views level by level, values of attributes.
 export PATH=$prefix/bin:$PATH
 completed() { # LINE: what bash would complete it to
     bash --norc -c '
@@ -65,16 +65,20 @@ completed() { # LINE: what bash would complete it to
         printf "[%s]" "${COMPREPLY[@]}"' completed "$1" "$prefix"
 }
 esdm-cp -q "esdm://example/tas.nc" esdm://example/more/tas.nc || fail "copy"
+esdm-attr --set mip_era=CMIP6 --set activity_id=ScenarioMIP example/more/tas.nc >attr.log || fail "$(cat attr.log)"
 for case in 'esdm-ls --dep|[--depth=]' 'esdm-ls ex|[example/]' 'esdm-ls example/|[example/more/][example/tas.nc]' \
     'esdm-stat example/t|[example/tas.nc ]' 'esdm-cp esdm://example/m|[//example/more/]' 'esdm-cp esd|[esdm://]' \
     'esdm st|[stat ]' 'esdm ls example/m|[example/more/]' 'esdm-run ncdump esdm://example/more/|[//example/more/tas.nc ]' \
-    'esdm-find units=|[K ]'; do
+    'esdm-find units=|[K ]' 'esdm-ls cord|[cordex:/]' 'esdm-ls cmip6:/CM|[/CMIP6/]' 'esdm-stat cmip6:/CMIP6/Sc|[/CMIP6/ScenarioMIP/]' \
+    'esdm-run ncdump esdm://cmip6:/CM|[/CMIP6/]'; do
     found=$(completed "${case%%|*}")
     [ "$found" = "${case#*|}" ] || fail "completion of '${case%%|*}': $found, not ${case#*|}"
 done
 if command -v fish >/dev/null; then
     found=$(fish --no-config -c "source $prefix/share/fish/vendor_completions.d/esdm-ls.fish; complete -C 'esdm-ls example/m'")
     [ "${found%%[[:space:]]*}" = example/more/ ] || fail "completion in fish: $found"
+    found=$(fish --no-config -c "source $prefix/share/fish/vendor_completions.d/esdm-ls.fish; complete -C 'esdm-ls cmip6:/CMIP6/Sc'")
+    [ "${found%%[[:space:]]*}" = cmip6:/CMIP6/ScenarioMIP/ ] || fail "completion in fish: $found"
 fi
 if command -v zsh >/dev/null; then
     for file in "$prefix"/share/zsh/site-functions/*; do zsh -n "$file" || fail "$file"; done
