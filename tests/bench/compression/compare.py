@@ -3,7 +3,7 @@
 """Benchmarks ESDM's compression against other compressors on real fields, in one run.
 
     tests/bench/compression/compare.py --build build-bench [--fields FOLDER] [--repeat 3]
-        [--only TEXT] [--json FILE] [--per-field] [--quick]
+        [--only TEXTS] [--names FIELDS] [--json FILE] [--per-field] [--quick]
 
 Modes of ESDM store each field through the public API, in a site in memory; "field fast" and so on are
 ESDM's own codec alone. The others get the whole field. Lossy ones of other people get fields in which
@@ -40,7 +40,8 @@ def arguments():
     parser.add_argument("--fields", type=pathlib.Path, default=measure.default_fields(),
                         help="folder of netCDF files")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", default="", help="only compressors whose name contains this")
+    parser.add_argument("--only", default="", help="only compressors whose name contains one of these texts, with commas between")
+    parser.add_argument("--names", default="", help="only these fields, with commas between")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--per-field", action="store_true", help="ratios of every field as well")
     parser.add_argument("--quick", action="store_true",
@@ -55,6 +56,8 @@ def arguments():
 def main():
     options = arguments()
     paths = sorted(options.fields.glob("*.nc"), key=lambda path: path.stat().st_size)
+    if options.names:
+        paths = [path for path in paths if path.stem in options.names.split(",")]
     if not paths:
         sys.exit(f"no netCDF files in {options.fields}")
     tasks = TASKS
@@ -63,7 +66,7 @@ def main():
     library = measure.Library(options.build)
     with tempfile.TemporaryDirectory(prefix="esdm-compare.") as folder:
         entrants, absent = competitors.all_of(library, folder)
-        entrants = [e for e in entrants if options.only in e.name]
+        entrants = [e for e in entrants if any(text in e.name for text in options.only.split(","))]
         results = []
         for path in paths:
             field = library.load(path)
