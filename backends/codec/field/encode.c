@@ -196,20 +196,22 @@ try_codes(field__job *job, field__map *map, field__volume *volume, bool *ret_goo
 }
 
 /* Moves codes for the sum though nobody asked for it; with finer steps where these leave too few
- * that may move. */
+ * that may move. `masked` were so before there were codes. */
 static esdm_status
-make_neutral(field__job *job, field__map *map, field__volume *volume, bool *ret_good,
+make_neutral(field__job *job, size_t masked, field__map *map, field__volume *volume, bool *ret_good,
              esdm_error *err)
 {
     esdm_status st = ESDM_OK;
     double finer = field__neutral_move(job, map, volume);
-    while (st == ESDM_OK && *ret_good && finer < 1) {
+    if (finer < 1) {
         job->tighter = finer;
-        st = split_again(job, volume, err);
+        if (job->masked != masked)
+            st = split_again(job, volume, err);
+        field__volume_clear(volume);
         if (st == ESDM_OK)
             st = try_codes(job, map, volume, ret_good, err);
         if (st == ESDM_OK && *ret_good)
-            finer = field__neutral_move(job, map, volume);
+            (void) field__neutral_move(job, map, volume);
     }
     return st;
 }
@@ -241,11 +243,12 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
             return st;
+        const size_t masked = job->masked;
         st = try_codes(job, map, volume, &good, err);
         if (good && st == ESDM_OK && i == former && map->kind != FIELD__MAP_ORDERED)
             field__sum_keep_again(job, map, volume);
         if (good && st == ESDM_OK)
-            st = make_neutral(job, map, volume, &good, err);
+            st = make_neutral(job, masked, map, volume, &good, err);
         good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
     }
     if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)) /* nudge.c needs none */

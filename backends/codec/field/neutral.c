@@ -201,22 +201,36 @@ may_turn(const field__job *job, const field__map *map, double slack)
     return SPARE * (fabs(sum) - AIM * sizes) <= room[sum < 0];
 }
 
+/* The steps of bounds that are tighter by that; about so: to choose each takes longer. */
+static field__map
+scaled(const field__map *map, double factor)
+{
+    field__map finer = *map;
+    finer.multiplier *= factor;
+    finer.base *= factor;
+    finer.growth *= factor;
+    return finer;
+}
+
 /* The factor of bounds with which the sum of errors can be turned; 1: none. */
 static double
 tighter_for(field__job *job, const field__map *map)
 {
     const double former = job->tighter;
     double tighter = 1;
-    if (map->kind == FIELD__MAP_PIECES)
-        return 1;
-    for (size_t i = 0; i < MORE_SLACKS && !(tighter < 1); i++) {
-        field__map finer;
-        if (!(more_slacks[i] > 1 - former))
+    bool any = map->kind != FIELD__MAP_PIECES;
+    for (size_t k = 0; k <= MORE_SLACKS && any && !(tighter < 1); k++) {
+        /* The finest of steps first: mostly either these do, or none. */
+        const double slack = more_slacks[k == 0 ? MORE_SLACKS - 1 : k - 1];
+        field__map finer = scaled(map, (1 - slack) / former);
+        bool turns = 1 - slack < former && may_turn(job, &finer, slack);
+        any = k > 0 || turns;
+        if (k == 0 || !turns)
             continue;
-        job->tighter = 1 - more_slacks[i];
+        job->tighter = 1 - slack;
         field__map_choose(job, &finer);
-        if (suits(map, &finer, more_slacks[i]) && may_turn(job, &finer, more_slacks[i]))
-            tighter = 1 - more_slacks[i];
+        if (suits(map, &finer, slack))
+            tighter = 1 - slack;
         field__map_clear(&finer);
         job->tighter = former;
     }
