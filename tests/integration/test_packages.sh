@@ -14,7 +14,8 @@ for name in libesdm0 libesdm-dev esdm python3-esdm; do
     [ "$(dpkg-deb -f "$package" Package)" = "$name" ] || fail "name of $package"
     dpkg-deb -x "$package" root || fail "$package"
 done
-dpkg-deb -f packages/libesdm0_*.deb Depends | grep -q 'libjansson4.*libzstd1' || fail "libesdm0 depends on nothing"
+# Others are part of libesdm where static ones are installed.
+dpkg-deb -f packages/libesdm0_*.deb Depends | grep -q 'libjansson4' || fail "libesdm0 depends on nothing"
 dpkg-deb -f packages/libesdm0_*.deb Depends | grep -q 'libudunits2-0' || fail "libesdm0 does not ask for units"
 dpkg-deb -f packages/esdm_*.deb Depends | grep -q '^libesdm0 (= ' || fail "esdm depends on no libesdm0"
 
