@@ -61,8 +61,8 @@ esdmnc__real(const esdmnc__library *library, esdmnc__function function)
     return library ? library->real[function] : dlsym(RTLD_NEXT, esdmnc__function_names[function]);
 }
 
-static struct link_map *
-map_of(const void *address)
+struct link_map *
+esdmnc__map_of(const void *address)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35: finds the object without looking for a symbol */
     struct dl_find_object found;
@@ -210,7 +210,7 @@ library_enter(void *marker)
             return known;
         }
     }
-    struct link_map *map = map_of(marker);
+    struct link_map *map = esdmnc__map_of(marker);
     if (!map) {
         return NULL;
     }
@@ -346,7 +346,7 @@ static void *
 marker_in_front(void *marker)
 {
     void *first = dlsym(RTLD_NEXT, MARKER);
-    return first && first != marker && is_from_the_start(map_of(marker)) ? first : marker;
+    return first && first != marker && is_from_the_start(esdmnc__map_of(marker)) ? first : marker;
 }
 
 /** libesdm-watch.so, when it observes NetCDF calls, stands between callers and this library: whom
@@ -370,7 +370,7 @@ esdmnc__library_for(const void *address)
         }
     }
     int saved = errno;
-    struct link_map *map = map_of(address);
+    struct link_map *map = esdmnc__map_of(address);
     esdmnc__library *library = map ? caller_recall(map) : NULL;
     if (!library) {
         void *marker = map ? marker_seen_by(map) : NULL;

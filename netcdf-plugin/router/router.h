@@ -109,6 +109,9 @@ typedef struct esdmnc__library {
  *  leaves doubt, the one the program itself links, else any. NULL: no libnetcdf here. */
 esdmnc__library *esdmnc__library_for(const void *address);
 
+/** What was loaded with the code at `address`; NULL: nothing. Takes no lock (glibc 2.35). */
+struct link_map *esdmnc__map_of(const void *address);
+
 /** The copy `instance`; NULL past the last. */
 esdmnc__library *esdmnc__library_at(int instance);
 

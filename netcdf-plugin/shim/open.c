@@ -26,41 +26,15 @@ tell_bytes(const char *path)
     }
 }
 
-/** How many libraries have been unloaded: the address of a caller is that of the same one so long.
- */
-static int
-count_unloaded(struct dl_phdr_info *info, size_t bytes, void *user)
-{
-    (void) bytes;
-    *(unsigned long long *) user = info->dlpi_subs;
-    return 1;
-}
-
 /** Whether HDF5 itself opens the file, for a program that does not ask libnetcdf: h5py, h5netcdf,
- * h5dump. `caller` is where the call came from. */
+ * h5dump. `caller` is where the call came from. Takes no lock of the dynamic linker's, which a
+ * thread may have held when the process was forked. */
 static bool
 called_by_hdf5(const void *caller)
 {
-    /* dladdr() looks through all symbols of a library, which takes a program that opens many
-     * containers as long as half of an opening: asked once for a caller, as a rule. */
-    static _Atomic(const void *) other;
-    static _Atomic unsigned long long asked_at;
-    Dl_info module;
-    unsigned long long unloaded = 0;
-    (void) dl_iterate_phdr(count_unloaded, &unloaded);
-    if (atomic_load(&other) == caller && atomic_load(&asked_at) == unloaded) {
-        return false;
-    }
-    if (dladdr(caller, &module) && module.dli_fname) {
-        const char *slash = strrchr(module.dli_fname, '/');
-        if (strncmp(slash ? slash + 1 : module.dli_fname, "libhdf5", 7) == 0) {
-            return true;
-        }
-    }
-    atomic_store(&other, NULL);
-    atomic_store(&asked_at, unloaded);
-    atomic_store(&other, caller);
-    return false;
+    const struct link_map *map = esdmnc__map_of(caller);
+    const char *slash = map ? strrchr(map->l_name, '/') : NULL;
+    return map && strncmp(slash ? slash + 1 : map->l_name, "libhdf5", 7) == 0;
 }
 
 /** HDF5 would find a valid file without variables, and the program would go on with nothing.

@@ -3,10 +3,13 @@
  * and replaced containers, many open files. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <link.h>
 #include <netcdf.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +105,51 @@ test_fork__child_reads_what_the_parent_opened(void **state)
     assert_int_equal(check(ncid, 10), NC_NOERR);
     assert_int_equal(nc_close(ncid), NC_NOERR);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they walk by themselves */
+static atomic_int walks;
+
+static int
+pass_by(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void) info;
+    (void) size;
+    (void) user;
+    return 0;
+}
+
+/* As a profiler that unwinds, or a thread that loads one library after the other. */
+static void *
+walk_over_libraries(void *user)
+{
+    while (atomic_load(&walks))
+        (void) dl_iterate_phdr(pass_by, user);
+    return NULL;
+}
+
+static int
+child_opens(int argument)
+{
+    (void) argument;
+    (void) alarm(20); /* SIGALRM ends one that waits for a lock that nobody gives back */
+    int fd = open("esdm://processes/walked.nc", O_RDONLY | O_CLOEXEC);
+    _exit(fd >= 0 ? 0 : 1);
+}
+
+static void
+test_fork__child_opens_while_a_thread_held_the_linkers_lock(void **state)
+{
+    (void) state;
+    pthread_t thread;
+    make("esdm://processes/walked.nc", 10);
+    atomic_store(&walks, 1);
+    assert_int_equal(pthread_create(&thread, NULL, walk_over_libraries, NULL), 0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(in_child(child_opens, 0), 0);
+    atomic_store(&walks, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+#endif
 
 static void
 overwrite(const char *path, int value)
@@ -579,6 +627,9 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork__child_reads_what_the_parent_opened),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(test_fork__child_opens_while_a_thread_held_the_linkers_lock),
+#endif
         cmocka_unit_test(test_fork__child_stays_at_the_snapshot),
         cmocka_unit_test(test_fork__child_cannot_read_a_replaced_container),
         cmocka_unit_test(test_fork__child_cannot_write_to_the_parents_file),
