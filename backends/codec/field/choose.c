@@ -294,11 +294,19 @@ is_exact_value(const field__job *job, double value)
     return false;
 }
 
+/* Whole numbers are off by whole numbers, mostly by the bound itself where that is one. */
+static double
+kept(const field__job *job, double bound)
+{
+    bool rounds = field__is_float(job->kind) || job->accuracy->relative < INFINITY;
+    return rounds ? bound * FIELD__BOUND_KEPT : bound;
+}
+
 bool
 field__keeps_bound(const field__job *job, double value, double again)
 {
     bool exact = job->accuracy == NULL;
-    double bound = exact ? 0 : field__bound(job->accuracy, value) * FIELD__BOUND_KEPT;
+    double bound = exact ? 0 : kept(job, field__bound(job->accuracy, value));
     bool good = fabs(again - value) <= bound;
     if (!(bound > 0)) /* else it covers the sign of a zero */
         good = good && signbit(again) == signbit(value);
@@ -329,7 +337,7 @@ all_near(const field__job *job, const field__map *map, const double *values, con
 {
     return has_one_bound(job, map) &&
            field__kernels_best()->count_far(values, again, job->mask + first, count,
-                                            job->accuracy->absolute * FIELD__BOUND_KEPT) == 0;
+                                            kept(job, job->accuracy->absolute)) == 0;
 }
 
 /* Masks the points of a chunk that their codes miss; returns how many. */

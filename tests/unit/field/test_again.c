@@ -444,6 +444,51 @@ test_again__a_bound_of_whole_numbers_costs_no_more(void **state)
     }
 }
 
+/* Bytes; `values` become what is read. */
+static size_t
+store_integers(double bound, esdm_codec_effort effort, int32_t *values)
+{
+    const field__block block = {
+        .type = ESDM_TYPE_INT32, .rank = 3, .shape = shape, .elements = ELEMENTS};
+    const esdm_codec_accuracy accuracy = bounds(bound, INFINITY, INFINITY);
+    esdm__buffer out;
+    esdm_error err = {0};
+    esdm__buffer_init(&out);
+    assert_int_equal(field__encode(&block, &accuracy, effort, values, &out, &err), ESDM_OK);
+    size_t bytes = out.bytes;
+    assert_int_equal(field__decode(ESDM_TYPE_INT32, ELEMENTS, out.data, out.bytes, values, &err),
+                     ESDM_OK);
+    esdm__buffer_clear(&out);
+    return bytes;
+}
+
+/* The same of integers: all were kept without loss, in up to 2.4 times the bytes. */
+static void
+test_again__a_bound_of_integers_costs_no_more(void **state)
+{
+    float *floats = make_values(-7117, 3962);
+    int32_t values[ELEMENTS], before[ELEMENTS];
+    (void) state;
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
+        for (int bound = 1; bound < 300; bound = 3 * bound + 1) {
+            size_t bytes[2];
+            for (int k = 0; k < 2; k++) {
+                for (size_t i = 0; i < ELEMENTS; i++)
+                    values[i] = (int32_t) lrintf(floats[i]);
+                bytes[k] = store_integers(bound - (k == 0 ? 0.5 : 0), effort, values);
+            }
+            for (size_t i = 0; i < ELEMENTS; i++)
+                assert_true(labs(values[i] - lrintf(floats[i])) <= bound);
+            if ((double) bytes[1] > 1.02 * (double) bytes[0])
+                fail_msg("within %d %zu bytes, less than that %zu", bound, bytes[1], bytes[0]);
+            memcpy(before, values, sizeof before);
+            (void) store_integers(bound, effort, values);
+            assert_memory_equal(values, before, sizeof before);
+        }
+    }
+    free(floats);
+}
+
 /* With relative bounds, too, archive predicts from coarse to fine where that is shorter: numbers of
  * one sign, whose logarithms have steps like those of absolute bounds. */
 static void
@@ -539,6 +584,7 @@ main(void)
         cmocka_unit_test(test_again__exact_values_cost_no_more),
         cmocka_unit_test(test_again__zeros_with_edges_cost_no_more),
         cmocka_unit_test(test_again__a_bound_of_whole_numbers_costs_no_more),
+        cmocka_unit_test(test_again__a_bound_of_integers_costs_no_more),
         cmocka_unit_test(test_again__decimals_within_relative_bounds_cost_no_more),
         cmocka_unit_test(test_again__relative_bounds_have_levels),
         cmocka_unit_test(test_again__sums_stay),
