@@ -28,9 +28,8 @@
 
 /* ---- packed numbers ----------------------------------------------------------------------- */
 
-/* A number attribute; `otherwise` when there is none. */
-static double
-number_of(const esdm_dataset *dataset, const char *name, double otherwise)
+double
+esdm__accuracy_number(const esdm_dataset *dataset, const char *name, double otherwise)
 {
     esdm_attribute attribute;
     double number = otherwise;
@@ -120,15 +119,15 @@ double
 esdm__accuracy_scale(const esdm_dataset *dataset)
 {
     bool is_float = dataset->type == ESDM_TYPE_FLOAT32 || dataset->type == ESDM_TYPE_FLOAT64;
-    return is_float ? 1 : fabs(number_of(dataset, "scale_factor", 1));
+    return is_float ? 1 : fabs(esdm__accuracy_number(dataset, "scale_factor", 1));
 }
 
 /* Bounds of unpacked numbers become those of the stored ones. */
 static esdm_status
 unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, bounds *b, esdm_error *err)
 {
-    double scale = number_of(dataset, "scale_factor", 1);
-    double offset = number_of(dataset, "add_offset", 0);
+    double scale = esdm__accuracy_number(dataset, "scale_factor", 1);
+    double offset = esdm__accuracy_number(dataset, "add_offset", 0);
     bool is_float = dataset->type == ESDM_TYPE_FLOAT32 || dataset->type == ESDM_TYPE_FLOAT64;
     if (is_float || (scale == 1 && offset == 0))
         return ESDM_OK;

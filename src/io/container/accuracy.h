@@ -82,6 +82,8 @@ const esdm__region_map *esdm__accuracy_map(const esdm__accuracy *accuracy, esdm_
 /** The regions that the box touches, and lies in: all of them, and none, where the map is NULL. */
 esdm__whereabouts esdm__accuracy_where(const esdm__accuracy *accuracy, const esdm__region_map *map,
                                        const esdm__box *box);
+/** The one number of an attribute; `otherwise` when there is none. */
+double esdm__accuracy_number(const esdm_dataset *dataset, const char *name, double otherwise);
 /** By what numbers of the dataset are multiples of stored ones: |scale_factor| of packed ones,
  * else 1. */
 double esdm__accuracy_scale(const esdm_dataset *dataset);

@@ -93,6 +93,27 @@ wide_of(esdm_type type, const void *value)
                : (long double) NAN;
 }
 
+/* Off from a whole number by less, a packed limit is that one. */
+#define NEARLY 1e-6
+
+/* Whether a limit of integers is a float: as it is, or, as NetCDF's conventions have it, of what
+ * they are unpacked to. */
+static bool
+is_unpacked(const esdm_dataset *dataset, esdm_type type)
+{
+    bool is_float = dataset->type == ESDM_TYPE_FLOAT32 || dataset->type == ESDM_TYPE_FLOAT64;
+    return !is_float && (type == ESDM_TYPE_FLOAT32 || type == ESDM_TYPE_FLOAT64);
+}
+
+static long double
+packed(const esdm_dataset *dataset, esdm_type type, const void *value)
+{
+    double scale = esdm__accuracy_number(dataset, "scale_factor", 1);
+    double offset = esdm__accuracy_number(dataset, "add_offset", 0);
+    double limit = ((double) wide_of(type, value) - offset) / scale;
+    return (long double) (fabs(limit - rint(limit)) < NEARLY ? rint(limit) : limit);
+}
+
 /* A number of an attribute that has `count`, as one of the dataset's type, which readers compare;
  * `none` when there is none. */
 static long double
@@ -104,14 +125,17 @@ limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t
     uint64_t value = 0;
     uint64_t misfits = 0;
     if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) ||
-        !esdm__accuracy_has_type(attribute.type) || attribute.count != count ||
-        esdm_convert(attribute.type,
-                     (const char *) attribute.values + i * esdm_type_size(attribute.type),
-                     dataset->type, &value, 1, &misfits, NULL) != ESDM_OK ||
-        misfits > 0)
+        !esdm__accuracy_has_type(attribute.type) || attribute.count != count)
         return none;
-    long double limit = wide_of(dataset->type, &value);
-    return isnan(limit) ? none : limit;
+    const char *at = (const char *) attribute.values + i * esdm_type_size(attribute.type);
+    const bool unpacked = is_unpacked(dataset, attribute.type);
+    if (!unpacked &&
+        (esdm_convert(attribute.type, at, dataset->type, &value, 1, &misfits, NULL) != ESDM_OK ||
+         misfits > 0))
+        return none;
+    long double limit =
+        unpacked ? packed(dataset, attribute.type, at) : wide_of(dataset->type, &value);
+    return isfinite(limit) ? limit : none;
 }
 
 static void
@@ -121,10 +145,12 @@ collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
     esdm__limits *limits = &a->limits;
     limits->low = limit_of(dataset, "valid_range", 2, 0, -all);
     limits->high = limit_of(dataset, "valid_range", 2, 1, all);
-    if (limits->low > -all || limits->high < all)
-        return;
-    limits->low = limit_of(dataset, "valid_min", 1, 0, -all);
-    limits->high = limit_of(dataset, "valid_max", 1, 0, all);
+    if (!(limits->low > -all || limits->high < all)) {
+        limits->low = limit_of(dataset, "valid_min", 1, 0, -all);
+        limits->high = limit_of(dataset, "valid_max", 1, 0, all);
+    }
+    if (!(limits->low <= limits->high)) /* nothing is within: or unpacked, by a negative factor */
+        *limits = (esdm__limits){.low = -all, .high = all};
 }
 
 esdm_status

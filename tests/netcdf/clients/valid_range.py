@@ -36,6 +36,25 @@ with netCDF4.Dataset(path, "w") as data:
             variable.esdm_mode = mode
         variable[:] = numbers.astype(kind)
 
+# Limits of packed integers that are floats are of what these are unpacked to, and need not be whole.
+PACKED = {"unpacked": (0.01, [0.0, 100.0], 0, 10000), "halves": (1.0, [0.5, 10000.5], 1, 10000)}
+with netCDF4.Dataset(path + "-packed", "w") as data:
+    data.createDimension("x", COUNT)
+    for name, (scale, limits, least, most) in PACKED.items():
+        variable = data.createVariable(name, "i2", ("x",))
+        variable.set_auto_maskandscale(False)
+        variable.units = "%"
+        variable.setncattr("valid_range", numpy.array(limits, "f8"))  # an assignment makes 16 bits of it
+        variable.scale_factor, variable.esdm_absolute_tolerance = scale, f"{30 * scale} %"
+        variable[:] = numpy.clip(numpy.rint(SMOOTH * 100), least, most).astype("i2")
+with netCDF4.Dataset(path + "-packed") as data:
+    data.set_auto_mask(False)
+    data.set_auto_scale(False)
+    for name, (_, _, least, most) in PACKED.items():
+        read, numbers = data[name][:], numpy.clip(numpy.rint(SMOOTH * 100), least, most)
+        assert read.min() >= least and read.max() <= most, (name, read.min(), read.max())
+        assert (read != numbers).mean() > 0.4, (name, "most numbers are far from the limits, and are rounded")
+
 for suffix in ("", "?accuracy=1%")[:2 if mode == "progressive" else 1]:
     with netCDF4.Dataset(path + suffix) as data:
         for name, (kind, _, _, numbers, largest) in CASES.items():
