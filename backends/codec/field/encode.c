@@ -180,42 +180,6 @@ former_tightness(field__job *job)
     return TIGHTNESSES;
 }
 
-/* Codes with bounds that are made tighter as the job says. */
-static esdm_status
-try_codes(field__job *job, field__map *map, field__volume *volume, bool *ret_good, esdm_error *err)
-{
-    field__map_clear(map);
-    field__map_choose(job, map);
-    if (job->accuracy != NULL && !(job->accuracy->sum_bound < INFINITY) &&
-        (map->kind == FIELD__MAP_LOG || map->kind == FIELD__MAP_PIECES ||
-         (map->kind == FIELD__MAP_GRID &&
-          field__zeros_have_edges(job, map->multiplier / map->divisor))))
-        field__mask_zeros(job);
-    return map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, ret_good, err)
-                                           : field__map_apply(job, map, volume, ret_good, err);
-}
-
-/* Moves codes for the sum though nobody asked for it; with finer steps where these leave too few
- * that may move. `masked` were so before there were codes. */
-static esdm_status
-make_neutral(field__job *job, size_t masked, field__map *map, field__volume *volume, bool *ret_good,
-             esdm_error *err)
-{
-    esdm_status st = ESDM_OK;
-    double finer = field__neutral_move(job, map, volume);
-    if (finer < 1) {
-        job->tighter = finer;
-        if (job->masked != masked)
-            st = split_again(job, volume, err);
-        field__volume_clear(volume);
-        if (st == ESDM_OK)
-            st = try_codes(job, map, volume, ret_good, err);
-        if (st == ESDM_OK && *ret_good)
-            (void) field__neutral_move(job, map, volume);
-    }
-    return st;
-}
-
 /* Codes and their map; *ret_coder is NONE when there is no point to code. */
 static esdm_status
 make_codes(field__job *job, field__map *map, field__volume *volume, field__coder *ret_coder,
@@ -243,15 +207,22 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
             return st;
-        const size_t masked = job->masked;
-        st = try_codes(job, map, volume, &good, err);
+        field__map_clear(map);
+        field__map_choose(job, map);
+        if (job->accuracy != NULL && !(job->accuracy->sum_bound < INFINITY) &&
+            (map->kind == FIELD__MAP_LOG || map->kind == FIELD__MAP_PIECES ||
+             (map->kind == FIELD__MAP_GRID &&
+              field__zeros_have_edges(job, map->multiplier / map->divisor))))
+            field__mask_zeros(job);
+        st = map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, &good, err)
+                                             : field__map_apply(job, map, volume, &good, err);
         if (good && st == ESDM_OK && i == former && map->kind != FIELD__MAP_ORDERED)
             field__sum_keep_again(job, map, volume);
         if (good && st == ESDM_OK)
-            st = make_neutral(job, masked, map, volume, &good, err);
+            field__neutral_move(job, map, volume);
         good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
     }
-    if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)) /* nudge.c needs none */
+    if (room < 1) /* levels need none: nudge.c */
         job->tighter = 1;
     if (st == ESDM_OK && !good) {
         /* The map does not suit these values: all are kept exactly. */

@@ -56,7 +56,6 @@ typedef struct field__job {
     double smallest;    /**< the smallest size that is not 0; INFINITY: none */
     double apart;       /**< the largest size of what was masked as it stands apart; 0: nothing */
     double tighter;     /**< factor of bounds for the map: room to move codes for the sum */
-    bool rounded;       /**< numbers lie on steps of the bound, or of a little less, already */
     bool refined;       /**< the map has fine steps, on which levels left nearly all numbers */
 } field__job;
 
@@ -178,17 +177,15 @@ void field__sum_keep_again(field__job *job, const field__map *map, const field__
 bool field__sum_move(const field__job *job, const field__map *map, const field__volume *volume,
                      size_t i, int step, double *sum);
 /** Factor of bounds for the map, so that some codes have two neighbours within them (neutral.c);
- *  1: none, where numbers lie on steps already or a sum is asked for. Sets job->tighter to 1, and
- *  job->rounded. */
+ *  1: none, where numbers lie on steps already or a sum is asked for. Sets job->tighter to 1. */
 double field__neutral_tightness(field__job *job);
 /** Nudges elements of what levels left until the sum is about right (nudge.c): sets map->nudged.
  *  Bounds are not looked at, but by what is known of levels they are kept. */
 void field__nudge(const field__job *job, field__map *map, const field__volume *volume);
 /** Whether half of these steps are found again by field__find_fine_steps(). */
 bool field__half_steps_show(const field__job *job, const field__map *fine);
-/** Moves such codes until the sum is about right, or there are none left: then returns the factor
- * of bounds that leaves as many as the sum wants, where one does at little cost; else 1. */
-double field__neutral_move(field__job *job, const field__map *map, const field__volume *volume);
+/** Moves such codes until the sum is about right, or there are none left. */
+void field__neutral_move(const field__job *job, const field__map *map, const field__volume *volume);
 /** Moves codes and masks a few points, until the sum is within its bound: false when it is not. */
 bool field__sum_keep(field__job *job, const field__map *map, const field__volume *volume);
 

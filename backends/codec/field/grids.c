@@ -10,15 +10,14 @@
 #include "encode.h"
 #include "exponent.h"
 
-#define CHUNK        512
-#define PROBES_FAST  256
-#define FIRST_PROBES 32
-#define MARGIN       (1 - 0x1p-44)
-#define CODES_MOST   0x1p50
-#define MISSES       200  /* one probe in so many may lie elsewhere */
-#define EXACT_MOST   8    /* values that steps can evade */
-#define TAKEN        1000 /* one probe in so many may become a value that is exact */
-#define MISSES_FINE  10   /* the same of fine steps: some were kept exactly by another map */
+#define CHUNK       512
+#define PROBES_FAST 256
+#define MARGIN      (1 - 0x1p-44)
+#define CODES_MOST  0x1p50
+#define MISSES      200  /* one probe in so many may lie elsewhere */
+#define EXACT_MOST  8    /* values that steps can evade */
+#define TAKEN       1000 /* one probe in so many may become a value that is exact */
+#define MISSES_FINE 10   /* the same of fine steps: some were kept exactly by another map */
 
 /* ---- grids -------------------------------------------------------------------------------- */
 
@@ -73,12 +72,10 @@ static size_t
 count_misses(const field__probes *p, const field__map *map, size_t most)
 {
     size_t missed = 0;
-    size_t count = 0;
-    for (size_t first = 0; first < p->count && missed <= most; first += count) {
+    for (size_t first = 0; first < p->count && missed <= most; first += CHUNK) {
         int64_t codes[CHUNK];
         double again[CHUNK];
-        size_t room = first == 0 ? FIRST_PROBES : CHUNK; /* mostly all of them miss */
-        count = p->count - first < room ? p->count - first : room;
+        size_t count = p->count - first < CHUNK ? p->count - first : CHUNK;
         const double *values = p->values + first;
         field__map_codes(map, values, count, codes);
         field__map_values(map, codes, count, again);

@@ -2,18 +2,15 @@
 
 /** @file Keeping the sum though nobody asked for it, as far as that costs next to nothing: steps
  * are a little finer than the bounds allow, and numbers that are nearly half-way between two of
- * them go to the other one while the errors do not cancel each other by themselves. Where most
- * numbers are on one side of their steps, these are made finer still. */
+ * them go to the other one while the errors do not cancel each other by themselves. */
 
 #include <math.h>
 
 #include "base/scratch.h"
 #include "encode.h"
 
-#define CHUNK     512
-#define AIM       0.9e-6 /* of the sum of sizes */
-#define SPARE     1.25   /* so much more than what is to be turned */
-#define LOOKED_AT 16384  /* elements that tell how many may be turned */
+#define CHUNK 512
+#define AIM   0.9e-6 /* of the sum of sizes */
 
 /* Numbers that may move, those that are too large and those that are too small apart. */
 typedef struct movable {
@@ -31,10 +28,6 @@ static const struct {
 } slacks[] = {{(size_t) 1 << 16, 0x1p-6}, {(size_t) 1 << 17, 0x1p-7}, {SIZE_MAX, 0x1p-8}};
 #define SLACKS (sizeof slacks / sizeof slacks[0])
 
-/* Where those leave too few, a second time; and all that numbers may have been rounded with. */
-static const double more_slacks[] = {0x1p-8, 0x1p-7, 0x1p-6, 0x1p-5, 0x1.8p-5, 0x1p-4};
-#define MORE_SLACKS (sizeof more_slacks / sizeof more_slacks[0])
-
 static double
 slack_of(size_t elements)
 {
@@ -47,9 +40,9 @@ slack_of(size_t elements)
 /* Of the bound: who is off by more may have another neighbour. Pieces have whole numbers of steps,
  * which leaves some room in most of them. */
 static double
-share_of(const field__map *map, double tighter)
+share_of(const field__map *map, size_t elements)
 {
-    double share = 1 - 3 * (1 - tighter);
+    double share = 1 - 3 * slack_of(elements);
     for (int i = 0; i < 16 && map->kind == FIELD__MAP_PIECES; i++) {
         double half = 1.0 / (32 * map->pieces->steps[i]);
         share = fmin(share, 2 * half / (map->pieces->relative * (1 + i / 16.0)) - 1);
@@ -124,8 +117,8 @@ look_at_row(const field__job *job, const field__map *map, const field__volume *v
     }
 }
 
-/* Spread over the block: each of so many rounds takes every so manieth. Returns what is left. */
-static double
+/* Spread over the block: each of so many rounds takes every so manieth. */
+static void
 move_some(const field__job *job, const field__map *map, const field__volume *volume,
           const movable *m, double bound)
 {
@@ -137,13 +130,12 @@ move_some(const field__job *job, const field__map *map, const field__volume *vol
         for (size_t i = first; i < m->count[which] && fabs(sum) > bound; i += rounds)
             (void) field__sum_move(job, map, volume, places[i], which ? 1 : -1, &sum);
     }
-    return sum;
 }
 
 static bool
 is_stepped(const field__map *map)
 {
-    return map->kind == FIELD__MAP_GRID || map->kind == FIELD__MAP_LOG ||
+    return (map->kind == FIELD__MAP_GRID && map->divisor == 1) || map->kind == FIELD__MAP_LOG ||
            map->kind == FIELD__MAP_PIECES;
 }
 
@@ -156,119 +148,25 @@ is_wanted(const field__job *job)
            field__is_float(job->kind);
 }
 
-/* The steps of tighter bounds, where they are as much finer, and nothing else is another. */
-static bool
-suits(const field__map *usual, const field__map *finer, double slack)
-{
-    if (!is_stepped(finer) || finer->kind == FIELD__MAP_PIECES || finer->kind != usual->kind)
-        return false;
-    /* Grids of the numbers' own are not made finer, but for odd counts of theirs. A base is a part
-     * of a step. */
-    return usual->kind != FIELD__MAP_GRID ||
-           (rint(4 * finer->base / finer->multiplier) ==
-                rint(4 * usual->base / usual->multiplier) &&
-            finer->divisor == usual->divisor && finer->multiplier < usual->multiplier &&
-            finer->multiplier > usual->multiplier * (1 - 2 * slack));
-}
-
-/* Whether codes of those steps leave enough numbers that may be turned, as some of them tell. */
-static bool
-may_turn(const field__job *job, const field__map *map, double slack)
+void
+field__neutral_move(const field__job *job, const field__map *map, const field__volume *volume)
 {
     size_t n = job->block->elements;
-    size_t step = CHUNK * (n / LOOKED_AT + 1);
-    double sum = 0;
-    double sizes = 0;
-    double room[2] = {0, 0};
-    for (size_t first = 0; first < n; first += step) {
-        double values[CHUNK], again[CHUNK];
-        int64_t codes[CHUNK];
-        size_t count = n - first < CHUNK ? n - first : CHUNK;
-        field__load(job->kind, job->raw, first, count, values);
-        field__map_codes(map, values, count, codes);
-        field__map_values(map, codes, count, again);
-        for (size_t i = 0; i < count; i++) {
-            if (job->mask[first + i] || codes[i] == INT64_MIN)
-                continue;
-            double error = again[i] - values[i];
-            double bound = field__bound(job->accuracy, values[i]);
-            sum += error;
-            sizes += fabs(values[i]);
-            if (fabs(error) > (1 - 2 * slack) * bound)
-                room[error < 0] += 2 * bound * (1 - slack);
-        }
-    }
-    return SPARE * (fabs(sum) - AIM * sizes) <= room[sum < 0];
-}
-
-/* The steps of bounds that are tighter by that; about so: to choose each takes longer. */
-static field__map
-scaled(const field__map *map, double factor)
-{
-    field__map finer = *map;
-    finer.multiplier *= factor;
-    finer.base *= factor;
-    finer.growth *= factor;
-    return finer;
-}
-
-/* The factor of bounds with which the sum of errors can be turned; 1: none. */
-static double
-tighter_for(field__job *job, const field__map *map)
-{
-    const double former = job->tighter;
-    double tighter = 1;
-    bool any = map->kind != FIELD__MAP_PIECES;
-    for (size_t k = 0; k <= MORE_SLACKS && any && !(tighter < 1); k++) {
-        /* The finest of steps first: mostly either these do, or none. */
-        const double slack = more_slacks[k == 0 ? MORE_SLACKS - 1 : k - 1];
-        field__map finer = scaled(map, (1 - slack) / former);
-        bool turns = 1 - slack < former && may_turn(job, &finer, slack);
-        any = k > 0 || turns;
-        if (k == 0 || !turns)
-            continue;
-        job->tighter = 1 - slack;
-        field__map_choose(job, &finer);
-        if (suits(map, &finer, slack))
-            tighter = 1 - slack;
-        field__map_clear(&finer);
-        job->tighter = former;
-    }
-    return tighter;
-}
-
-double
-field__neutral_move(field__job *job, const field__map *map, const field__volume *volume)
-{
-    size_t n = job->block->elements;
-    movable m = {.most = n / 16 + 2, .share = share_of(map, job->tighter)};
-    if (!is_wanted(job) || job->rounded || !is_stepped(map) || job->masked == n)
-        return 1;
+    movable m = {.most = n / 16 + 2, .share = share_of(map, n)};
+    if (!is_wanted(job) || !is_stepped(map) || job->masked == n ||
+        !(job->tighter < 1 || map->kind == FIELD__MAP_PIECES))
+        return;
     for (size_t row = 0; row < volume->rows; row++)
         look_at_row(job, map, volume, row, false, &m);
-    double rest = m.sums[0];
-    if (!(fabs(rest) > AIM * m.sums[1]))
-        return 1;
-    if (job->tighter < 1 || map->kind == FIELD__MAP_PIECES) {
-        m.places = esdm__scratch_new(2 * m.most * sizeof *m.places);
-        if (m.places == NULL) /* the sum is nothing that was promised */
-            return 1;
-        for (size_t row = 0; row < volume->rows; row++)
-            look_at_row(job, map, volume, row, true, &m);
-        rest = move_some(job, map, volume, &m, AIM * m.sums[1]);
-        esdm__scratch_free(m.places);
-    }
-    return fabs(rest) > AIM * m.sums[1] ? tighter_for(job, map) : 1;
-}
-
-/* Whether numbers lie on the steps of that bound, and not on the grid that was theirs first. */
-static bool
-lie_on(const field__job *job, const field__probes *p, const field__map *map)
-{
-    field__map own;
-    return is_stepped(map) && map->kind != FIELD__MAP_PIECES && field__grid_fits(p, map) &&
-           !(map->kind == FIELD__MAP_GRID && field__grid_find(job, &own) &&
-             own.multiplier == map->multiplier && own.divisor == map->divisor);
+    if (!(fabs(m.sums[0]) > AIM * m.sums[1]))
+        return;
+    m.places = esdm__scratch_new(2 * m.most * sizeof *m.places);
+    if (m.places == NULL) /* the sum is nothing that was promised */
+        return;
+    for (size_t row = 0; row < volume->rows; row++)
+        look_at_row(job, map, volume, row, true, &m);
+    move_some(job, map, volume, &m, AIM * m.sums[1]);
+    esdm__scratch_free(m.places);
 }
 
 double
@@ -282,27 +180,30 @@ field__neutral_tightness(field__job *job)
     job->tighter = 1;
     field__map_choose(job, &usual);
     /* What was rounded before keeps its bits; pieces have room as they are. */
-    job->rounded = field__grid_fits(&p, &usual);
-    bool room = usual.kind != FIELD__MAP_PIECES && !job->rounded;
+    bool room = usual.kind != FIELD__MAP_PIECES && !field__grid_fits(&p, &usual);
     field__map_clear(&usual);
     if (!room)
         return 1;
-    for (size_t i = 0; i < MORE_SLACKS && !job->rounded; i++) {
-        /* Blocks may have been larger or smaller then. */
-        job->tighter = 1 - more_slacks[i];
-        field__map_choose(job, &finer);
-        job->rounded = lie_on(job, &p, &finer);
-        field__map_clear(&finer);
-    }
-    double tighter = job->tighter;
-    job->tighter = 1;
-    if (job->rounded)
-        return tighter;
     const double slack = slack_of(job->block->elements);
+    for (size_t i = 0; i < SLACKS; i++) { /* blocks may have been larger or smaller then */
+        job->tighter = 1 - slacks[i].slack;
+        field__map_choose(job, &finer);
+        bool before =
+            is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && field__grid_fits(&p, &finer);
+        field__map_clear(&finer);
+        job->tighter = 1;
+        if (before)
+            return 1 - slacks[i].slack;
+    }
     job->tighter = 1 - slack;
     field__map_choose(job, &finer);
-    bool good = is_stepped(&usual) && suits(&usual, &finer, slack);
+    bool suits = is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && is_stepped(&usual) &&
+                 usual.kind == finer.kind;
+    /* Grids of the numbers' own are not made finer. */
+    if (usual.kind == FIELD__MAP_GRID)
+        suits = suits && finer.multiplier < usual.multiplier &&
+                finer.multiplier > usual.multiplier * (1 - 2 * slack);
     field__map_clear(&finer);
     job->tighter = 1;
-    return good ? 1 - slack : 1;
+    return suits ? 1 - slack : 1;
 }

@@ -290,40 +290,6 @@ test_again__decimals_keep_their_bits(void **state)
     }
 }
 
-/* Most numbers are small and a few large, so that rounding takes away more than it adds: steps that
- * are a little finer leave enough numbers to turn, and are found again. */
-static void
-test_again__sums_of_skewed_numbers_stay(void **state)
-{
-    static const uint64_t extent[] = {512, 1024};
-    enum { SKEWED = 512 * 1024 };
-    (void) state;
-    for (esdm_codec_effort effort = ESDM_EFFORT_BALANCED; effort <= ESDM_EFFORT_ARCHIVE; effort++) {
-        const esdm_codec_accuracy accuracy = bounds(0.25, INFINITY, INFINITY);
-        float *values = malloc(2 * SKEWED * sizeof *values);
-        double change = 0;
-        double sizes = 0;
-        assert_non_null(values);
-        for (uint32_t i = 0; i < SKEWED; i++) {
-            values[i] = -logf(((float) (i * 2654435761u >> 16) + 0.5F) / 65536);
-            values[SKEWED + i] = values[i];
-        }
-        (void) store_shaped(&accuracy, effort, 2, extent, values);
-        for (size_t i = 0; i < SKEWED; i++) {
-            double error = (double) values[i] - (double) values[SKEWED + i];
-            assert_true(fabs(error) <= accuracy.absolute);
-            change += error;
-            sizes += values[SKEWED + i];
-        }
-        if (!(fabs(change) <= 1e-6 * sizes))
-            fail_msg("effort %d: the sum changes by %g of it", (int) effort, change / sizes);
-        memcpy(values + SKEWED, values, SKEWED * sizeof *values);
-        (void) store_shaped(&accuracy, effort, 2, extent, values);
-        assert_memory_equal(values, values + SKEWED, SKEWED * sizeof *values);
-        free(values);
-    }
-}
-
 /* 0.01 in single precision is not always 0.01: what is rounded to the third decimal neighbour
  * misses it. */
 static void
@@ -579,7 +545,6 @@ main(void)
         cmocka_unit_test(test_again__bounds_that_follow_from_values),
         cmocka_unit_test(test_again__bounds_that_meet),
         cmocka_unit_test(test_again__decimals_keep_their_bits),
-        cmocka_unit_test(test_again__sums_of_skewed_numbers_stay),
         cmocka_unit_test(test_again__a_bound_of_decimals_costs_no_more),
         cmocka_unit_test(test_again__exact_values_cost_no_more),
         cmocka_unit_test(test_again__zeros_with_edges_cost_no_more),
