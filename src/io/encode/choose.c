@@ -69,6 +69,13 @@ static const candidate candidates[] = {
 };
 #define NCANDIDATES (sizeof candidates / sizeof candidates[0])
 
+/* Of numbers that lie on steps already (whole metres, say, which rounding of bits within a small
+ * tolerance leaves as they are) whoever rounds better would change some: but all may be kept. */
+static const candidate exact_candidates[] = {
+    {"field", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, false, 60, 170},
+};
+#define NEXACT (sizeof exact_candidates / sizeof exact_candidates[0])
+
 /* What bytes and time are worth. */
 typedef struct prices {
     uint32_t mode;
@@ -289,6 +296,30 @@ keeps_rounding(const candidate *c, const trial *t)
            (strncmp(c->chain, "field", 5) == 0 || strncmp(c->chain, "bitround", 8) == 0);
 }
 
+/* The same for a chain that is to keep what it could round. */
+static esdm_status
+try_exact(const sample *s, const esdm__wish *wish, const candidate *c, const prices *p,
+          double *least, esdm__choice *best, esdm_error *err)
+{
+    esdm__blob_numbers numbers = *s->numbers;
+    sample exact = *s;
+    esdm__choice choice;
+    trial t = {0};
+    bool fast = false;
+    numbers.accuracy = NULL;
+    numbers.limits = NULL;
+    exact.numbers = &numbers;
+    if (!can_win(c, p, wish, &choice))
+        return ESDM_OK;
+    choice.exact = true;
+    esdm_status st = try_candidate(&exact, wish, &choice, &t, &fast, err);
+    if (st == ESDM_OK && fast && cost_of(&t, c, p) < *least) {
+        *least = cost_of(&t, c, p);
+        *best = choice;
+    }
+    return st;
+}
+
 static esdm_status
 choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esdm_error *err)
 {
@@ -297,6 +328,7 @@ choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esd
                        (double) INFINITY}; /* of all, and of what changes nothing */
     esdm__choice best[2];
     bool rounded = false;
+    bool steps = false; /* those of the codec `field`, which stay */
     esdm_status st = ESDM_OK;
     for (size_t i = 0; i < NCANDIDATES && st == ESDM_OK; i++) {
         esdm__choice choice;
@@ -306,7 +338,9 @@ choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esd
             continue;
         st = try_candidate(s, wish, &choice, &t, &fast, err);
         double cost = fast ? cost_of(&t, &candidates[i], &p) : (double) INFINITY;
-        rounded = rounded || (fast && candidates[i].lossy && keeps_rounding(&candidates[i], &t));
+        bool keeps = fast && candidates[i].lossy && keeps_rounding(&candidates[i], &t);
+        rounded = rounded || keeps;
+        steps = steps || (keeps && candidates[i].chain[0] == 'f');
         for (int k = 0; k < 2; k++) {
             if (cost < least[k] && (k == 0 || !t.changed)) {
                 least[k] = cost;
@@ -314,6 +348,8 @@ choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esd
             }
         }
     }
+    for (size_t i = 0; i < NEXACT && rounded && !steps && st == ESDM_OK; i++)
+        st = try_exact(s, wish, &exact_candidates[i], &p, &least[1], &best[1], err);
     if (least[rounded] < (double) INFINITY)
         *ret_best = best[rounded];
     return st;
@@ -337,7 +373,8 @@ esdm__choose(const esdm__wish *wish, esdm__choice *choice, esdm_error *err)
 bool
 esdm__choice_is_due(const esdm__choice *choice)
 {
-    return !choice->made || choice->drifted || choice->fragments >= FRAGMENTS;
+    /* What comes next may be no whole numbers. */
+    return !choice->made || choice->drifted || choice->fragments >= (choice->exact ? 1 : FRAGMENTS);
 }
 
 void

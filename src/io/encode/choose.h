@@ -19,6 +19,7 @@ typedef struct esdm__choice {
     bool made;
     esdm__chain chain;
     esdm_codec_effort effort;
+    bool exact;         /* numbers are kept, though they may be off */
     uint64_t fragments; /* that were written since */
     double ratio;       /* raw to stored bytes of the first of these; 0: not known yet */
     struct {

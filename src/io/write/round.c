@@ -139,6 +139,7 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
     esdm__block_bounds blocks = {0};
     bool lossy = esdm__accuracy_of_values(r->accuracy, &s->where, e->type, raw,
                                           esdm__box_elements(part), accuracy, &blocks);
+    lossy = lossy && !w->exact;
     return (esdm__blob_numbers){.chain = w->chain,
                                 .type = e->type,
                                 .element_bytes = (uint32_t) e->bytes,
@@ -315,6 +316,7 @@ choose_by(round *r, const slot *s, way *w, esdm_error *err)
         atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
         if (status != ESDM_OK)
             return status;
+        w->exact = false;
         esdm_codec_accuracy accuracy;
         const esdm__blob_numbers numbers = numbers_of(r, s, raw, &accuracy);
         const esdm__wish wish = {.mode = r->accuracy->mode,
@@ -328,6 +330,7 @@ choose_by(round *r, const slot *s, way *w, esdm_error *err)
             return status;
     }
     w->effort = w->chosen->effort;
+    w->exact = w->chosen->exact;
     return ESDM_OK;
 }
 

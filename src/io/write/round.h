@@ -30,6 +30,7 @@ typedef struct esdm__way {
     const esdm__chain *chain;
     esdm__choice *chosen; /* where the chain comes from; NULL: it was stated, or is the site's */
     esdm_codec_effort effort;
+    bool exact; /* numbers are kept, whatever may become of them */
 } esdm__way;
 
 /** A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
