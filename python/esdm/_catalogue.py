@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 
-from ._library import PLUGIN, Error, EsdmError, check, load, plain_name
+from ._library import PLUGIN, Error, EsdmError, NotFound, check, load, plain_name
 
 # A snapshot as a text: a number, -1, a day or time, tag:NAME; branch:NAME is the newest one of a branch.
 SNAPSHOT = re.compile(r"-?[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?Z?$|(tag|branch):.", re.DOTALL)
@@ -54,6 +54,7 @@ def _api():
     library = load("libesdm.so.0")
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     for name, arguments in {
+            "esdm_site_find": [pointer, pointer],
             "esdm_session_open": [pointer, ctypes.POINTER(pointer), pointer],
             "esdm_session_site_name": [pointer],
             "esdm_container_list": [pointer, text, pointer, pointer, pointer],
@@ -100,12 +101,34 @@ def _forget_session():
 os.register_at_fork(after_in_child=_forget_session)
 
 
-def _open_session():
-    """The session of this process: opened at the first question, as programs open theirs."""
+class NoSite(NotFound):
+    """Nobody has used the default site yet, and no other is configured."""
+
+
+def _check_for_site():
+    """Whoever only asks makes no default site."""
+    path, error = ctypes.c_void_p(), Error()
+    if _api().esdm_site_find(ctypes.byref(path), ctypes.byref(error)) != 0:
+        return  # opening says why
+    if path.value is not None:
+        ctypes.CDLL(None).free(path)
+        return
+    data = os.environ.get("XDG_DATA_HOME", "")
+    data = data if data.startswith("/") else os.path.join(os.environ.get("HOME", ""), ".local/share")
+    if data.startswith("/") and not os.path.lexists(os.path.join(data, "esdm")):
+        raise NoSite(2, "there is no site yet: the default one is made when something is first written; "
+                        "one that others have made is named by ESDM_CONFIG")
+
+
+def _open_session(makes=False):
+    """The session of this process: opened at the first question, as programs open theirs.
+    @param makes the default site, when it is not there yet; else NoSite."""
     global _session
     with _lock:
         if _session is None:
             handle, error = ctypes.c_void_p(), Error()
+            if not makes:
+                _check_for_site()
             _api().esdm_records_keep()  # for esdm.report()
             check(_api().esdm_session_open(None, ctypes.byref(handle), ctypes.byref(error)), error)
             _session = handle
@@ -140,6 +163,16 @@ def _visiting(structure, take, call):
 def _visit(name, structure, take, *arguments):
     """Calls a function of the session that visits."""
     _visiting(structure, take, lambda visitor: _call(name, *arguments, visitor, None))
+
+
+def _has_site():
+    """Whether there is one to be listed; says it where there is none."""
+    try:
+        _open_session()
+        return True
+    except NoSite as none:
+        warnings.warn(str(none), stacklevel=3)
+        return False
 
 
 def _time(nanoseconds):
@@ -324,6 +357,8 @@ def site() -> str:
 def views() -> Table:
     """The views of the site, by name."""
     found = Table()
+    if not _has_site():
+        return found
     _visit("esdm_view_list", _View,
            lambda view: found.append(View(view.name.decode(), view.template_text.decode("utf-8", "replace"))))
     return found
@@ -345,6 +380,8 @@ def _places(place):
 def ls(prefix: "str | None" = None) -> Table:
     """The containers of the site, or of what lies below `prefix`, by name. Where `prefix` is a place of
     a view, "cmip6:/CMIP6", the places directly below it, and at the last level the containers there."""
+    if not _has_site():
+        return Table()
     if prefix is not None and _api().esdm_view_is_said(_open_session(), prefix.encode()):
         return _places(prefix)
     found = Table()
@@ -366,6 +403,8 @@ def find(question: str) -> Table:
     `find("source_id = MPI-ESM1-2-LR and table_id = Amon")`. Names that nothing in the site has
     are told by a warning."""
     found = Table()
+    if not _has_site():
+        return found
 
     def take(match):
         variable = match.dataset.decode("utf-8", "replace") if match.dataset else None
@@ -422,6 +461,7 @@ def clone(name: str, new_name: str, replace: bool = False) -> None:
 
 def virtual_save(question: str, name: str, pin: bool, replace: bool) -> None:
     """esdm_virtual_save()."""
+    _open_session(makes=True)
     _call("esdm_virtual_save", question.encode(), name.encode(), pin, replace)
 
 
@@ -494,7 +534,11 @@ def _hint(name):
     if "@" in name or "?" in name:  # the message tells what there is
         return ""
     text = ctypes.create_string_buffer(2048)
-    _api().esdm_container_suggest(_open_session(), name.encode(), text, len(text))
+    try:
+        session = _open_session()
+    except NoSite as none:
+        return f"; {none}"
+    _api().esdm_container_suggest(session, name.encode(), text, len(text))
     told = text.value.decode("utf-8", "replace")
     if not told and _is_empty():
         told = "the site has no containers yet; one that others have made is named by ESDM_CONFIG"

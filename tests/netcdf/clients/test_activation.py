@@ -11,7 +11,7 @@ import sys
 
 from esdmtest import BUILD, SANITIZE, SOURCE, Site, client_environment, expect, main, run, skip, tool
 from clients import python_of
-from inprocess import names, python, started
+from inprocess import names, packages, python, started
 
 WRITE = """
 import numpy
@@ -135,6 +135,49 @@ def test_the_package_in_the_path_alone():
             for order in (("esdm", "xarray"), ("xarray", "esdm")):
                 script = PATH_ALONE.replace("{0}", order[0]).replace("{1}", order[1])
                 run([python_of(kind), "-c", script.replace("exp/", f"exp/{kind}-{order[0]}-")], env=env, cwd=site.folder)
+
+
+ASKED = """
+import esdm, netCDF4, os, sys, warnings
+def left():
+    return sorted(os.listdir("home"))
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    assert esdm.ls() == [] and esdm.ls("run") == [] and esdm.find("a = 3") == [] and esdm.views() == []
+    assert len(told) == 4 and all("there is no site yet" in str(t.message) for t in told), told
+    assert {t.filename for t in told} == {"<string>"}, told
+import xarray
+for asks in (lambda: esdm.stat("x.nc"), lambda: esdm.open("x.nc"), esdm.site,
+             lambda: netCDF4.Dataset("esdm://x.nc"), lambda: xarray.open_dataset("esdm://x.nc", engine="esdm"),
+             lambda: esdm.snapshots("x.nc"), lambda: esdm.remove("x.nc"), lambda: esdm.move("x.nc", "y.nc"),
+             lambda: esdm.clone("x.nc", "y.nc"), lambda: esdm.placement("x.nc"), lambda: esdm.merge("x.nc", "b")):
+    try:
+        asks()
+        raise SystemExit("no error")
+    except FileNotFoundError as error:
+        print(error)
+assert left() == [], left()
+with esdm.open("x.nc", mode="w") as d:
+    d.createDimension("x", 3); d.createVariable("v", "f8", ("x",))[:] = [1, 2, 3]
+assert left() == [".local"], left()
+assert [c.name for c in esdm.ls()] == ["x.nc"] and list(esdm.open("x.nc")["v"][:]) == [1, 2, 3]
+"""
+
+
+def test_asking_makes_no_default_site():
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    for kind in ("debian", "pypi"):
+        with Site() as site:
+            home = site.file("home")
+            home.mkdir()
+            env = client_environment({"PYTHONPATH": str(packages(site)), "HOME": str(home),
+                                      "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+            for name in ("LD_PRELOAD", "ESDM_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+                env.pop(name, None)
+            done = run([python_of(kind), "-c", ASKED], env=env, cwd=site.folder)
+            expect("there is no site yet" in done.stdout, done.stdout)
+            expect("x.nc" in run([tool("esdm-ls")], env=env, cwd=home).stdout, "the site is made")
 
 
 def test_the_catalogue():
@@ -545,7 +588,7 @@ main(
     test_debian_s_netcdf4_before_and_after,
     test_pypi_s_netcdf4_before_and_after,
     test_xarray_alone,
-    test_the_package_in_the_path_alone, test_the_catalogue,
+    test_the_package_in_the_path_alone, test_asking_makes_no_default_site, test_the_catalogue,
     test_esdm_open_tells_errors_once,
     test_what_is_no_snapshot_is_told,
     test_the_import_reads_little,
