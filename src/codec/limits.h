@@ -12,6 +12,8 @@
 /** Of numbers of one type; infinite: none on that side. */
 typedef struct esdm__limits {
     long double low, high;
+    bool natural; /* readers take negative whole numbers for those above the positive ones
+                     (_Unsigned), and the limits are of these: none may change its sign */
 } esdm__limits;
 
 /** Whether there is one. */
@@ -19,7 +21,8 @@ bool esdm__limits_any(const esdm__limits *limits);
 /** Whether all of `n` numbers that are within the limits are so as decoded, too. */
 bool esdm__limits_kept(const esdm__limits *limits, int32_t type, const void *raw,
                        const void *decoded, size_t n);
-/** Has numbers keep their bits that could leave the limits by `a`'s bounds. */
+/** Has numbers keep their bits that could leave the limits by `a`'s bounds; of natural ones also
+ * all that are stored as negative. */
 void esdm__limits_spare(const esdm__limits *limits, esdm_codec_accuracy *a);
 
 #endif

@@ -184,6 +184,10 @@ bounds_in(const esdm__accuracy *a, const esdm__whereabouts *where, bounds *ret, 
     if (status != ESDM_OK)
         return status;
     compile_bounds(&stated, ret);
+    /* What is computed of numbers that are stored as negative is not what readers compute. */
+    const double share = least(least(ret->range, ret->deviation), ret->noise);
+    if (a->limits.natural && share < (double) INFINITY)
+        ret->lossy = false;
     return ret->lossy ? unpack(a->dataset, &stated, ret, err) : ESDM_OK;
 }
 
@@ -222,6 +226,7 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
         a->codec.exact_below = stated->lossless_up_to;
     if ((stated->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0)
         a->codec.exact_above = stated->lossless_from;
+    esdm__accuracy_collect_limits(dataset, a);
     esdm_status status = ESDM_OK;
     if ((stated->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)
         status = compile_speed(session, &stated->compression_speed, "compression_speed",

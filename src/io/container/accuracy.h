@@ -62,8 +62,10 @@ const char *esdm__accuracy_units(const esdm_dataset *dataset, char *buffer, size
  *  sense with the dataset. @param ret not to be copied: it points into itself. */
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
                                    esdm_error *err);
-/** Collects the values that keep their bits: a->exact, and limits that none may leave: a->limits.
- * ESDM_EINVAL naming the attribute, or the quantity. */
+/** Collects the limits that no number may leave: a->limits. */
+void esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a);
+/** Collects the values that keep their bits: a->exact. ESDM_EINVAL naming the attribute, or the
+ * quantity. */
 esdm_status esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated,
                                          esdm__accuracy *a, esdm_error *err);
 /**

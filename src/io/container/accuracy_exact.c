@@ -5,11 +5,30 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "io/container/accuracy.h"
 #include "model/accuracy.h"
+#include "model/container.h"
 #include "model/convert.h"
+
+/* Of whole numbers with a sign, what readers take them for where the attribute _Unsigned says so;
+ * else the type itself. */
+static esdm_type
+type_of_readers(const esdm_dataset *dataset)
+{
+    static const esdm_type natural[][2] = {{ESDM_TYPE_INT8, ESDM_TYPE_UINT8},
+                                           {ESDM_TYPE_INT16, ESDM_TYPE_UINT16},
+                                           {ESDM_TYPE_INT32, ESDM_TYPE_UINT32},
+                                           {ESDM_TYPE_INT64, ESDM_TYPE_UINT64}};
+    char text[8];
+    esdm__attribute_text(dataset, "_Unsigned", text, sizeof text);
+    for (size_t i = 0; i < 4; i++)
+        if (natural[i][0] == dataset->type && strcasecmp(text, "true") == 0)
+            return natural[i][1];
+    return dataset->type;
+}
 
 static esdm_status
 add_exact(const esdm_dataset *dataset, esdm__accuracy *a, const void *value, esdm_error *err)
@@ -37,12 +56,13 @@ add_attribute(const esdm_dataset *dataset, const char *name, esdm__accuracy *a, 
         !esdm__accuracy_has_type(attribute.type))
         return ESDM_OK;
     size_t bytes = esdm_type_size(attribute.type);
+    esdm_type type = attribute.type == dataset->type ? attribute.type : type_of_readers(dataset);
     esdm_status status = ESDM_OK;
     for (uint64_t i = 0; i < attribute.count && status == ESDM_OK; i++) {
         uint64_t value = 0;
         uint64_t misfits = 0;
-        status = esdm_convert(attribute.type, (const char *) attribute.values + i * bytes,
-                              dataset->type, &value, 1, &misfits, err);
+        status = esdm_convert(attribute.type, (const char *) attribute.values + i * bytes, type,
+                              &value, 1, &misfits, err);
         if (status == ESDM_OK && misfits == 0)
             status = add_exact(dataset, a, &value, err);
         if (status != ESDM_OK)
@@ -114,12 +134,13 @@ packed(const esdm_dataset *dataset, esdm_type type, const void *value)
     return (long double) (fabs(limit - rint(limit)) < NEARLY ? rint(limit) : limit);
 }
 
-/* A number of an attribute that has `count`, as one of the dataset's type, which readers compare;
- * `none` when there is none. */
+/* A number of an attribute that has `count`, as readers compare it; `none` when there is none. One
+ * of the dataset's type stands for what readers take the dataset's numbers for. */
 static long double
 limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t i,
          long double none)
 {
+    const esdm_type type = type_of_readers(dataset);
     esdm_attribute attribute;
     const esdm_attributes *list = &dataset->attributes;
     uint64_t value = 0;
@@ -129,28 +150,31 @@ limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t
         return none;
     const char *at = (const char *) attribute.values + i * esdm_type_size(attribute.type);
     const bool unpacked = is_unpacked(dataset, attribute.type);
-    if (!unpacked &&
-        (esdm_convert(attribute.type, at, dataset->type, &value, 1, &misfits, NULL) != ESDM_OK ||
-         misfits > 0))
+    if (!unpacked && (esdm_convert(attribute.type == dataset->type ? type : attribute.type, at,
+                                   type, &value, 1, &misfits, NULL) != ESDM_OK ||
+                      misfits > 0))
         return none;
-    long double limit =
-        unpacked ? packed(dataset, attribute.type, at) : wide_of(dataset->type, &value);
+    long double limit = unpacked ? packed(dataset, attribute.type, at) : wide_of(type, &value);
     return isfinite(limit) ? limit : none;
 }
 
-static void
-collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
+void
+esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
 {
     const long double all = (long double) INFINITY;
     esdm__limits *limits = &a->limits;
-    limits->low = limit_of(dataset, "valid_range", 2, 0, -all);
+    limits->natural = type_of_readers(dataset) != dataset->type;
+    const long double least = limits->natural ? 0 : -all;
+    limits->low = limit_of(dataset, "valid_range", 2, 0, least);
     limits->high = limit_of(dataset, "valid_range", 2, 1, all);
-    if (!(limits->low > -all || limits->high < all)) {
-        limits->low = limit_of(dataset, "valid_min", 1, 0, -all);
+    if (!(limits->low > least || limits->high < all)) {
+        limits->low = limit_of(dataset, "valid_min", 1, 0, least);
         limits->high = limit_of(dataset, "valid_max", 1, 0, all);
     }
-    if (!(limits->low <= limits->high)) /* nothing is within: or unpacked, by a negative factor */
-        *limits = (esdm__limits){.low = -all, .high = all};
+    if (!(limits->low <= limits->high)) { /* nothing is within: or unpacked, by a negative factor */
+        limits->low = least;
+        limits->high = all;
+    }
 }
 
 esdm_status
@@ -158,7 +182,6 @@ esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *s
                              esdm__accuracy *a, esdm_error *err)
 {
     a->codec.exact_values = a->exact;
-    collect_limits(dataset, a);
     esdm_status status = add_exact(dataset, a, esdm_dataset_fill(dataset, NULL), err);
     if (status == ESDM_OK)
         status = add_attribute(dataset, "_FillValue", a, err);

@@ -444,7 +444,7 @@ test_numbers__none_leaves_its_limits(void **state)
 {
     (void) state;
     static const uint64_t shape[1] = {40000};
-    static const esdm__limits limits = {-(long double) INFINITY, 273.99};
+    static const esdm__limits limits = {.low = -(long double) INFINITY, .high = 273.99};
     size_t n = 40000;
     float *raw = make_waves(n);
     float *back = malloc(n * sizeof *back);
@@ -472,6 +472,25 @@ test_numbers__none_leaves_its_limits(void **state)
     }
     free(back);
     free(raw);
+}
+
+/* Whole numbers that readers take for ones without a sign do not wrap. */
+static void
+test_numbers__natural_ones_keep_their_signs(void **state)
+{
+    (void) state;
+    static const esdm__limits wrapped = {.low = 2, .high = 250, .natural = true};
+    const int8_t raw[] = {0, 2, 100, 127, -128, -6, -5, -1};
+    const int8_t near[] = {0, 3, 98, 126, -127, -7, -3, -2};
+    assert_true(esdm__limits_any(&wrapped));
+    assert_true(esdm__limits_kept(&wrapped, ESDM_TYPE_INT8, raw, near, 8));
+    for (size_t i = 0; i < 8; i++) {
+        static const int8_t beyond[] = {-1, 1, -100, -128, 127, -5, 0, 0};
+        int8_t changed[8];
+        memcpy(changed, near, sizeof changed);
+        changed[i] = beyond[i];
+        assert_false(esdm__limits_kept(&wrapped, ESDM_TYPE_INT8, raw, changed, 8));
+    }
 }
 
 /* Puts the checksum of a head right. */
@@ -614,6 +633,7 @@ main(void)
         cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
         cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
         cmocka_unit_test(test_numbers__none_leaves_its_limits),
+        cmocka_unit_test(test_numbers__natural_ones_keep_their_signs),
         cmocka_unit_test(test_numbers__are_stored_alike_by_every_program),
         cmocka_unit_test(test_numbers__blocks_without_measure_are_corrupt),
         cmocka_unit_test(test_numbers__damaged_heads_are_corrupt),
