@@ -26,6 +26,8 @@ WRITERS = ("to_netcdf", "save_mfdataset")
 
 ALL = -1  # as a key
 
+of_sys = sys.__dict__  # what is not there costs 40 times as much to ask of the module: an error is made, and dropped
+
 opened = 0  # files so far
 openings = itertools.count(1)  # threads count at once
 keys = itertools.count(1)
@@ -337,7 +339,10 @@ tasks = None
 
 def watch_tasks():
     global tasks
-    loops = getattr(sys.modules.get("asyncio.base_events"), "BaseEventLoop", None)
+    module = sys.modules.get("asyncio.base_events")
+    if tasks is not None or module is None:
+        return tasks
+    loops = getattr(module, "BaseEventLoop", None)
     with changing:
         if loops is not None and tasks is None:
             tasks = Tasks(loops, sys.modules["weakref"])
@@ -377,11 +382,14 @@ def opening():
     return number
 
 
+def last_exception():
+    return of_sys.get("last_exc") or of_sys.get("last_value")
+
+
 def of_the_end():
     """What has ended the program, while functions of atexit run, which may close what it had not finished."""
-    if hasattr(sys, "ps1") or "IPython" in sys.modules:
-        return None
-    return getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    exc = last_exception()
+    return None if exc is None or "ps1" in of_sys or "IPython" in sys.modules else exc
 
 
 def closing(number, exc):
@@ -488,10 +496,11 @@ def watch():
 
 
 def watch_cells():
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    module = sys.modules.get("IPython")
+    shell = getattr(module, "get_ipython", lambda: None)() if module is not None else None
     if shell is not None and once("cells"):
         shell.events.register("post_run_cell", after_cell)
-    elif shell is None and hasattr(sys, "ps1") and sys.excepthook is not at_prompt:
+    elif shell is None and "ps1" in of_sys and sys.excepthook is not at_prompt:
         previous["prompt"], sys.excepthook = sys.excepthook, at_prompt
 
 
@@ -549,6 +558,6 @@ def at_end():
         nobody_asked(key)
     for key in list(halves):
         give_up_half(key)
-    exc = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    interrupted = isinstance(exc, KeyboardInterrupt) and not hasattr(sys, "ps1")
+    exc = last_exception()
+    interrupted = isinstance(exc, KeyboardInterrupt) and "ps1" not in of_sys
     ending(describe(exc) if exc is not None else "", int(interrupted))
