@@ -21,8 +21,8 @@ from ._library import load as _load
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to import than all of this
 if TYPE_CHECKING:
-    from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site,
-                             snapshots, stat, version, views)
+    from ._catalogue import (Container, Facet, Match, Place, Snapshot, Table, View, clone, facets, find, ls, move, remove,
+                             site, snapshots, stat, version, views)
     from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
     __version__: str
     from ._accuracy import Accuracy, accuracy
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 # Read when first used: every program pays for what is read at once.
 _LATER = {name: module for module, names in {
     "_accuracy": ("Accuracy", "accuracy"),
-    "_catalogue": ("Container", "Match", "Place", "Snapshot", "Table", "View", "clone", "find", "ls", "move", "open",
-                   "remove", "site", "snapshots", "stat", "version", "views"),
+    "_catalogue": ("Container", "Facet", "Match", "Place", "Snapshot", "Table", "View", "clone", "facets", "find", "ls", "move",
+                   "open", "remove", "site", "snapshots", "stat", "version", "views"),
     "_history": ("MergeConflict", "branch", "digest", "merge"),
     "_placement": ("Placement", "placement"),
     "_query": ("link", "query"),
     "_reporting": ("Report", "report"),
     "_stored": ("StoredAccuracy", "stored_accuracy")}.items() for name in names}
 
-__all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
-           "append", "clone", "digest", "find", "gather", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
+__all__ = ["Container", "EsdmError", "Facet", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
+           "append", "clone", "digest", "facets", "find", "gather", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
            "write", "write_region", "zarr"]
 
 __all__ += ["Accuracy", "MergeConflict", "Placement", "Report", "StoredAccuracy", "accuracy", "branch", "merge", "placement", "report", "stored_accuracy"]

@@ -69,7 +69,8 @@ def _api():
             "esdm_view_level": [pointer, text, pointer, pointer, pointer],
             "esdm_view_containers": [pointer, text, pointer, pointer, pointer],
             "esdm_find": [pointer, text, pointer, pointer, pointer],
-            "esdm_find_explain": [pointer, text, pointer, pointer, pointer]}.items():
+            "esdm_find_explain": [pointer, text, pointer, pointer, pointer],
+            "esdm_find_facets": [pointer, text, pointer, ctypes.c_size_t, pointer, pointer, pointer]}.items():
         function = getattr(library, name)
         function.argtypes = arguments
         function.restype = ctypes.c_int
@@ -312,6 +313,17 @@ class View:
         return {"view": self.name, "template": self.template}
 
 
+@dataclasses.dataclass(frozen=True)
+class Facet:
+    """A value of an attribute, and how many containers have it."""
+    name: str
+    value: str
+    containers: int
+
+    def row(self):
+        return {"attribute": self.name, "value": self.value, "containers": self.containers}
+
+
 # So many rows are shown; the list has all.
 ROWS_SHOWN = 60
 
@@ -428,6 +440,43 @@ def _why_nothing(question):
     callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_char_p, ctypes.c_void_p)(take)
     _call("esdm_find_explain", question.encode(), ctypes.cast(callback, ctypes.c_void_p), None)
     return reasons
+
+
+def facets(question: "str | None", *names: str) -> Table:
+    """How many of the containers that a question finds have each value of some attributes, the most frequent value of
+    each first: `facets("table_id = Amon", "source_id", "experiment_id")`, as `esdm-find --facets` counts. No container is
+    opened. @param question None: all containers. @param names attributes, without variables; those that nothing in the
+    site has are told by a warning."""
+    if not names:
+        raise TypeError('facets() takes a question and the names of attributes: facets("table_id = Amon", "source_id")')
+    found = Table()
+    if question is None:
+        for name in names:
+            _count_facets(f"exists :{name}", (name,), found)
+    else:
+        _count_facets(question, names, found)
+    for name in {*names}.difference(facet.name for facet in found):
+        for reason in _why_nothing(f"exists :{name}"):
+            warnings.warn(reason, stacklevel=2)
+    return found
+
+
+def _count_facets(question, names, found):
+    raised = []
+
+    def take(index, value, containers, _):
+        try:
+            found.append(Facet(names[index], value.decode("utf-8", "replace"), containers))
+            return True
+        except BaseException as error:  # pylint: disable=broad-except  # Ctrl-C
+            raised.append(error)
+            return False
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p)(take)
+    listed = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+    _call("esdm_find_facets", question.encode(), listed, len(names), ctypes.cast(callback, ctypes.c_void_p), None)
+    if raised:
+        raise raised[0]
 
 
 def snapshots(name: str) -> Table:

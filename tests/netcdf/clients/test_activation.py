@@ -299,6 +299,39 @@ for snapshot in (step.snapshot, np.int64(step.snapshot), str(step.snapshot), -1,
 """
 
 
+FACETS = """
+import esdm, netCDF4, warnings
+made = [("a", "old"), ("a", "new"), ("b", "new"), ("c", 'say "x"'), ("a", "new")]
+for k, (model, run) in enumerate(made):
+    with netCDF4.Dataset(f"esdm://many/{k}.nc", "w") as d:
+        d.setncatts({"model": model, "run": run, "number": k % 2, "at": "2"})
+        d.createDimension("x", 1)
+        d.createVariable("v", "f4", ("x",)).units = "K"
+def counted(question, *names):
+    return [(f.name, f.value, f.containers) for f in esdm.facets(question, *names)]
+assert counted(None, "model") == [("model", "a", 3), ("model", "b", 1), ("model", "c", 1)], counted(None, "model")
+assert counted("model = a", "run", "number") == [("run", "new", 2), ("run", "old", 1), ("number", "0", 2), ("number", "1", 1)]
+assert counted("v.units = K and not model = a", "run") == [("run", "new", 1), ("run", 'say "x"', 1)]
+assert counted(None, "number", "at") == [("number", "0", 3), ("number", "1", 2), ("at", "2", 5)]
+assert "a" in repr(esdm.facets(None, "model")) and isinstance(esdm.facets(None, "model")[0], esdm.Facet)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    assert counted("model = a", "modell") == [] and "did you mean 'model'" in str(told[0].message), told
+    assert counted("model = none", "run") == [] and len(told) == 1, told
+for wrong, error in (((None,), TypeError), (("model !", "run"), esdm.EsdmError)):
+    try:
+        esdm.facets(*wrong)
+        raise SystemExit("no error")
+    except error:
+        pass
+"""
+
+
+def test_facets_are_counted():
+    with Site() as site:
+        python(site, "pypi", FACETS)
+
+
 def test_what_is_no_snapshot_is_told():
     with Site(history=10) as site:
         python(site, "pypi", "import esdm, netCDF4" + WRITE)
