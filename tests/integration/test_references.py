@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 
-from esdmtest import Site, by_size, client, expect, expect_error, main, need_data, run, some, tool
+from esdmtest import Site, by_size, client, expect, expect_error, main, need_data, need_program, run, some, tool
 
 REF = tool("esdm-ref")
 CP = tool("esdm-cp")
@@ -465,6 +465,34 @@ def test_large_plain_variables_are_read_by_several_threads():
         python(EQUAL, "parts", *pairs)
 
 
+SUM = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1]) as nc:
+    nc.set_auto_maskandscale(False)
+    print(nc["a"][...].tobytes() == nc["b"][...].tobytes())
+"""
+
+
+def test_long_ranges_are_read_from_small_calls_on():
+    """The kernel reads ahead in aligned steps that grow only where the first calls are small ones (tests/bench/README.md)."""
+    need_program("strace")
+    with Site(engine={"threads": 1}) as site:
+        folder = site.folder / "files"
+        folder.mkdir()
+        python(LARGE, folder)
+        run([REF, "-q", folder / "c.nc", "esdm://files/"])
+        log = site.folder / "calls"
+        told = client(["/usr/bin/python3", "-c", SUM, "esdm://files/c.nc"],
+                      prefix=["strace", "-f", "-qq", "-y", "-o", log, "-e", "trace=pread64,preadv2"]).stdout
+        expect(told == "True\n", told)
+        calls = [line for line in log.read_text().splitlines() if "/files/c.nc>" in line]
+        sizes = [int(line.rsplit(" = ", 1)[1]) for line in calls if " pread64(" in line]
+        bytes_of_one = 40 * 200 * 260 * 4
+        expected = [4096 << i for i in range(10)]
+        expected.append(bytes_of_one - sum(expected))
+        expect(sizes == 2 * expected, f"{sizes} and not {expected} of each variable: {calls[:3]}")
+
+
 def test_real_files():
     data = need_data("cmip6")
     files = sorted(data.rglob("*.nc"))
@@ -485,7 +513,7 @@ if __name__ == "__main__":
                   test_changed_files_are_errors, test_roots_limit_where_references_may_point,
                   test_searches_tell_whose_ranges_nobody_knows,
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
-                  test_large_plain_variables_are_read_by_several_threads,
+                  test_large_plain_variables_are_read_by_several_threads, test_long_ranges_are_read_from_small_calls_on,
                   test_sources_that_change_under_readers, test_commits_do_not_need_coordinates_that_are_away,
                   test_a_file_that_was_cut_off_is_not_taken, test_files_that_crash_libnetcdf_do_not_end_a_scan,
                   test_real_files))

@@ -21,7 +21,12 @@
 #include "io/session/references.h"
 
 #define FILES_MOST 64u
-/* The kernel reads ahead for pieces of that size, not for larger ones. */
+/* What is longer is read with small calls that grow, and then with one: from there on the kernel
+ * reads ahead in growing steps and pages. Where the first call is a long one its steps are long at
+ * once, of single pages and not aligned, and the disk is read more slowly. */
+#define LONG_BYTES  ((size_t) 4 << 20)
+#define FIRST_BYTES ((size_t) 4 << 10)
+/* What is shorter and not in memory is read in pieces of that size. */
 #define PIECE_BYTES ((size_t) 256 << 10)
 
 struct esdm__file {
@@ -328,12 +333,16 @@ esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, e
     if (file->session != NULL)
         return esdm__url_read(file->session, file->location, &file->was, position, data, bytes,
                               err);
-    bool in_memory = bytes > PIECE_BYTES; /* the system has it, as far as is known */
+    size_t first = bytes > LONG_BYTES ? FIRST_BYTES : 0;
+    bool in_memory = first == 0 && bytes > PIECE_BYTES; /* the system has it, as far as is known */
+    size_t piece = first == 0 ? PIECE_BYTES : bytes;
     while (bytes > 0) {
         ssize_t n = in_memory ? read_cached(file->fd, to, bytes, position) : 0;
+        size_t most = first > 0 ? first : piece;
         in_memory = n > 0;
         if (n <= 0)
-            n = pread(file->fd, to, bytes < PIECE_BYTES ? bytes : PIECE_BYTES, (off_t) position);
+            n = pread(file->fd, to, bytes < most ? bytes : most, (off_t) position);
+        first = first < LONG_BYTES / 2 ? 2 * first : 0;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
