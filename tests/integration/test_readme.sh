@@ -35,8 +35,8 @@ section() {
 }
 {
     echo "set -eux"
+    section "Find, open as one, refer to an archive" sh
     section "Use it" sh
-    section "Find, open as one" sh
     echo "export PYTHONPATH=$ESDM_SOURCE/python"
     echo "/usr/bin/python3 - <<'PYTHON'"
     section "Python and notebooks" python | sed 's/^\(esdm.open(\)\(.*\), snapshot=-1)/\1\2, snapshot=1)/'
@@ -51,7 +51,7 @@ section() {
 [ "$(grep -c '^esdm' typed.sh)" -ge 15 ] || fail "README has other commands: $(cat typed.sh)"
 env -u ESDM_CONFIG -u XDG_DATA_HOME -u XDG_CONFIG_HOME HOME="$PWD/home" bash typed.sh >typed.txt 2>&1 ||
     fail "$(cat typed.sh typed.txt)"
-for text in "run1/ocean.nc:/tas" "2002-" "restored" "largest error"; do
+for text in "years/2001.nc:/tas" "cmip6/input.nc:/tas" "2002-" "restored" "largest error"; do
     grep -q "$text" typed.txt || fail "no '$text': $(cat typed.txt)"
 done
 [ -d home/.local/share/esdm ] && [ -e run1/ocean.nc ] && [ -e ocean.nc ] || fail "data lie elsewhere: $(find . | head -n 50)"
