@@ -281,6 +281,27 @@ large_chunks(run *r, const object *o)
            name, got, wanted, most->variable, chunk);
 }
 
+/* Each opening has the chunks to decode again. @param gain_s of reading it once */
+static void
+opened_again(run *r, const object *o, double gain_s)
+{
+    g_autofree char *name = short_name(o->name);
+    g_autofree char *all = bytes_text((double) o->entry.read.bytes);
+    g_autofree char *each = bytes_text((double) o->entry.read.bytes / (double) o->openings);
+    g_autofree char *has = bytes_text((double) o->entry.file_bytes);
+    g_autofree char *times = o->opening_processes > 1
+                                 ? g_strdup_printf(" by %u processes", o->opening_processes)
+                                 : g_strdup("");
+    advise(r, gain_s,
+           "%s was opened and read %" G_GUINT64_FORMAT
+           " times%s, about %s each time: %s from a file of %s. %s",
+           name, o->openings, times, each, all, has,
+           o->opening_processes > 1
+               ? "Let one of them read what all need and hand it on, or let each read its part."
+               : "Open it once, and take all that is needed of it before it is closed; a tool that "
+                 "is given a file twice reads it twice.");
+}
+
 static void
 read_again(run *r, const object *o)
 {
@@ -292,6 +313,11 @@ read_again(run *r, const object *o)
     double seconds = seconds_of(o->entry.read.ns);
     double library = seconds_of(r->library_read_ns);
     double share = 1 - size / bytes;
+    if (o->openings > 1 && (double) o->opening_bytes < 1.5 * size) {
+        bool deflated = v != NULL && v->entry.deflate >= 0;
+        opened_again(r, o, share * (seconds + (deflated ? 0.7 * library : 0)));
+        return;
+    }
     char *name = short_name(o->name);
     char *read = bytes_text(bytes);
     char *has = bytes_text(size);

@@ -61,6 +61,11 @@ typedef struct object {
     pattern reads;
     pattern writes;
     guint64 nested_ns; /* of a file: in NetCDF calls */
+    /* Of a file, all processes together (openings.c): */
+    guint64 openings;        /* those that read much; 0: not known */
+    guint64 opening_bytes;   /* what one of them read at most */
+    guint64 openings_bytes;  /* what all openings read */
+    guint opening_processes; /* that opened it so */
     /* Of a file by MPI (ranks.c): */
     GPtrArray *asked;  /* hints, "KEY=VALUE"; NULL: none were noted */
     GPtrArray *chosen; /* by earlier runs (hints.c) */
@@ -196,6 +201,8 @@ void spans_sum(run *r);
 tool_exit run_load(const char *folder, run *ret_run);
 /** Objects, patterns, totals. */
 void run_sum(run *r);
+/** How often files were opened and read, and how much each time; of the calls that were kept. */
+void run_openings(run *r);
 /** Classes of times. */
 void run_classes(run *r);
 /** What would help most. */

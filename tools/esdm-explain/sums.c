@@ -331,5 +331,6 @@ run_sum(run *r)
     if (r->engine)
         spans_sum(r);
     find_patterns(r);
+    run_openings(r);
     run_ranks(r);
 }

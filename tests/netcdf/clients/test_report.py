@@ -284,6 +284,40 @@ def test_calls_without_decoding_take_time_too():
         expect(found and found[2] == "ms" and float(found[1]) >= 2, text)
 
 
+AGAIN = """
+import sys, netCDF4
+for _ in range(int(sys.argv[2])):
+    with netCDF4.Dataset(sys.argv[1]) as d:
+        d["v"].set_var_chunk_cache(1, 1, 0.75) # none is kept
+        for i in range(int(sys.argv[3])):
+            d["v"][:, i, :] if int(sys.argv[3]) > 1 else d["v"][:]
+"""
+TWENTY_STEPS = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("t", 20), ("y", 200), ("x", 200)):
+        d.createDimension(name, size)
+    d.createVariable("v", "f4", ("t", "y", "x"), zlib=True, chunksizes=(1, 200, 200))[:] = numpy.random.rand(20, 200, 200)
+"""
+
+
+def test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again():
+    """Both read twenty times what the file has; what helps differs."""
+    if SANITIZE or run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4, or it is not sanitized")
+    with Folder() as folder:
+        file = folder.path / "v.nc"
+        run(["/usr/bin/python3", "-c", TWENTY_STEPS, file])
+        texts = {}
+        for case in ((20, 1), (1, 20)):
+            done = reported("/usr/bin/python3", "-c", AGAIN, file, *case)
+            texts[case] = [a["text"] for a in report_of(done)["advice"] if a["text"].startswith("v.nc was ")]
+        expect(len(texts[20, 1]) == 1 and "was opened and read 20 times, about" in texts[20, 1][0] and "chunk" not in texts[20, 1][0]
+               and re.search(r"20 times, about 2\.\d MB each time: 5\d MB from a file of 2\.\d MB", texts[20, 1][0]), str(texts))
+        expect(len(texts[1, 20]) == 1 and re.search(r"was read (19|20|21)\.\d times over", texts[1, 20][0]) and "nc_set_chunk_cache" in texts[1, 20][0],
+               str(texts))
+
+
 WHOLE = """
 import os, sys, netCDF4, numpy
 if os.fork() == 0: # a child that leaves no time
@@ -479,7 +513,8 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too, test_short_run__is_said_to_tell_little,
+main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
+     test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
