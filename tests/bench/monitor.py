@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """What observing costs programs: instructions, system calls, written bytes, and time in pairs.
 
-    monitor.py --build BUILD [--pairs 15] [--steps 120] [--counts-only] [--programs read,cdo] [--data FOLDER]
+    monitor.py --build BUILD [--pairs 15] [--steps 120] [--counts-only] [--spread] [--programs read,cdo] [--data FOLDER]
 
 A model-like writer and its reader (bench_model) and cdo on a real field, each on a container without observers (ESDM_MONITOR=off),
 with the site's runs, "stats", "trace" and both; and on a plain file by itself and under esdm-run --report, whose own report, made when the
 program has ended, is not counted as the program's. Instructions are callgrind's, of all threads, of a shorter run; system calls are counted
 by strace. Times are of processors (user and system), of pairs that take turns; the median of ratios has the middle half of them behind it.
+--spread: times alone, in rounds of "off", "off" again, "stats" and "trace", whose order turns: what equal runs differ by beside what observing costs.
 """
 
 import argparse
@@ -111,6 +112,20 @@ def middle(ratios):
     return f"{statistics.median(ratios):.3f} ({low:.3f} to {high:.3f})"
 
 
+def spread(bench, name, options):
+    """Rows of ratios to the first "off" of each round."""
+    modes = ["off", "off again", "stats", "trace"]
+    times = {mode: [] for mode in modes}
+    for turn in range(options.pairs):
+        first = turn % len(modes)
+        for mode in (modes[first:] + modes[:first])[::1 if turn // len(modes) % 2 else -1]:
+            times[mode].append(bench.do(name, mode.split()[0], options.steps)[0])
+    print(f"| {name} | off | {statistics.median(times['off']):.3f} s |")
+    for mode in modes[1:]:
+        ratios = [a / b for a, b in zip(times[mode], times["off"])]
+        print(f"| {name} | {mode} | {middle(ratios)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True)
@@ -118,6 +133,7 @@ def main():
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--short", type=int, default=36, help="steps under callgrind")
     parser.add_argument("--counts-only", action="store_true")
+    parser.add_argument("--spread", action="store_true")
     parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("ESDM_TEST_DATA", "/nowhere"))
     parser.add_argument("--programs", type=lambda text: text.split(","), default=["write", "read", "cdo"])
     options = parser.parse_args()
@@ -133,6 +149,10 @@ def main():
         for steps in {options.steps, options.short}:
             for mode in ("off", "plain"):
                 bench.do("write", mode, steps)
+        if options.spread:
+            for name in names:
+                spread(bench, name, options)
+            return
         print("| program | observed | instructions | system calls | records | time |\n| --- | --- | --- | --- | --- | --- |")
         for name in names:
             for base, modes in (("off", [m for m in MODES if m != "off"]), ("plain", ["report"])):

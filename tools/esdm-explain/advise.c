@@ -509,7 +509,7 @@ imbalance(run *r)
     advise(
         r, seconds_of(most) - mean,
         "Rank %d spent %s in input and output, the others %s on average: they wait for it. Let all "
-        "ranks read and write their part (nc_open_par, nc_create_par), or fewer of them together.",
+        "ranks read and write their part (nc_open_par, nc_create_par), or several of them.",
         worst, time, others);
     g_free(others);
     g_free(time);

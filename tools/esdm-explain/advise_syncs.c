@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#define MUCH_AGAIN 0.2 /* of what is written: chunks that are not full, and not tables alone */
+
 guint64
 file_extent(const run *r, const object *o)
 {
@@ -105,6 +107,14 @@ netcdf_syncs(run *r)
                "and which is not lost. %s of that were transactions of the catalogue; once in ten "
                "times as many steps would save most of these. Data have to be stored in any case.",
                s.count, name, time, each, commits);
+    else if (again < MUCH_AGAIN)
+        advise(r, gain,
+               "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
+               " times, last for %s: %s, %s each, of which the file system took %s. What was not "
+               "stored yet is%s stored then, and the file's tables again. Once in ten times as "
+               "many steps would lose little in a crash.",
+               s.count, name, time, each, files,
+               is_compressed(r, s.last->name) ? " compressed and" : "");
     else
         advise(r, gain,
                "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT

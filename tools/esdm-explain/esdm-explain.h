@@ -174,6 +174,7 @@ typedef struct run {
     guint64 mpi_ns;     /* calls of MPI without the calls of files in them */
     guint64 library_ns; /* NetCDF calls without those and the calls of files in them */
     guint64 library_read_ns;
+    guint64 closing_ns; /* of `library_ns`, in nc_close() */
     guint64 read_bytes, write_bytes, read_calls, write_calls, small_reads, small_writes;
     guint64 opens, lookups, failed_lookups, files;
     guint64 cpu_us;
@@ -323,6 +324,8 @@ char *short_name(const char *name);
 /** What a file is to ESDM, by its name: "catalogue", "data"; NULL: it is none
  * of ESDM's. Programs do not choose how these are read and written. */
 const char *of_esdm(const char *name);
+/** Whether Open MPI keeps the file for itself. */
+bool of_mpi(const char *name);
 /** "sequential", "strided: 1 kB every 1 MB", "random"; owned. */
 char *pattern_text(const pattern *p);
 
@@ -343,6 +346,10 @@ typedef struct time_share {
 
 /** Where the time of a run went, without what is too little to be told. @return how many. */
 guint time_shares(const run *r, time_share ret_shares[TIME_SHARES]);
+/** Seconds that these are shares of: of ranks, all of theirs. */
+double time_of_shares(const run *r);
+/** What closing files took, where that is much of the library's time; owned; NULL: it is not. */
+char *closing_text(const run *r);
 /** Behind the title of these; "": of the one process. */
 const char *time_shares_of_all(const run *r);
 /** A sentence about a program that waited most of the time; NULL: it did not. Owned. */

@@ -241,9 +241,10 @@ put_shares(FILE *out, const run *r)
     time_share shares[TIME_SHARES];
     guint count = time_shares(r, shares);
     g_autofree char *waited = waiting_text(r);
+    g_autofree char *closing = closing_text(r);
     (void) fprintf(out, "<h2>Where the time went%s</h2><table class=s>\n", time_shares_of_all(r));
     for (guint i = 0; i < count; i++) {
-        double share = shares[i].seconds / MAX(run_seconds(r), 1e-9);
+        double share = shares[i].seconds / MAX(time_of_shares(r), 1e-9);
         g_autofree char *time = time_text(shares[i].seconds);
         put_text(out, "<tr><td>", shares[i].what, "</td>");
         put_text(out, "<td>", time, "</td>");
@@ -253,6 +254,8 @@ put_shares(FILE *out, const run *r)
     (void) fputs("</table>\n", out);
     if (count == 0)
         (void) fputs("<p>Input and output took next to nothing of it.</p>\n", out);
+    if (closing != NULL)
+        put_text(out, "<p>", closing, "</p>\n");
     if (waited != NULL)
         put_text(out, "<p>", waited, "</p>\n");
 }

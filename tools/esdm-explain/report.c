@@ -121,6 +121,8 @@ print_row(const object *o)
         how = ranks_text(o);
     } else if (of_esdm(o->name) != NULL) {
         how = g_strdup_printf("ESDM's %s", of_esdm(o->name));
+    } else if (of_mpi(o->name)) {
+        how = g_strdup("MPI's own");
     } else {
         how = pattern_text(o->entry.read.ns >= o->entry.write.ns ? &o->reads : &o->writes);
         if (o->entry.mapped_bytes > 0 && o->entry.read.calls + o->entry.write.calls == 0) {
@@ -190,13 +192,15 @@ print_spans(const run *r)
     char *b = bytes_text((double) stored);
     char *c = time_text(encode);
     char *d = time_text(commit);
+    /* Ranks commit together, and wait for each other there. */
+    const char *together = r->ranks > 1 && commits > 1 ? " (of all ranks together)" : "";
     if (raw > 0)
         (void) printf("\n  ESDM made %s of %s (%s of all threads together), and "
-                      "needed %s for %" G_GUINT64_FORMAT " commit%s.\n",
-                      b, a, c, d, commits, commits == 1 ? "" : "s");
+                      "needed %s for %" G_GUINT64_FORMAT " commit%s%s.\n",
+                      b, a, c, d, commits, commits == 1 ? "" : "s", together);
     else
-        (void) printf("\n  ESDM needed %s for %" G_GUINT64_FORMAT " commit%s.\n", d, commits,
-                      commits == 1 ? "" : "s");
+        (void) printf("\n  ESDM needed %s for %" G_GUINT64_FORMAT " commit%s%s.\n", d, commits,
+                      commits == 1 ? "" : "s", together);
     g_free(d);
     g_free(c);
     g_free(b);
@@ -281,15 +285,18 @@ print_time(const run *r)
     time_share shares[TIME_SHARES];
     guint count = time_shares(r, shares);
     g_autofree char *waited = waiting_text(r);
+    g_autofree char *closing = closing_text(r);
     (void) printf("\nWhere the time went%s\n", time_shares_of_all(r));
     for (guint i = 0; i < count; i++) {
         char *time = time_text(shares[i].seconds);
         (void) printf("  %-52s %9s %4.0f %%\n", shares[i].what, time,
-                      100 * shares[i].seconds / run_seconds(r));
+                      100 * shares[i].seconds / time_of_shares(r));
         g_free(time);
     }
     if (count == 0)
         (void) printf("  Input and output took next to nothing of it.\n");
+    if (closing != NULL)
+        print_sentences(" ", closing);
     if (waited != NULL)
         print_sentences(" ", waited);
     print_ahead(r);
@@ -407,13 +414,15 @@ static void
 print_advice(const run *r)
 {
     double io = seconds_of(r->read_ns + r->write_ns + r->sync_ns + r->meta_ns + r->library_ns);
+    double gains = 0;
     (void) printf("\nWhat would help most\n");
     if (r->advice->len == 0) {
         char *time = time_text(io);
-        (void) printf("  Nothing that is worth it: input and output took %s, %.0f %% of the run, "
+        (void) printf("  Nothing that is worth it: input and output took %s%s, %.0f %% of the run, "
                       "and none of it "
                       "looks wasteful.\n",
-                      time, 100 * io / run_seconds(r));
+                      time, r->ranks > 1 ? " of all ranks together" : "",
+                      100 * io / time_of_shares(r));
         g_free(time);
         print_wait(r);
         if (run_seconds(r) < SHORT_S)
@@ -429,7 +438,11 @@ print_advice(const run *r)
         print_sentences(mark, text);
         g_free(text);
         g_free(gain);
+        gains += a->gain_s;
     }
+    if (gains > io)
+        print_sentences(" ", "Each of these is counted by itself: who follows one has less to gain "
+                             "by the others.");
 }
 
 void

@@ -5,6 +5,9 @@
 /* A program that waited as long, and for such a share of the run, is told so. */
 #define WAITING_S     0.5
 #define WAITING_SHARE 0.2
+/* What closing files takes is told then. */
+#define CLOSING_S     0.05
+#define CLOSING_SHARE 0.3
 
 /* Whether NetCDF calls moved data of containers, and of files; how many bytes of these were
  * compressed, by direction. */
@@ -86,9 +89,33 @@ time_shares(const run *r, time_share ret_shares[TIME_SHARES])
     return n;
 }
 
+double
+time_of_shares(const run *r)
+{
+    return run_seconds(r) * MAX(r->ranks, 1);
+}
+
+/* Chunks that the library's cache still holds are compressed and written when a file is closed:
+ * that is what writing took, and no call that wrote tells it. */
+char *
+closing_text(const run *r)
+{
+    double seconds = seconds_of(r->closing_ns);
+    library_use use = use_of(r);
+    if (r->engine || use.own || use.deflated == 0 || seconds < CLOSING_S ||
+        seconds < CLOSING_SHARE * seconds_of(r->library_ns))
+        return NULL;
+    g_autofree char *time = time_text(seconds);
+    return g_strdup_printf("Of the NetCDF library's time %s was closing files (nc_close): what "
+                           "its cache of chunks still held was compressed then.",
+                           time);
+}
+
 const char *
 time_shares_of_all(const run *r)
 {
+    if (r->ranks > 1)
+        return " (of all ranks together, and as shares of the time of all)";
     return r->processes->len > 1 || r->ranks > 1 ? " (of all processes and threads together)" : "";
 }
 

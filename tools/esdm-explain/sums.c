@@ -218,6 +218,10 @@ add_call(run *r, const call *c, GHashTable *outer)
         r->library_read_ns -= MIN(c->ns, r->library_read_ns);
     if (is_nc)
         r->library_ns += c->ns;
+    if (c->op == WATCH_OP_nc_close)
+        r->closing_ns += c->ns;
+    if (around != NULL && around->op == WATCH_OP_nc_close)
+        r->closing_ns -= MIN(c->ns, r->closing_ns);
     if (c->kind == WATCH_KIND_NC_READ)
         r->library_read_ns += c->ns;
     if (!is_nc && c->nested) {

@@ -54,17 +54,36 @@ short_name(const char *name)
     return text;
 }
 
-/* "0fd17d6a8628d848b7ad9172-c6edd4535c365eb7-1": a container, a writer, a
- * number. */
+/* "0fd17d6a8628d848b7ad9172-c6edd4535c365eb7-1f": a container, a writer, a number; of ranks that
+ * write together theirs lies before it ("-3-1f"). */
 static bool
 is_pack(const char *name)
 {
-    gsize container = strspn(name, "0123456789abcdef");
+    static const char hex[] = "0123456789abcdef";
+    gsize container = strspn(name, hex);
     const char *writer = name + container + 1;
-    gsize of_writer = name[container] == '-' ? strspn(writer, "0123456789abcdef") : 0;
+    gsize of_writer = name[container] == '-' ? strspn(writer, hex) : 0;
+    if (container < 24 || of_writer < 8 || writer[of_writer] != '-')
+        return false;
     const char *number = writer + of_writer + 1;
-    return container >= 24 && of_writer >= 8 && writer[of_writer] == '-' && number[0] != '\0' &&
-           strspn(number, "0123456789") == strlen(number);
+    gsize digits = strspn(number, hex);
+    if (digits > 0 && number[digits] == '-') {
+        number += digits + 1;
+        digits = strspn(number, hex);
+    }
+    return digits > 0 && number[digits] == '\0';
+}
+
+bool
+of_mpi(const char *name)
+{
+    static const char *const begins[] = {"initial-pmix_", "pmix-mca-",  "openmpi-mca-",   "smseg-",
+                                         "smdataseg-",    "smlockseg-", "vader_segment.", NULL};
+    const char *slash = strrchr(name, '/');
+    for (guint i = 0; begins[i] != NULL; i++)
+        if (g_str_has_prefix(slash != NULL ? slash + 1 : name, begins[i]))
+            return true;
+    return false;
 }
 
 const char *

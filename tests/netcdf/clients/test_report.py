@@ -239,6 +239,22 @@ def test_python_with_its_own_library():
     expect(entry(report, "era5_u.nc", "era5_u")["read"]["bytes"] > 300000, "not seen")
 
 
+def test_files_that_nobody_named():
+    """Packs of ESDM, whose numbers are hexadecimal, and of ranks; what Open MPI has for itself."""
+    with Folder() as folder:
+        pack = f"{'0f' * 16}-{'1e' * 8}"
+        names = {f"{pack}-1f": "ESDM's data", f"{pack}-3-0": "ESDM's data", f"{pack}-3-0-1": "1 call",
+                 f"{pack}-x": "1 call", "initial-pmix_shared-segment-0": "MPI's own"}
+        for name in names:
+            (folder.path / name).write_bytes(b"1" * 100000)
+        code = "import sys; [open(n, 'rb', buffering=0).read(200000) for n in sys.argv[1:]]"
+        done = reported("/usr/bin/python3", "-c", code, *[folder.path / name for name in names], options=("--report",))
+        text = done.stderr[done.stderr.index("What it did"):]
+        for name, how in names.items():
+            found = [line for line in text.splitlines() if line.split()[:1] and line.split()[0].endswith(name[-8:])]
+            expect(len(found) == 1 and how[2:] in found[0], f"{name}: {how}: {text}")
+
+
 def test_a_killed_program():
     before = leftovers()
     with Folder() as folder:
@@ -388,6 +404,30 @@ def test_compression_that_takes_the_time_is_told():
             expect("Writing was held up by compression" in text and words in text, done.stderr)
             expect("Nothing that is worth it" not in text, done.stderr)
             expect("NetCDF library: compression, conversion, copies" in text, done.stderr)
+            expect(re.search(r"library's time [0-9.]+ m?s was closing files \(nc_close\)", text), done.stderr)
+
+
+WHOLE_STEPS = """
+import sys, netCDF4, numpy
+values = numpy.random.rand(40000).astype("f4")
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createDimension("t", None)
+    d.createDimension("x", values.size)
+    v = d.createVariable("v", "f4", ("t", "x"), zlib=True, complevel=1, chunksizes=(1, values.size))
+    for t in range(40):
+        v[t] = values
+        d.sync()
+"""
+
+
+def test_chunks_of_one_step_are_not_blamed():
+    """They are written once, however often the file is synchronised: what comes again are its tables."""
+    if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4")
+    with Folder() as folder:
+        text = " ".join(reported("/usr/bin/python3", "-c", WHOLE_STEPS, folder.path / "v.nc", options=("--report",)).stderr.split())
+        expect("nc_sync (nf90_sync, sync in Python) was called 40 times" in text and "and the file's tables again" in text
+               and "chunks had changed" not in text, text)
 
 
 BOTH = """
@@ -490,6 +530,11 @@ def test_ranks_make_one_report():
             expect(done.stderr.count('"command"') == 1, f"not one report: {done.stderr[-3000:]}")
             report = report_of(done)
             expect(report["ranks"] == 4, str(report["ranks"]))
+            text = subprocess.run([w for w in ["mpirun", "-n", "4", *map(str, command)] if w != "--json"], capture_output=True, text=True,
+                                  env=client_environment(env), stdin=subprocess.DEVNULL, timeout=600, check=False).stderr
+            section = text[text.index("of all ranks together, and as shares"):text.index("What would help")]
+            shares = [int(n) for n in re.findall(r"s +(\d+) %\n", section)]
+            expect(shares and sum(shares) <= 101, text)
             for rank in range(4):
                 file = entry(report, f"/f.{rank}", "tas")
                 expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
@@ -513,10 +558,10 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
+main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_chunks_of_one_step_are_not_blamed, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
      test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,
-     test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
+     test_python_with_its_own_library, test_files_that_nobody_named, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report, test_a_second_job_in_one_folder_waits_for_its_own_ranks)
