@@ -77,6 +77,19 @@ def test_threads_for_a_far_target():
 
 
 @by_clock
+def test_many_times_as_fast_as_one_small_request_at_a_time():
+    """What tests/bench/tuned.py measures: a site made for one disk, storage far away. A few runs find both that pieces are too small and that
+    they wait for each other."""
+    with far_site(threads=1, fragment="64K") as s:
+        run([tool("esdm-mkfs"), "--calibrate=quick", "--seconds=0.4"])
+        found = tune("--kernel=vorpal", "--size=4M", "--trials=5", "--try=threads=1,2,4,8,16", "--try=fragment=64K,256K,1M,4M", "--pairs=2")
+        print(f"    {1 / found['ratio']:.1f} times as fast, after {len(found['trials'])} of {found['settings']} settings: {found['best']}", flush=True)
+        expect(found["better"] and found["ratio"] < 0.25, f"it is many times as fast: {found}")
+        expect(len(found["trials"]) <= 5 < found["settings"] == 20, f"few runs: {found}")
+        leaves_nothing(s)
+
+
+@by_clock
 def test_the_model_chooses_what_to_try():
     """Latency alone matters: the search finds threads without running all settings."""
     with far_site(threads=1, fragment="32K") as s:
@@ -385,5 +398,5 @@ def test_nodes_have_clocks_of_their_own():
 
 
 main(test_what_memory_has_decides, test_reads_and_writes_of_a_disk, test_runs_of_kernels_that_do_not_tell, test_nodes_have_clocks_of_their_own, test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
-     test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_a_genetic_search, test_programs,
+     test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_many_times_as_fast_as_one_small_request_at_a_time, test_a_genetic_search, test_programs,
      test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)
