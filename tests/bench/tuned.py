@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """How much faster than what a site begins with esdm-tune makes it, in how many runs, and what a genetic search takes for that.
 
-    tuned.py --build BUILD [--kernels vorpal,vpic,gcrm] [--size 16M] [--latency 20] [--pairs 5] [--from defaults,narrow] [--json FILE]
+    tuned.py --build BUILD [--kernels vorpal,vpic,gcrm] [--size 16M] [--latency 20] [--pairs 5] [--from defaults,narrow,narrower] [--json FILE]
 
 The target is the emulated one of the tests ("throttled"): each request waits `--latency` milliseconds, any number of them at once, as storage behind a
-network does that has many servers. A site begins with the engine's own defaults, or "narrow": one thread and fragments of 64 KiB, that is one small request at a time, as a
+network does that has many servers. A site begins with the engine's own defaults, or "narrow" ("narrower"): one thread and fragments of 64 (32) KiB, that is one small request at a time, as a
 program writes that was made for one disk. esdm-tune searches among threads and fragments, with the model and, by itself, with a genetic search of up to 60
 runs; in the end the site as it is and what was found take turns. Time of a search is that of the tool from begin to end, these pairs included.
 """
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-BEGIN = {"defaults": {}, "narrow": {"threads": 1, "fragment": "64K"}}
+BEGIN = {"defaults": {}, "narrow": {"threads": 1, "fragment": "64K"}, "narrower": {"threads": 1, "fragment": "32K"}}
 TRY = ["--try=threads=1,2,4,8,16,32", "--try=fragment=64K,256K,1M,4M,16M"]
 
 
@@ -72,7 +72,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True)
     parser.add_argument("--kernels", type=lambda text: text.split(","), default=["vorpal", "vpic", "gcrm"])
-    parser.add_argument("--from", dest="begin", type=lambda text: text.split(","), default=list(BEGIN))
+    parser.add_argument("--from", dest="begin", type=lambda text: text.split(","), default=["defaults", "narrow"])
     parser.add_argument("--size", default="16M")
     parser.add_argument("--latency", type=float, default=20)
     parser.add_argument("--pairs", type=int, default=5)
