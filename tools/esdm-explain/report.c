@@ -267,8 +267,8 @@ print_sentences(const char *mark, const char *text)
     for (char **word = words; *word != NULL; word++) {
         guint length = (guint) g_utf8_strlen(*word, -1);
         if (column + length > 98) {
-            (void) printf("\n     ");
-            column = 6;
+            (void) printf("\n%*s", (int) strlen(mark) + 1, "");
+            column = (guint) strlen(mark) + 2;
             fresh = true;
         }
         (void) printf("%s%s", fresh ? "" : " ", *word);
@@ -349,8 +349,8 @@ print_classes(const char *title, const GPtrArray *classes, double run_s)
         if (!is_worth_it(c, all_s))
             continue;
         char *sum = time_text(c->seconds);
-        (void) printf("    %-22s %8" G_GUINT64_FORMAT " calls, %s: %s\n", c->cause, c->calls, sum,
-                      c->because);
+        (void) printf("    %-22s %8" G_GUINT64_FORMAT " call%s, %s: %s\n", c->cause, c->calls,
+                      c->calls == 1 ? "" : "s", sum, c->because);
         g_free(sum);
     }
 }
