@@ -422,6 +422,7 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     size_t attributes_bytes = 0;
     uint64_t replaced = 0;
     next_state next = {0};
+    sqlite__log_state followed;
     esdm_status status = esdm__check_commit(commit, SQLITE__CONTAINER_MAX, err);
     if (status == ESDM_OK && commit->document != NULL)
         status = sqlite__attributes_encode(commit->attributes, commit->nattributes, &attributes,
@@ -432,6 +433,7 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
         free(attributes);
         return status;
     }
+    sqlite__state_followed(&store->writer, &followed);
     if (commit->kind == ESDM_META_UPDATE)
         status = publish_update(store, commit, attributes, attributes_bytes, &next, err);
     else
@@ -446,15 +448,17 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     status = sqlite__end_write(store, status, err);
     free(attributes);
     free(next.lengths);
-    if (status == ESDM_OK)
-        *ret_committed = (esdm_meta_committed){
-            .container = next.container,
-            .snapshot = next.snapshot,
-            .structure = next.structure,
-            .time_ns = next.time_ns,
-            .replaced = replaced,
-            .first_page = sqlite__key(next.container, next.next_page),
-        };
+    if (status != ESDM_OK)
+        return status;
+    sqlite__absent_follow(store, &followed, commit->name, commit->keep_as);
+    *ret_committed = (esdm_meta_committed){
+        .container = next.container,
+        .snapshot = next.snapshot,
+        .structure = next.structure,
+        .time_ns = next.time_ns,
+        .replaced = replaced,
+        .first_page = sqlite__key(next.container, next.next_page),
+    };
     return status;
 }
 

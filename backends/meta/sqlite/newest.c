@@ -24,7 +24,10 @@
 /* ---- the state of the log ------------------------------------------------------------------- */
 
 #define REGION_BYTES 32768 /* as SQLite maps the shared memory */
+#define COUNT_WORD   2     /* of commits */
 #define INIT_WORD    3     /* which is not 0 once the index was made */
+#define END_WORD     4     /* of the log: its last frame */
+#define SALT_WORD    8     /* and the next one: other ones in each log */
 
 /* SQLite writes by memcpy() what this reads: equal copies are whole. */
 __attribute__((no_sanitize("thread"))) static bool
@@ -179,20 +182,131 @@ sqlite__newest_has(sqlite__link *link, uint64_t container, uint64_t snapshot)
            kept->loaded.snapshot == snapshot && sqlite__state_is(link, &kept->state);
 }
 
+/* ---- names that are free -------------------------------------------------------------------- */
+
+static bool
+same_state(const sqlite__log_state *a, const sqlite__log_state *b)
+{
+    return a->is_known && b->is_known && memcmp(a->words, b->words, sizeof a->words) == 0;
+}
+
+/* @return SQLITE__ABSENT_NAMES when it is none of them. */
+static size_t
+find_absent(const sqlite__absent *absent, const char *name)
+{
+    size_t i = 0;
+    while (i < SQLITE__ABSENT_NAMES && strcmp(absent->names[i], name) != 0)
+        i++;
+    return i;
+}
+
 void
 sqlite__absent_keep(sqlite__link *link, const char *name)
 {
+    sqlite__absent *absent = &link->absent;
+    sqlite__log_state state;
     size_t bytes = strlen(name) + 1;
-    link->absent.state.is_known = false;
-    if (bytes > sizeof link->absent.name)
+    sqlite__state_keep(link, &state);
+    if (!state.is_known || bytes > sizeof absent->names[0] || bytes == 1)
         return;
-    memcpy(link->absent.name, name, bytes);
-    sqlite__state_keep(link, &link->absent.state);
+    if (!same_state(&absent->state, &state)) {
+        memset(absent->names, 0, sizeof absent->names);
+        absent->state = state;
+    }
+    if (find_absent(absent, name) < SQLITE__ABSENT_NAMES)
+        return;
+    size_t at = find_absent(absent, "");
+    if (at == SQLITE__ABSENT_NAMES) {
+        at = absent->next;
+        absent->next = (at + 1) % SQLITE__ABSENT_NAMES;
+    }
+    memcpy(absent->names[at], name, bytes);
 }
 
 bool
 sqlite__absent_is(sqlite__link *link, const char *name)
 {
-    return link->absent.state.is_known && strcmp(name, link->absent.name) == 0 &&
-           sqlite__state_is(link, &link->absent.state);
+    const sqlite__absent *absent = &link->absent;
+    return absent->state.is_known && name[0] != '\0' &&
+           find_absent(absent, name) < SQLITE__ABSENT_NAMES &&
+           sqlite__state_is(link, &absent->state);
+}
+
+static bool
+is_taken(sqlite__link *writer, const char *name)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    writer->waited_ns = 0;
+    if (sqlite__prepare(writer, SQLITE__CONTAINER_TAKEN, &statement, NULL, "t", name) != ESDM_OK ||
+        sqlite__step(writer, statement, &row, NULL) != ESDM_OK || !row)
+        return true;
+    bool taken = sqlite3_column_int(statement, 0) != 0;
+    (void) sqlite3_reset(statement);
+    return taken;
+}
+
+bool
+sqlite__absent_below(sqlite__store *store, const char *name)
+{
+    sqlite__link *link = &store->reader;
+    bool absent = false;
+    if (sqlite__begin_read(store, NULL) != ESDM_OK)
+        return false;
+    if (sqlite__state_is(link, &link->absent.own) &&
+        pthread_mutex_trylock(&store->write_mutex) == 0) {
+        sqlite__newest_begin(link);
+        absent = store->writer.db != NULL && !is_taken(&store->writer, name);
+        (void) pthread_mutex_unlock(&store->write_mutex);
+        if (absent)
+            sqlite__absent_keep(link, name);
+    }
+    sqlite__end_read(store);
+    return absent;
+}
+
+void
+sqlite__state_followed(sqlite__link *writer, sqlite__log_state *ret_state)
+{
+    read_state(writer, ret_state);
+}
+
+/* Each commit is counted. The log that it went to has the same salt, unless somebody began it anew.
+ */
+static bool
+is_next(const sqlite__log_state *now, const sqlite__log_state *then)
+{
+    return now->is_known && now->words[COUNT_WORD] == then->words[COUNT_WORD] + 1 &&
+           now->words[SALT_WORD] == then->words[SALT_WORD] &&
+           now->words[SALT_WORD + 1] == then->words[SALT_WORD + 1] &&
+           now->words[END_WORD] > then->words[END_WORD];
+}
+
+static void
+forget_absent(sqlite__absent *absent, const char *name)
+{
+    size_t at = name != NULL && name[0] != '\0' ? find_absent(absent, name) : SQLITE__ABSENT_NAMES;
+    if (at < SQLITE__ABSENT_NAMES)
+        absent->names[at][0] = '\0';
+}
+
+void
+sqlite__absent_follow(sqlite__store *store, const sqlite__log_state *followed, const char *name,
+                      const char *other)
+{
+    sqlite__link *link = &store->reader;
+    sqlite__log_state now;
+    /* Who commits while it reads has it itself. */
+    if (!followed->is_known || pthread_mutex_trylock(&store->read_mutex) != 0)
+        return;
+    read_state(link, &now);
+    link->absent.own.is_known = false;
+    if (is_next(&now, followed))
+        link->absent.own = now;
+    if (link->absent.own.is_known && same_state(&link->absent.state, followed)) {
+        forget_absent(&link->absent, name);
+        forget_absent(&link->absent, other);
+        link->absent.state = now;
+    }
+    (void) pthread_mutex_unlock(&store->read_mutex);
 }

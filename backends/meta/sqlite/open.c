@@ -384,6 +384,7 @@ open_writer(sqlite__store *store, esdm_error *err)
     /* Those of the store do for older versions what this one does itself, or keep these out; a
      * frame is made for each row that one looks at. */
     (void) sqlite3_db_config(link->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    link->shares_log = !store->rollback_journal;
     store->durable = false;
     return ESDM_OK;
 }

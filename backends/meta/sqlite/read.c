@@ -174,6 +174,8 @@ sqlite__container_list(void *self, const char *prefix, esdm_meta_container_visit
 {
     bool all = prefix == NULL || prefix[0] == '\0';
     container_visit asked = {.visit = visit, .user = user, .prefix = all ? NULL : prefix};
+    if (!all && sqlite__absent_below(self, prefix))
+        return ESDM_OK;
     return sqlite__read_rows(self, all ? SQLITE__CONTAINER_LIST_ALL : SQLITE__CONTAINER_LIST,
                              asked.prefix, visit_container, check_containers, &asked, err);
 }

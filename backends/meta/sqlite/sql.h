@@ -28,6 +28,7 @@ typedef enum sqlite__statement_id {
     SQLITE__CONTAINER_FIND,
     SQLITE__CONTAINER_LIST_ALL,
     SQLITE__CONTAINER_LIST,
+    SQLITE__CONTAINER_TAKEN,
     SQLITE__CONTAINER_COUNT_ALL,
     SQLITE__CONTAINER_COUNT,
     SQLITE__RECORD_COUNT,
@@ -213,10 +214,14 @@ typedef struct sqlite__newest {
     esdm_meta_length lengths[4];
 } sqlite__newest;
 
-/** A name of which there was no container when somebody looked last. */
+/** Names of which there was no container when somebody looked last: of one that is created, and of
+ *  the folders that it lies in. */
+#define SQLITE__ABSENT_NAMES 6
 typedef struct sqlite__absent {
-    sqlite__log_state state;
-    char name[200];
+    sqlite__log_state state;               /* in which there was none of them */
+    char names[SQLITE__ABSENT_NAMES][200]; /* "": none */
+    size_t next;                           /* whose place the next one takes */
+    sqlite__log_state own;                 /* after the last commit of this process */
 } sqlite__absent;
 
 /** Index pages that lie behind the one that was asked for last, for who asks for them next: a small

@@ -105,6 +105,9 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT " RECORD ", name FROM container WHERE name = ?1 "
         "UNION ALL SELECT * FROM (SELECT " RECORD ", name FROM container "
         "WHERE name >= ?1 || '/' AND name < ?1 || '0' ORDER BY name)",
+    [SQLITE__CONTAINER_TAKEN] =
+        "SELECT EXISTS (SELECT 1 FROM container WHERE name = ?1) OR EXISTS "
+        "(SELECT 1 FROM container WHERE name >= ?1 || '/' AND name < ?1 || '0')",
     /* Through the table and through its index: after damage one has more than the other. */
     [SQLITE__CONTAINER_COUNT_ALL] =
         "SELECT count(*) FROM main.container NOT INDEXED WHERE name IS NOT NULL",

@@ -199,6 +199,16 @@ bool sqlite__state_is(sqlite__link *link, const sqlite__log_state *then);
 void sqlite__absent_keep(sqlite__link *link, const char *name);
 /** Whether that is known, as nobody has committed anything since. Reads nothing. */
 bool sqlite__absent_is(sqlite__link *link, const char *name);
+/** Whether nothing has that name or lies below it, where that is told faster than by a reading:
+ *  after a commit of this process its writer has the pages that the reader has to read anew. Locks
+ *  both, the writer only if it is free. */
+bool sqlite__absent_below(sqlite__store *store, const char *name);
+/** Of the writer, within its transaction: the state that the transaction follows. */
+void sqlite__state_followed(sqlite__link *writer, sqlite__log_state *ret_state);
+/** After a commit of this process that has put these names and no others (NULL: none): what else
+ *  was absent before still is, if nobody else has committed. Takes read_mutex, if it is free. */
+void sqlite__absent_follow(sqlite__store *store, const sqlite__log_state *followed,
+                           const char *name, const char *other);
 /** Whether the snapshot is what is kept, and is still there, as nobody has committed anything
  *  since. Reads nothing. */
 bool sqlite__newest_has(sqlite__link *link, uint64_t container, uint64_t snapshot);

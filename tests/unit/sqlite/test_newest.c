@@ -239,6 +239,134 @@ test_newest__absence_is_not_looked_for_again(void **state)
     assert_int_equal(record.container, made);
 }
 
+static void
+expect_absent(fixture *f, const char *name, int statements)
+{
+    esdm_meta_container record = {0};
+    esdm_error err = {0};
+    f->statements = 0;
+    assert_int_equal(sqlite__container_find(f->store, name, &record, &err), ESDM_ENOENT);
+    if (statements != ANY)
+        assert_int_equal(f->statements, statements);
+}
+
+static void
+expect_there(fixture *f, const char *name, uint64_t container)
+{
+    esdm_meta_container record = {0};
+    esdm_error err = {0};
+    assert_int_equal(sqlite__container_find(f->store, name, &record, &err), ESDM_OK);
+    assert_int_equal(record.container, container);
+}
+
+/* A program makes one container after the other in a folder, which is no container. */
+static void
+test_newest__absence_outlives_commits_of_ones_own(void **state)
+{
+    fixture *f = *state;
+    esdm_error err = {0};
+    int below = 0;
+    char name[40];
+    expect_absent(f, "runs", 1);
+    expect_absent(f, "runs/all", 1);
+    for (int i = 0; i < 20; i++) {
+        (void) snprintf(name, sizeof name, "runs/all/%d", i);
+        f->statements = 0;
+        assert_int_equal(sqlite__container_list(f->store, name, count_one, &below, &err), ESDM_OK);
+        assert_true(i == 0 || f->statements == 0); /* the writer has all that it takes */
+        expect_absent(f, name, 0);
+        uint64_t made = commit(f->store, name, ESDM_META_CREATE, 0, 4);
+        expect_there(f, name, made);
+        (void) commit(f->store, name, ESDM_META_UPDATE, made, 5);
+        expect_absent(f, "runs", 0);
+        expect_absent(f, "runs/all", 0);
+    }
+    assert_int_equal(below, 0);
+}
+
+static void
+test_newest__absence_ends_with_whatever_puts_the_name(void **state)
+{
+    fixture *f = *state;
+    esdm_error err = {0};
+    uint64_t replaced = 0;
+    expect_absent(f, "b", 1);
+    expect_absent(f, "c", 1);
+    expect_there(f, "b", commit(f->store, "b", ESDM_META_CREATE, 0, 4)); /* itself */
+    expect_absent(f, "c", 0);
+    uint64_t c = commit(f->other, "c", ESDM_META_CREATE, 0, 4); /* another program, */
+    expect_there(f, "c", c);
+    expect_absent(f, "d", 1);
+    uint64_t d = commit(f->other, "d", ESDM_META_CREATE, 0, 4); /* also just before */
+    (void) commit(f->store, "e", ESDM_META_CREATE, 0, 4);
+    expect_there(f, "d", d);
+    expect_absent(f, "g", 1);
+    (void) commit(f->store, "h", ESDM_META_CREATE, 0, 4);
+    uint64_t g = commit(f->other, "g", ESDM_META_CREATE, 0, 4); /* and after */
+    expect_there(f, "g", g);
+    expect_absent(f, "i", 1);
+    assert_int_equal(sqlite__container_move(f->store, "c", "i", false, NULL, &replaced, &err),
+                     ESDM_OK);
+    expect_there(f, "i", c); /* by a new name */
+    expect_absent(f, "/former/i//1", 1);
+    const esdm_meta_commit again = {.kind = ESDM_META_REPLACE,
+                                    .name = "i",
+                                    .uuid = "0123456789abcdef0123456789abcdef",
+                                    .document = "{}",
+                                    .document_bytes = 2,
+                                    .keep_as = "/former/i//1",
+                                    .history = 1};
+    esdm_meta_committed done = {0};
+    assert_int_equal(sqlite__commit(f->store, &again, &done, &err), ESDM_OK);
+    expect_there(f, "/former/i//1", c); /* kept when it was replaced */
+}
+
+/* The writer is asked what is there, after a commit by it; it finds what others have, too. */
+static void
+test_newest__writer_finds_what_has_a_name(void **state)
+{
+    fixture *f = *state;
+    esdm_error err = {0};
+    int below = 0;
+    (void) commit(f->other, "d/e/f", ESDM_META_CREATE, 0, 4);
+    (void) commit(f->store, "g", ESDM_META_CREATE, 0, 4);
+    (void) commit(f->store, "h!", ESDM_META_CREATE, 0, 4);
+    (void) commit(f->store, "h0", ESDM_META_CREATE, 0, 4);
+    static const struct {
+        const char *name;
+        int found;
+    } names[] = {{"d", 1}, {"d/e", 1}, {"d/e/f", 1}, {"d/e/f/g", 0}, {"e", 0}, {"g", 1}, {"h", 0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        below = 0;
+        f->statements = 0;
+        assert_int_equal(sqlite__container_list(f->store, names[i].name, count_one, &below, &err),
+                         ESDM_OK);
+        assert_int_equal(below, names[i].found);
+        assert_true(below > 0 || f->statements == 0);
+    }
+    (void) commit(f->other, "e/1", ESDM_META_CREATE, 0, 4);
+    assert_int_equal(sqlite__container_list(f->store, "e", count_one, &below, &err), ESDM_OK);
+    assert_int_equal(below, 1);
+}
+
+/* What is in the log may go into the database, and a new log begin. */
+static void
+test_newest__absence_in_a_log_that_begins_anew(void **state)
+{
+    fixture *f = *state;
+    uint64_t b = 0;
+    for (int i = 0; i < 3; i++) {
+        expect_absent(f, "b", ANY);
+        assert_int_equal(
+            sqlite3_exec(f->other->reader.db, "PRAGMA wal_checkpoint(RESTART)", NULL, NULL, NULL),
+            SQLITE_OK);
+        if (i == 2)
+            b = commit(f->other, "b", ESDM_META_CREATE, 0, 4);
+        (void) commit(f->store, "c", ESDM_META_REPLACE, 0, 4);
+    }
+    expect_there(f, "b", b);
+}
+
 /* What is read within a transaction is of that, whatever others commit. */
 static void
 test_newest__held_state_is_kept(void **state)
@@ -264,6 +392,13 @@ main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_newest__record_is_not_read_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_newest__absence_is_not_looked_for_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_newest__absence_outlives_commits_of_ones_own, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_newest__absence_ends_with_whatever_puts_the_name,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_newest__writer_finds_what_has_a_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_newest__absence_in_a_log_that_begins_anew, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_newest__held_state_is_kept, setup, teardown),
     };
