@@ -240,15 +240,19 @@ update_container(sqlite__link *link, const esdm_meta_commit *commit, const next_
                        (uint64_t) commit->datasets);
 }
 
+/* @param is_free that the name is, in the state that this follows */
 static esdm_status
-publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attributes,
-            size_t attributes_bytes, next_state *next, uint64_t *ret_replaced, esdm_error *err)
+publish_new(sqlite__link *link, const esdm_meta_commit *commit, bool is_free,
+            const void *attributes, size_t attributes_bytes, next_state *next,
+            uint64_t *ret_replaced, esdm_error *err)
 {
     uint64_t former_ns = 0;
+    esdm_status status = ESDM_OK;
     next->time_ns = esdm__now_ns();
     next->snapshot = next->structure = next->document_at = next->next_page = 1;
-    esdm_status status = sqlite__free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
-                                           commit->keep_as, ret_replaced, err);
+    if (!is_free)
+        status = sqlite__free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
+                                   commit->keep_as, ret_replaced, err);
     if (status == ESDM_OK && *ret_replaced != 0)
         status = sqlite__last_change(link, *ret_replaced, &former_ns, err);
     if (next->time_ns <= former_ns) /* the clock of another node is ahead */
@@ -437,8 +441,9 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     if (commit->kind == ESDM_META_UPDATE)
         status = publish_update(store, commit, attributes, attributes_bytes, &next, err);
     else
-        status = publish_new(&store->writer, commit, attributes, attributes_bytes, &next, &replaced,
-                             err);
+        status =
+            publish_new(&store->writer, commit, sqlite__absent_at(store, &followed, commit->name),
+                        attributes, attributes_bytes, &next, &replaced, err);
     if (status == ESDM_OK)
         status =
             sqlite__share_all(&store->writer, next.container, commit->shares, commit->nshares, err);

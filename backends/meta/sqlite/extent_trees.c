@@ -99,6 +99,8 @@ sqlite__trees_want(const char *name)
 {
     static const char *const names[] = {"@time_min", "@time_max", "@lat_min",
                                         "@lat_max",  "@lon_min",  "@lon_max"};
+    if (strncmp(name, "@t", 2) != 0 && strncmp(name, "@l", 2) != 0)
+        return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -204,6 +206,7 @@ sqlite__trees_keep(sqlite__link *link, esdm_error *err)
     }
     if (status == ESDM_OK && row)
         (void) sqlite3_reset(statement);
+    link->puts_of_extents = 0; /* there may be more: who puts next looks, too */
     for (size_t i = 0; i < count && status == ESDM_OK; i++)
         status = enter_one(link, waiting[i], err);
     return status == ESDM_OK && count > 0

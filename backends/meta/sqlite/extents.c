@@ -9,6 +9,10 @@
 #include "base/meta_checks.h"
 #include "store.h"
 
+/* Writes of extents that nothing waits for, so many times before somebody looks whether other
+ * programs have left containers that wait to be entered into trees. */
+#define KEEP_EVERY 16
+
 static esdm_status
 bind_one(sqlite__link *link, sqlite3_stmt *statement, int at, uint64_t container,
          const esdm_meta_extent *extent, esdm_error *err)
@@ -94,7 +98,12 @@ sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_exte
                      : insert(link, container, extents, nextents, &changed, err);
     if (status == ESDM_OK && changed)
         status = sqlite__trees_note(link, container, err);
-    return status == ESDM_OK && nextents > 0 ? sqlite__trees_keep(link, err) : status;
+    if (status != ESDM_OK || nextents == 0)
+        return status;
+    /* What older versions leave is looked for now and then, at first by each program. */
+    bool looks = changed || link->puts_of_extents % KEEP_EVERY == 0;
+    link->puts_of_extents++;
+    return looks ? sqlite__trees_keep(link, err) : ESDM_OK;
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */

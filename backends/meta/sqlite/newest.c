@@ -290,6 +290,17 @@ forget_absent(sqlite__absent *absent, const char *name)
         absent->names[at][0] = '\0';
 }
 
+bool
+sqlite__absent_at(sqlite__store *store, const sqlite__log_state *state, const char *name)
+{
+    const sqlite__absent *absent = &store->reader.absent;
+    if (name[0] == '\0' || pthread_mutex_trylock(&store->read_mutex) != 0)
+        return false;
+    bool is = same_state(&absent->state, state) && find_absent(absent, name) < SQLITE__ABSENT_NAMES;
+    (void) pthread_mutex_unlock(&store->read_mutex);
+    return is;
+}
+
 void
 sqlite__absent_follow(sqlite__store *store, const sqlite__log_state *followed, const char *name,
                       const char *other)

@@ -250,8 +250,9 @@ typedef struct sqlite__link {
     /* Over times and boxes (extent_trees.c): none when last looked, not known to this SQLite, or
      * there, which they stay. */
     enum { SQLITE__TREES_NONE, SQLITE__TREES_FOREIGN, SQLITE__TREES_THERE } trees;
-    bool has_tables_of_5; /* it was seen; formats only rise */
-    bool is_large;        /* the cache, until this transaction ends */
+    unsigned puts_of_extents; /* counted (extents.c) */
+    bool has_tables_of_5;     /* it was seen; formats only rise */
+    bool is_large;            /* the cache, until this transaction ends */
     sqlite__kept kept;
     struct sqlite__columns *columns; /* owned; NULL: none (facet_columns.c) */
     bool shares_log;                 /* with other processes, through their shared memory */

@@ -205,6 +205,9 @@ bool sqlite__absent_is(sqlite__link *link, const char *name);
 bool sqlite__absent_below(sqlite__store *store, const char *name);
 /** Of the writer, within its transaction: the state that the transaction follows. */
 void sqlite__state_followed(sqlite__link *writer, sqlite__log_state *ret_state);
+/** Whether it is known that there was no container of that name then. Takes read_mutex, if it is
+ *  free. */
+bool sqlite__absent_at(sqlite__store *store, const sqlite__log_state *state, const char *name);
 /** After a commit of this process that has put these names and no others (NULL: none): what else
  *  was absent before still is, if nobody else has committed. Takes read_mutex, if it is free. */
 void sqlite__absent_follow(sqlite__store *store, const sqlite__log_state *followed,
