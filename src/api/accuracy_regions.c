@@ -430,7 +430,7 @@ look(esdm_dataset *dataset, esdm__dataset_io *io)
     atomic_store(&io->regions.any, any);
     atomic_store(&io->regions.looked_at, changes);
     if (!any)
-        atomic_store(&dataset->unregioned_at, changes);
+        atomic_store(&dataset->unregioned_at, esdm__changes_mark(changes));
 }
 
 void

@@ -90,7 +90,7 @@ find(const esdm_group *group, const char *name)
 
 /* Words that end with ':' are not names ("area: areacella"). */
 static void
-mark_words(const esdm_group *group, text t, uint64_t changes)
+mark_words(const esdm_group *group, text t, uint32_t mark)
 {
     static const char blanks[] = " \t\r\n";
     char name[ESDM_NAME_MAX + 1];
@@ -104,19 +104,19 @@ mark_words(const esdm_group *group, text t, uint64_t changes)
             name[bytes] = '\0';
             esdm_dataset *found = find(group, name);
             if (found != NULL)
-                atomic_store(&found->named_at, changes);
+                atomic_store(&found->named_at, mark);
         }
         at += bytes + 1;
     }
 }
 
 static void
-mark_list(const esdm_group *group, const esdm_attributes *list, uint64_t changes)
+mark_list(const esdm_group *group, const esdm_attributes *list, uint32_t mark)
 {
     esdm_attribute attribute;
     for (size_t i = 0; esdm_attribute_at(list, i, &attribute); i++)
         if (is_naming(attribute.name))
-            mark_words(group, text_of(list, attribute.name), changes);
+            mark_words(group, text_of(list, attribute.name), mark);
 }
 
 /* Whether another dataset names it. All are marked at once, after each change of the structure;
@@ -126,21 +126,23 @@ is_named(const esdm_dataset *dataset)
 {
     esdm_container *container = dataset->group->container;
     const uint64_t changes = atomic_load(&container->changes);
+    /* Behind 2^32 changes an old mark may count: then a dataset is stored exactly in vain. */
+    const uint32_t mark = (uint32_t) changes;
     if (atomic_load(&container->named_at) != changes) {
         for (size_t i = 0; i < container->datasets.count; i++) {
             const esdm_dataset *other = container->datasets.items[i];
-            mark_list(other->group, &other->attributes, changes);
+            mark_list(other->group, &other->attributes, mark);
             if (other->rank <= 1) /* levels, by cdo: "hyam hybm (mlev=hyam+hybm*aps)" */
-                mark_words(other->group, text_of(&other->attributes, "formula"), changes);
+                mark_words(other->group, text_of(&other->attributes, "formula"), mark);
         }
         for (size_t i = 0; i < container->groups.count; i++) {
             const esdm_group *group = container->groups.items[i];
             /* Of global ones that alone: others are prose ("native atmosphere grid"). */
-            mark_words(group, text_of(&group->attributes, "coordinates"), changes);
+            mark_words(group, text_of(&group->attributes, "coordinates"), mark);
         }
         atomic_store(&container->named_at, changes);
     }
-    return atomic_load(&dataset->named_at) == changes;
+    return atomic_load(&dataset->named_at) == mark;
 }
 
 /* ---- what tells by itself ----------------------------------------------------------------- */

@@ -108,30 +108,41 @@ typedef struct esdm__stated {
     void *fill;  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm__coarse coarse; /* of reads of this handle; set when it is opened */
+    uint32_t kept;       /* as of attributes */
 } esdm__stated;
 
+/** There may be very many: one piece of memory each, in which the name stands behind the
+ * dimensions. */
 struct esdm_dataset {
     esdm_group *group;
-    char *name;
+    char *name;     /* in this piece, unless name_apart */
     uint32_t id;    /* ≥ 1 */
     uint32_t index; /* in its group */
     esdm_type type;
-    uint32_t rank;
+    _Atomic uint32_t named_at;   /* `changes`, cut, when another dataset named it: auxiliary.c */
     esdm_dimension **dimensions; /* borrowed pointers; owned array, unless it is the one below */
     const esdm__stated *stated;  /* never NULL; owned, unless nothing was stated so far */
     esdm_attributes attributes;
-    atomic_bool has_data;      /* something was written through this handle or is committed */
-    bool io_was_freed;         /* it had engine state before; under the lock of the container's */
-    uint32_t kept;             /* as of attributes */
-    _Atomic uint64_t named_at; /* `changes` when another dataset named it; see auxiliary.c */
-    /* `changes` when no accuracy within regions was stated of it */
-    _Atomic uint64_t unregioned_at;
-    void *io;             /* engine state of this dataset while it needs some; see io/ */
-    void *io_choice;      /* what of it took time, while it has none; under the same lock */
+    /* esdm__changes_mark() when no accuracy within regions was stated of it */
+    _Atomic uint32_t unregioned_at;
+    uint8_t rank;         /* ≤ ESDM_MAX_RANK */
+    atomic_bool has_data; /* something was written through this handle or is committed */
+    bool io_was_freed;    /* it had engine state before; under the lock of the container's */
+    bool name_apart;      /* the name is a piece of its own: it was renamed */
     atomic_uint io_users; /* calls that use it: it stays as long */
     atomic_uint object;   /* number for those who observe; 0: not asked yet */
+    void *io;             /* engine state of this dataset while it needs some; see io/ */
+    void *io_choice;      /* what of it took time, while it has none; under the same lock */
     esdm_dimension *dimensions_here[]; /* what it was made with */
 };
+
+/** `changes` of a container as a mark in a dataset, which counts while it equals them. From 2^32
+ *  changes on there is none: 0, which they never are. */
+static inline uint32_t
+esdm__changes_mark(uint64_t changes)
+{
+    return changes <= UINT32_MAX ? (uint32_t) changes : 0;
+}
 
 /** Reads in place of the engine, of containers whose data lie in others (virtual/virtual.h). */
 typedef struct esdm__provider {

@@ -92,7 +92,8 @@ esdm__dataset_free(esdm_dataset *dataset)
     free_stated(dataset);
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
-    free(dataset->name);
+    if (dataset->name_apart)
+        free(dataset->name);
     free(dataset);
 }
 
@@ -129,22 +130,20 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
 static esdm_dataset *
 allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *const *dimensions)
 {
-    esdm_dataset *dataset = calloc(1, sizeof *dataset + rank * sizeof(esdm_dimension *));
+    size_t name_bytes = strlen(name) + 1;
+    esdm_dataset *dataset =
+        calloc(1, sizeof *dataset + rank * sizeof(esdm_dimension *) + name_bytes);
     if (dataset == NULL)
         return NULL;
     dataset->stated = &nothing;
-    dataset->name = strdup(name);
     dataset->dimensions = dataset->dimensions_here;
-    if (dataset->name == NULL) {
-        esdm__dataset_free(dataset);
-        return NULL;
-    }
+    dataset->name = memcpy(dataset->dimensions_here + rank, name, name_bytes);
     for (uint32_t i = 0; i < rank; i++)
         dataset->dimensions[i] = dimensions[i];
     dataset->group = group;
     dataset->attributes.container = group->container;
     dataset->attributes.of_dataset = true;
-    dataset->rank = rank;
+    dataset->rank = (uint8_t) rank;
     atomic_init(&dataset->has_data, false);
     return dataset;
 }
@@ -213,7 +212,7 @@ esdm__dataset_put_dimensions(esdm_dataset *dataset, uint32_t rank, esdm_dimensio
 {
     if (dataset->dimensions != dataset->dimensions_here)
         free(dataset->dimensions);
-    dataset->rank = rank;
+    dataset->rank = (uint8_t) rank;
     dataset->dimensions = dimensions;
     if (dataset->stated != &nothing) {
         esdm__stated *stated = (esdm__stated *) (uintptr_t) dataset->stated;
@@ -230,7 +229,7 @@ esdm_dataset_rename(esdm_dataset *dataset, const char *name, esdm_error *err)
     ESDM__NEED(err, dataset);
     ESDM__NEED(err, name);
     return esdm__group_rename_member(dataset->group, name, ESDM__MEMBER_DATASET, dataset->index,
-                                     &dataset->name, err);
+                                     &dataset->name, &dataset->name_apart, err);
 }
 
 const char *

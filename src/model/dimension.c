@@ -106,8 +106,8 @@ esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *e
         return st;
     while (group->dimensions.items[index] != dimension)
         index++;
-    st = esdm__undo_keep_name(group->container, &dimension->name, &group->dimension_names, index,
-                              err);
+    st = esdm__undo_keep_name(group->container, &dimension->name, NULL, &group->dimension_names,
+                              index, err);
     if (st != ESDM_OK)
         return st;
     char *copy = strdup(name);

@@ -74,7 +74,7 @@ esdm__group_check_free(const esdm_group *group, const char *name, uint32_t hash,
 
 esdm_status
 esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, uint32_t index,
-                          char **object_name, esdm_error *err)
+                          char **object_name, bool *apart, esdm_error *err)
 {
     const char *what = kind == ESDM__MEMBER_GROUP ? "group" : "dataset";
     esdm_status st = esdm__container_check_writable(group->container, err);
@@ -86,15 +86,18 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
     st = esdm__group_check_free(group, name, hash, what, err);
     if (st != ESDM_OK)
         return st;
-    st =
-        esdm__undo_keep_name(group->container, object_name, &group->members, 4 * index + kind, err);
+    st = esdm__undo_keep_name(group->container, object_name, apart, &group->members,
+                              4 * index + kind, err);
     if (st != ESDM_OK)
         return st;
     char *copy = strdup(name);
     if (copy == NULL)
         return esdm__error_nomem(err, strlen(name), "a name");
     esdm__names_remove(&group->members, esdm__names_hash(*object_name), 4 * index + kind);
-    free(*object_name);
+    if (apart == NULL || *apart)
+        free(*object_name);
+    if (apart != NULL)
+        *apart = true;
     *object_name = copy;
     esdm__group_add_member(group, hash, index, kind);
     esdm__container_changed(group->container);
@@ -180,7 +183,8 @@ esdm_group_rename(esdm_group *group, const char *name, esdm_error *err)
         return esdm__error_set(err, ESDM_EINVAL, "the root group cannot be renamed");
     while (parent->groups.items[index] != group)
         index++;
-    return esdm__group_rename_member(parent, name, ESDM__MEMBER_GROUP, index, &group->name, err);
+    return esdm__group_rename_member(parent, name, ESDM__MEMBER_GROUP, index, &group->name, NULL,
+                                     err);
 }
 
 const char *

@@ -25,8 +25,11 @@ esdm_status esdm__group_check_free(const esdm_group *group, const char *name, ui
 void esdm__group_add_member(esdm_group *group, uint32_t hash, uint32_t index, uint32_t kind);
 /** Whether it belongs to the group or to one of those above it. */
 bool esdm__dimension_is_visible(const esdm_dimension *dimension, const esdm_group *group);
-/** Renames the child `index` of that kind, whose name is *object_name (owned). */
+/** Renames the child `index` of that kind, whose name is *object_name (owned).
+ *  @param apart  whether that is a piece of memory of its own, as it is then; NULL: it always is.
+ */
 esdm_status esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind,
-                                      uint32_t index, char **object_name, esdm_error *err);
+                                      uint32_t index, char **object_name, bool *apart,
+                                      esdm_error *err);
 
 #endif

@@ -13,6 +13,7 @@ typedef enum kept_kind { KEPT_NAME, KEPT_ATTRIBUTES, KEPT_DATASET, KEPT_HINTS } 
 
 typedef struct kept_name {
     char **place;
+    bool *apart; /* whether that is owned by itself; NULL: always */
     esdm__names *names;
     uint32_t value;
     char *text; /* owned */
@@ -118,11 +119,14 @@ entry_clear(entry *kept)
 }
 
 esdm_status
-esdm__undo_keep_name(esdm_container *container, char **place, esdm__names *names, uint32_t value,
-                     esdm_error *err)
+esdm__undo_keep_name(esdm_container *container, char **place, bool *apart, esdm__names *names,
+                     uint32_t value, esdm_error *err)
 {
     esdm__undo *undo = &container->undo;
-    entry kept = {.kind = KEPT_NAME, .of.name = {.place = place, .names = names, .value = value}};
+    entry kept = {
+        .kind = KEPT_NAME,
+        .of.name = {.place = place, .apart = apart, .names = names, .value = value},
+    };
     if (!undo->active)
         return ESDM_OK;
     esdm_status st = reserve(undo, err);
@@ -195,10 +199,12 @@ esdm__undo_keep_dataset(esdm_dataset *dataset, esdm_error *err)
 {
     esdm__undo *undo = &dataset->group->container->undo;
     entry kept = {.kind = KEPT_DATASET, .of.dataset = {.dataset = dataset}};
-    if (!undo->active || dataset->kept == undo->number || dataset->id >= undo->next_dataset_id)
+    if (!undo->active || dataset->stated->kept == undo->number ||
+        dataset->id >= undo->next_dataset_id)
         return ESDM_OK;
     esdm_status st = reserve(undo, err);
-    if (st == ESDM_OK && esdm__dataset_stated(dataset, err) == NULL)
+    esdm__stated *stated = st == ESDM_OK ? esdm__dataset_stated(dataset, err) : NULL;
+    if (st == ESDM_OK && stated == NULL)
         st = ESDM_ENOMEM;
     if (st == ESDM_OK)
         st = copy_dataset(dataset, &kept.of.dataset, err);
@@ -207,7 +213,7 @@ esdm__undo_keep_dataset(esdm_dataset *dataset, esdm_error *err)
         /* All of it was freed. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         return st;
     }
-    dataset->kept = undo->number;
+    stated->kept = undo->number;
     add(undo, &kept);
     return ESDM_OK;
 }
@@ -216,7 +222,7 @@ bool
 esdm__undo_has_kept(const esdm_dataset *dataset)
 {
     const esdm__undo *undo = &dataset->group->container->undo;
-    return undo->active && dataset->kept == undo->number;
+    return undo->active && dataset->stated->kept == undo->number;
 }
 
 esdm_status
@@ -294,6 +300,10 @@ restore_name(kept_name *kept)
 {
     esdm__names_remove(kept->names, esdm__names_hash(*kept->place), kept->value);
     SWAP(*kept->place, kept->text);
+    if (kept->apart != NULL && !*kept->apart) { /* it was kept, and then not changed */
+        kept->text = NULL;
+        *kept->apart = true;
+    }
     esdm__names_add(kept->names, esdm__names_hash(*kept->place), kept->value);
 }
 

@@ -15,9 +15,10 @@
 
 #include "model/container.h"
 
-/** @param place  the name, owned by its object. @param names  the table that has it as `value`. */
-esdm_status esdm__undo_keep_name(esdm_container *container, char **place, esdm__names *names,
-                                 uint32_t value, esdm_error *err);
+/** @param place  the name, owned by its object. @param apart  whether it is a piece of memory of
+ * its own; NULL: it always is. @param names  the table that has it as `value`. */
+esdm_status esdm__undo_keep_name(esdm_container *container, char **place, bool *apart,
+                                 esdm__names *names, uint32_t value, esdm_error *err);
 /** All attributes of a list, with their order. */
 esdm_status esdm__undo_keep_attributes(esdm_attributes *list, esdm_error *err);
 /** Fill value, chunk shape, codec, accuracy and hints of a dataset. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /** @file Groups, dimensions, datasets and their properties. */
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -519,6 +520,38 @@ test_container__many_objects_are_found_by_name(void **state)
     }
 }
 
+/* What malloc() has given out; 0 under sanitizers. */
+static size_t
+allocated(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* Its description, its places in lists and in the table of names, and what malloc() adds. */
+static void
+test_dataset__very_many_take_200_bytes_beside_their_names(void **state)
+{
+    enum { MANY = 100000, NAME_BYTES = 16 };
+    esdm_group *root = esdm_container_root(*state);
+    esdm_dimension *dims[4];
+    for (int i = 0; i < 4; i++)
+        dims[i] = new_dimension(root, (const char *[]){"t", "z", "y", "x"}[i], 10);
+    size_t before = allocated();
+    for (int i = 0; i < MANY; i++) {
+        char name[NAME_BYTES + 1];
+        (void) snprintf(name, sizeof name, "variable_%07d", i);
+        (void) new_dataset(root, name, ESDM_TYPE_FLOAT32, 4, dims);
+    }
+    size_t each = (allocated() - before) / MANY;
+    print_message("100,000 datasets of four dimensions: %zu bytes each, names of %d left out\n",
+                  each > 0 ? each - NAME_BYTES : 0, (int) NAME_BYTES);
+    assert_true(each <= 200 + NAME_BYTES);
+    esdm_dataset *one = esdm_group_dataset_find(root, "variable_0077777");
+    assert_string_equal(esdm_dataset_name(one), "variable_0077777");
+    assert_ptr_equal(esdm_dataset_dimension(one, 3), dims[3]);
+}
+
 int
 main(void)
 {
@@ -555,6 +588,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_container__tells_its_state, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_container__many_objects_are_found_by_name, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_dataset__very_many_take_200_bytes_beside_their_names,
+                                        set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
