@@ -30,7 +30,7 @@ def make_site(folder, name, plugin="posix"):
 
 def scenarios(folder):
     if MPI == "mpich":  # spins, which takes long with more ranks than cores
-        counts = {"long": (1, 3, 4, 8)}.get(SIZE, (4,))
+        counts = {"long": (1, 3, 4, 8, 64)}.get(SIZE, (4,))
     else:
         counts = {"quick": (4,), "long": (1, 2, 3, 4, 8, 64)}.get(SIZE, (1, 3, 4))
     for ranks in counts:
@@ -71,13 +71,6 @@ def many_ranks(folder):
     for i, name in enumerate(("order.random", "commit.blocks", "differ.definitions")):
         env = make_site(folder, f"many{i}")
         mpirun.run(MPI, 32 if MPI == "openmpi" else 16, [PROGRAM, "scenarios", name], env,
-                   timeout=600 * SLOW)
-
-
-def sixty_four_ranks(folder):
-    """Commits with pages from three levels of the tree, on both MPIs."""
-    if SIZE == "long":
-        mpirun.run(MPI, 64, [PROGRAM, "scenarios", "commit.blocks"], make_site(folder, "sixtyfour"),
                    timeout=600 * SLOW)
 
 
@@ -136,8 +129,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-mpi.", dir=esdmtest.folder_of_sites()) as name:
         folder = pathlib.Path(name)
         mpirun.launcher(MPI)
-        for part in (scenarios, on_postgres, many_ranks, sixty_four_ranks, shapes, lost, killed,
-                     found_after_kill):
+        for part in (scenarios, on_postgres, many_ranks, shapes, lost, killed, found_after_kill):
             part(folder)
 
 
