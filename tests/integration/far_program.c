@@ -4,7 +4,8 @@
  *     far_program write NAME STEPS LAT LON CODEC [CHUNK-STEPS]  each step by itself
  *     far_program series NAME LAT LON [LAT LON]…   all steps of a point, by one read; of others
  *     far_program loop NAME FIRST COUNT STEP [LINES]  a step (its first lines) after the other
- *     far_program steps NAME T…                    these steps, in that order
+ *     far_program sums NAME COUNT                  a step after the other, whose sums alone are
+ * compared, in the end far_program steps NAME T…                    these steps, in that order
  *     far_program whole NAME                       by one read
  *     far_program rows NAME FIRST EVERY [FIRST EVERY]…  of the first step, from one on every so
  * many far_program leave NAME COUNT                 as many steps, and ends without a close
@@ -129,6 +130,47 @@ read_rows(esdm_dataset *tas, uint64_t first, uint64_t every, double *seconds)
     free(data);
 }
 
+/* In lanes that a processor adds side by side. */
+static double
+sum_of(const float *values, uint64_t count)
+{
+    double lanes[8] = {0};
+    for (uint64_t i = 0; i < count; i++)
+        lanes[i % 8] += (double) values[i];
+    for (int k = 1; k < 8; k++)
+        lanes[0] += lanes[k];
+    return lanes[0];
+}
+
+/* What a program does that reduces each step: nothing else comes between the reads. */
+static void
+read_sums(esdm_dataset *tas, uint64_t count, double *seconds)
+{
+    uint64_t elems = shape[1] * shape[2];
+    float *data = malloc(elems * sizeof *data);
+    double *sums = malloc(count * sizeof *sums);
+    esdm_dataspace space;
+    double start = now();
+    for (uint64_t t = 0; t < count; t++) {
+        must(esdm_dataspace_init(&space, 3, (uint64_t[]){t, 0, 0},
+                                 (uint64_t[]){1, shape[1], shape[2]}, &error),
+             "space");
+        must(esdm_read(tas, &space, ESDM_TYPE_FLOAT32, data, NULL, &error), "read");
+        sums[t] = sum_of(data, elems);
+    }
+    *seconds += now() - start;
+    for (uint64_t t = 0; t < count; t++) {
+        for (uint64_t i = 0; i < elems; i++)
+            data[i] = value_at(t, i / shape[2], i % shape[2]);
+        if (sums[t] != sum_of(data, elems)) {
+            fprintf(stderr, "far_program: wrong sum of step %llu\n", (unsigned long long) t);
+            exit(1);
+        }
+    }
+    free(data);
+    free(sums);
+}
+
 static void
 read_field(esdm_dataset *tas, const char *what, char **a, int n)
 {
@@ -143,6 +185,8 @@ read_field(esdm_dataset *tas, const char *what, char **a, int n)
         for (uint64_t i = 0; i < strtoull(a[1], NULL, 10); i++)
             read_box(tas, (uint64_t[]){first + i * strtoull(a[2], NULL, 10), 0, 0},
                      (uint64_t[]){1, lines, shape[2]}, &seconds);
+    } else if (strcmp(what, "sums") == 0 && n == 1) {
+        read_sums(tas, strtoull(a[0], NULL, 10), &seconds);
     } else if (strcmp(what, "steps") == 0) {
         for (int i = 0; i < n; i++)
             read_box(tas, (uint64_t[]){strtoull(a[i], NULL, 10), 0, 0},
