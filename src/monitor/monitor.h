@@ -164,8 +164,12 @@ void esdm__monitor_dataset(esdm__monitor *monitor, const esdm__dataset_facts *fa
  * it began. */
 #define ESDM__ACTION_DETAIL "detailed monitoring"
 
+/** Reads that waited so long for an answer that a target asked for them again (`requests`); the
+ *  second answer came first (`used`). */
+#define ESDM__ACTION_SECOND "second requests"
+
 typedef struct esdm__action {
-    const char *kind;      /* "read-ahead", "earlier runs", ESDM__ACTION_SHAPE */
+    const char *kind;      /* "read-ahead", "earlier runs", ESDM__ACTION_SHAPE, … */
     const char *container; /* NULL: of the whole session; so the dataset */
     const char *dataset;
     uint64_t requests;

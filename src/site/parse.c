@@ -35,11 +35,27 @@ static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
 static const char *const postgres_keys[] = {"plugin",   "connection", "host",     "port",
                                             "database", "user",       "password", "schema",
                                             "timeout",  "directory",  NULL};
-static const char *const s3_keys[] = {
-    "name",          "plugin",  "bucket",           "prefix",        "endpoint",
-    "region",        "style",   "ca_file",          "access_key",    "secret_key",
-    "session_token", "profile", "credentials_file", "part",          "object",
-    "connections",   "timeout", "sign_payload",     "create_bucket", NULL};
+static const char *const s3_keys[] = {"name",
+                                      "plugin",
+                                      "bucket",
+                                      "prefix",
+                                      "endpoint",
+                                      "region",
+                                      "style",
+                                      "ca_file",
+                                      "access_key",
+                                      "secret_key",
+                                      "session_token",
+                                      "profile",
+                                      "credentials_file",
+                                      "part",
+                                      "object",
+                                      "connections",
+                                      "timeout",
+                                      "sign_payload",
+                                      "create_bucket",
+                                      "hedge",
+                                      NULL};
 static const char *const directory_path[] = {"directory", NULL};
 static const char *const s3_paths[] = {"ca_file", "credentials_file", NULL};
 static const plugin_keys known_plugins[] = {

@@ -24,7 +24,7 @@ DELAY_S = 0.2
 def far_site(name, *written):
     """A site whose data lie behind a slow proxy, and a container that was written without it."""
     with Server() as server, Proxy(server) as proxy:
-        target = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint)
+        target = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint, hedge=False)
         with contextlib.ExitStack() as stack:
             site = stack.enter_context(server_site(server, target))
             run([PROGRAM, "write", name, *map(str, written)])
@@ -162,7 +162,7 @@ def test_far__what_was_drained_takes_one_request():
     steps = by_size(4, 6, 30)
     with Server() as server, Proxy(server) as proxy, tempfile.TemporaryDirectory() as disk:
         near = {"name": "disk", "plugin": "posix", "directory": disk}
-        far = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint)
+        far = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint, hedge=False)
         with server_site(server, near) as site:
             for codec in ("none", "zstd"):
                 run([PROGRAM, "write", f"{codec}.nc", str(steps), "1024", "1024", codec, "1"])

@@ -28,8 +28,22 @@ print_shape(const action *a)
 }
 
 static void
+print_second_requests(const action *a)
+{
+    (void) printf(
+        "  Second requests: %" G_GUINT64_FORMAT
+        " reads waited unusually long for an answer and were asked for again; %" G_GUINT64_FORMAT
+        " of these answers came first.\n",
+        a->requests, a->used);
+}
+
+static void
 print_action(const action *a)
 {
+    if (g_str_equal(a->kind, "second requests")) {
+        print_second_requests(a);
+        return;
+    }
     if (g_str_equal(a->kind, "shape for readers") && a->container != NULL && a->dataset != NULL) {
         print_shape(a);
         return;

@@ -95,6 +95,15 @@ s3__client_skew_s(s3__client *client)
     return skew;
 }
 
+void
+s3__client_second_requests(s3__client *client, uint64_t *ret_sent, uint64_t *ret_used)
+{
+    (void) pthread_mutex_lock(&client->shared.lock);
+    *ret_sent = client->shared.hedges.sent;
+    *ret_used = client->shared.hedges.won;
+    (void) pthread_mutex_unlock(&client->shared.lock);
+}
+
 /* ---- callers -------------------------------------------------------------------------------- */
 
 void

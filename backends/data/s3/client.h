@@ -83,6 +83,9 @@ bool s3__client_is_ours(const s3__client *client);
 /** What the server's clock is ahead of ours, from its last answer, in seconds. */
 int64_t s3__client_skew_s(s3__client *client);
 
+/** Second requests so far, and those of them that gave the answer (hedge.h). */
+void s3__client_second_requests(s3__client *client, uint64_t *ret_sent, uint64_t *ret_used);
+
 void s3__gate_init(s3__gate *gate);
 void s3__gate_clear(s3__gate *gate);
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -11,18 +10,13 @@
 #include "base/ids.h"
 #include "base/retry.h"
 #include "base/thread.h"
+#include "second.h"
 
 #define IDLE_POLL_MS 60000
+/* While it is not known yet what a GET may wait for. */
+#define UNKNOWN_POLL_MS 50
 /* What a request costs beside its bytes, as bytes. */
 #define REQUEST_BYTES (UINT64_C(64) << 10)
-
-static uint64_t
-now_ms(void)
-{
-    struct timespec now;
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000u + (uint64_t) now.tv_nsec / 1000000u;
-}
 
 static uint64_t
 load_of(const s3__request *request)
@@ -76,6 +70,20 @@ pop(s3__transfers *list)
 
 /* ---- the thread: ends of requests ----------------------------------------------------------- */
 
+static void end_attempt(s3__lane *lane, s3__transfer *transfer);
+
+/* Ends a second request; the first one goes on, or is about to end. */
+static void
+end_second(s3__lane *lane, s3__transfer *second, bool won)
+{
+    end_attempt(lane, second);
+    s3__second_free(second);
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    lane->held--;
+    s3__hedge_end(&lane->shared->hedges, won);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
 /* The caller may free the request as soon as the lock is given back. */
 static void
 finish(s3__lane *lane, s3__transfer *transfer)
@@ -83,8 +91,10 @@ finish(s3__lane *lane, s3__transfer *transfer)
     s3__request *request = transfer->request;
     bool dated = transfer->dated;
     int64_t skew = transfer->skew_s;
+    if (transfer->second != NULL)
+        end_second(lane, transfer->second, false);
     free(transfer);
-    request->ended_s = (double) now_ms() * 1e-3;
+    request->ended_s = (double) s3__now_ms() * 1e-3;
     (void) pthread_mutex_lock(&lane->shared->lock);
     if (dated)
         lane->shared->skew_s = skew;
@@ -131,7 +141,7 @@ plan_attempt(s3__lane *lane, s3__transfer *transfer)
     lane->random = lane->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     uint32_t wait =
         esdm__retry_wait_ms(transfer->request->attempts, transfer->asked_ms, lane->random >> 33);
-    transfer->due_ms = now_ms() + wait;
+    transfer->due_ms = s3__now_ms() + wait;
     if (transfer->due_ms > transfer->first_ms + limit_of(lane, transfer->request))
         return false;
     push(&lane->waiting, transfer);
@@ -139,11 +149,60 @@ plan_attempt(s3__lane *lane, s3__transfer *transfer)
     return true;
 }
 
+/* What the end of an attempt tells about the server. */
+static void
+learn(s3__lane *lane, const s3__transfer *transfer, CURLcode code)
+{
+    const s3__request *request = transfer->request;
+    s3__hedges *hedges = &lane->shared->hedges;
+    bool refused = esdm__retry_http(request->http_status);
+    bool good = code == CURLE_OK && request->status == ESDM_OK && transfer->answered_ms > 0 &&
+                s3__second_fits(request);
+    if (!refused && !good)
+        return;
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    if (refused)
+        s3__hedge_refused(hedges, s3__now_ms());
+    if (good)
+        s3__hedge_note(hedges, request->range_bytes, transfer->answered_ms - transfer->begun_ms);
+    if (good && !transfer->late)
+        s3__hedge_count(hedges, false);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
+/* The whole answer of a second request is there: the first one is given up, wherever it is. */
+static void
+take_second(s3__lane *lane, s3__transfer *second)
+{
+    s3__transfer *first = second->first;
+    if (first->easy != NULL && first->answered_ms == 0) { /* it would have waited even longer */
+        (void) pthread_mutex_lock(&lane->shared->lock);
+        s3__hedge_note(&lane->shared->hedges, first->request->range_bytes,
+                       s3__now_ms() - first->begun_ms);
+        (void) pthread_mutex_unlock(&lane->shared->lock);
+    }
+    end_attempt(lane, first);
+    if (take_out(&lane->waiting, first))
+        count_held(lane, 1);
+    (void) take_out(&lane->ready, first);
+    s3__second_deliver(second);
+    end_second(lane, second, true);
+    finish(lane, first);
+}
+
 static void
 end_transfer(s3__lane *lane, s3__transfer *transfer, CURLcode code)
 {
     bool again =
         s3__transfer_judge(transfer, lane->shared->options, lane->shared->credentials, code);
+    learn(lane, transfer, code);
+    if (transfer->first != NULL) {
+        if (transfer->request->status == ESDM_OK)
+            take_second(lane, transfer);
+        else
+            end_second(lane, transfer, false);
+        return;
+    }
     end_attempt(lane, transfer);
     if (!again || !plan_attempt(lane, transfer))
         finish(lane, transfer);
@@ -161,17 +220,15 @@ take_handle(s3__lane *lane)
     return easy;
 }
 
-static void
-start_transfer(s3__lane *lane, s3__transfer *transfer)
+/* @return whether it is under way; else its request has the error. */
+static bool
+send_transfer(s3__lane *lane, s3__transfer *transfer)
 {
     s3__request *request = transfer->request;
     CURL *easy = take_handle(lane);
-    if (transfer->first_ms == 0)
-        transfer->first_ms = now_ms();
     if (easy == NULL) {
         request->status = esdm__error_nomem(&request->error, 4096, "a request");
-        finish(lane, transfer);
-        return;
+        return false;
     }
     push(&lane->active, transfer);
     lane->nactive++;
@@ -180,10 +237,121 @@ start_transfer(s3__lane *lane, s3__transfer *transfer)
                              &lane->signer, easy, &request->error);
     if (request->status == ESDM_OK && curl_multi_add_handle(lane->multi, easy) != CURLM_OK)
         request->status = esdm__error_nomem(&request->error, 4096, "a request");
-    if (request->status != ESDM_OK) {
+    if (request->status != ESDM_OK)
         end_attempt(lane, transfer);
-        finish(lane, transfer);
+    return request->status == ESDM_OK;
+}
+
+static void
+start_transfer(s3__lane *lane, s3__transfer *transfer)
+{
+    if (transfer->first_ms == 0)
+        transfer->first_ms = s3__now_ms();
+    if (s3__second_fits(transfer->request)) {
+        (void) pthread_mutex_lock(&lane->shared->lock);
+        s3__hedge_begin(&lane->shared->hedges);
+        (void) pthread_mutex_unlock(&lane->shared->lock);
     }
+    if (!send_transfer(lane, transfer))
+        finish(lane, transfer);
+}
+
+/* ---- the thread: second requests ------------------------------------------------------------ */
+
+/* Whether it waits for its first byte, and something is done when that takes too long. What failed
+ * once is not asked for twice at once. */
+static bool
+is_watched(const s3__transfer *transfer)
+{
+    if (transfer->answered_ms > 0 || (transfer->first != NULL && transfer->late))
+        return false;
+    return transfer->first != NULL || (!transfer->asked_twice && transfer->request->attempts == 1 &&
+                                       s3__second_fits(transfer->request));
+}
+
+/* When a GET that waits is looked at, in milliseconds; 0: that is not known yet. */
+static uint64_t
+look_at_ms(const s3__transfer *transfer, uint32_t bound_ms)
+{
+    if (bound_ms == 0 || transfer->look_ms > 0)
+        return transfer->look_ms;
+    return transfer->begun_ms + bound_ms;
+}
+
+/* A GET is late: asks for it again, if that may be, and else looks at it later. */
+static void
+hedge(s3__lane *lane, s3__transfer *transfer, uint64_t now, uint32_t bound_ms)
+{
+    s3__hedges *hedges = &lane->shared->hedges;
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    if (!transfer->late)
+        s3__hedge_count(hedges, true);
+    bool may = s3__hedge_take(hedges, now);
+    lane->held += may ? 1 : 0;
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    transfer->late = true;
+    transfer->look_ms = now + bound_ms;
+    if (!may)
+        return;
+    transfer->asked_twice = true;
+    s3__transfer *second = s3__second_new(transfer);
+    if (second != NULL && send_transfer(lane, second))
+        return;
+    if (second != NULL)
+        s3__second_free(second);
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    lane->held--;
+    s3__hedge_end(hedges, false);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
+/* A second request that is late, too, tells that the server is slow. */
+static void
+count_late(s3__lane *lane, s3__transfer *second)
+{
+    second->late = true;
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    s3__hedge_count(&lane->shared->hedges, true);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
+static s3__hedge_bounds
+copy_bounds(s3__lane *lane)
+{
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    s3__hedge_bounds bounds = lane->shared->hedges.bounds;
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    return bounds;
+}
+
+/* Asks again for what waits for too long, as far as connections are free. @return milliseconds
+ * until something is to be looked at. */
+static int
+hedge_late(s3__lane *lane)
+{
+    uint64_t now = s3__now_ms();
+    uint64_t next = now + IDLE_POLL_MS;
+    if (!lane->shared->options->hedge || lane->active.first == NULL)
+        return IDLE_POLL_MS;
+    const s3__hedge_bounds bounds = copy_bounds(lane);
+    for (s3__transfer *at = lane->active.first; at != NULL; at = at->next) {
+        if (!is_watched(at))
+            continue;
+        uint32_t bound_ms = s3__hedge_bound_ms(&bounds, at->request->range_bytes);
+        uint64_t look_ms = look_at_ms(at, bound_ms);
+        if (look_ms == 0) {
+            look_ms = now + UNKNOWN_POLL_MS;
+        } else if (look_ms <= now) {
+            if (at->first != NULL)
+                count_late(lane, at);
+            else if (lane->nactive < lane->connections)
+                hedge(lane, at, now, bound_ms);
+            look_ms = at->look_ms; /* without a connection: when one of them has ended */
+        }
+        if (look_ms > now && look_ms < next)
+            next = look_ms;
+    }
+    return (int) (next - now);
 }
 
 static void
@@ -197,7 +365,7 @@ start_ready(s3__lane *lane)
 static int
 wake_waiting(s3__lane *lane)
 {
-    uint64_t now = now_ms();
+    uint64_t now = s3__now_ms();
     uint64_t next = now + IDLE_POLL_MS;
     for (s3__transfer *at = lane->waiting.first; at != NULL;) {
         s3__transfer *transfer = at;
@@ -302,6 +470,7 @@ drive(void *user)
     while (take_submitted(lane)) {
         int running = 0;
         int wait = wake_waiting(lane);
+        (void) hedge_late(lane); /* they go first */
         start_ready(lane);
         (void) curl_multi_perform(lane->multi, &running);
         take_ended(lane);
@@ -311,6 +480,8 @@ drive(void *user)
                 int due = wake_waiting(lane);
                 wait = due < wait ? due : wait;
             }
+            int late = hedge_late(lane);
+            wait = late < wait ? late : wait;
             (void) curl_multi_poll(lane->multi, NULL, 0, wait, NULL);
         }
     }

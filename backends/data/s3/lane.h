@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "hedge.h"
 #include "transfer.h"
 
 /** In the order in which they came. Zeroed: empty. A transfer is in one list at a time. */
@@ -24,6 +25,7 @@ typedef struct s3__lane_shared {
     const s3__credentials *credentials; /* borrowed */
     pthread_mutex_t lock; /* guards what follows, what is marked in lanes, results; a leaf */
     int64_t skew_s;
+    s3__hedges hedges;
     s3__transfers queue; /* of requests that no lane had a connection for */
 } s3__lane_shared;
 

@@ -19,7 +19,7 @@ static const char *const known_keys[] = {
     "name",          "plugin",  "bucket",      "prefix",     "endpoint",         "region",
     "style",         "ca_file", "access_key",  "secret_key", "session_token",    "profile",
     "part",          "object",  "connections", "timeout",    "credentials_file", "sign_payload",
-    "create_bucket", NULL};
+    "create_bucket", "hedge",   NULL};
 
 void
 s3__options_clear(s3__options *options)
@@ -255,6 +255,9 @@ read_limits(const esdm__json_node *root, s3__options *options, esdm_error *err)
         status = optional_flag(root, "sign_payload", &options->sign_payload, err);
     if (status == ESDM_OK)
         status = optional_flag(root, "create_bucket", &options->create_bucket, err);
+    options->hedge = true;
+    if (status == ESDM_OK)
+        status = optional_flag(root, "hedge", &options->hedge, err);
     options->connections = (uint32_t) connections;
     options->timeout_ms = (uint32_t) seconds * 1000;
     return status;

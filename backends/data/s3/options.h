@@ -29,6 +29,7 @@ typedef struct s3__options {
     bool host_style; /* the bucket is part of the host's name */
     bool sign_payload;
     bool create_bucket;
+    bool hedge; /* reads that wait long for an answer are asked for twice */
     uint32_t connections;
     uint32_t timeout_ms;
     uint64_t part_bytes;

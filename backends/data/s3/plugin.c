@@ -35,6 +35,7 @@ const esdm_data_plugin esdm_data_s3_plugin = {
     .site_id = s3__site_id,
     .pack_has_ended = s3__pack_has_ended,
     .open_and_read = s3__open_and_read,
+    .second_requests = s3__second_requests,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

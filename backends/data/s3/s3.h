@@ -63,6 +63,7 @@ esdm_status s3__send(s3__target *target, s3__request *request, esdm_error *err);
 esdm_status s3__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err);
 void s3__close(void *target);
 esdm_status s3__usage(void *target, esdm_target_usage *ret_usage, esdm_error *err);
+void s3__second_requests(void *target, uint64_t *ret_sent, uint64_t *ret_used);
 
 /* ---- mark.c --------------------------------------------------------------------------------- */
 

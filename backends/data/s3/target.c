@@ -122,3 +122,14 @@ s3__usage(void *self, esdm_target_usage *ret_usage, esdm_error *err)
         *ret_usage = usage;
     return status;
 }
+
+void
+s3__second_requests(void *self, uint64_t *ret_sent, uint64_t *ret_used)
+{
+    s3__target *target = self;
+    s3__client *client = atomic_load(&target->client);
+    *ret_sent = 0;
+    *ret_used = 0;
+    if (client != NULL && s3__client_is_ours(client))
+        s3__client_second_requests(client, ret_sent, ret_used);
+}

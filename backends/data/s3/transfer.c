@@ -25,6 +25,14 @@
 #define CONNECT_MS          10000u
 #define WIRE_BUFFER_BYTES   (512L << 10)
 
+uint64_t
+s3__now_ms(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000u + (uint64_t) now.tv_nsec / 1000000u;
+}
+
 /* ---- what arrives --------------------------------------------------------------------------- */
 
 /* Printable bytes alone: some values come to stand in messages. */
@@ -97,6 +105,8 @@ on_header(char *line, size_t size, size_t count, void *user)
     size_t bytes = size * count;
     char value[256];
     const char *colon = memchr(line, ':', bytes);
+    if (transfer->answered_ms == 0)
+        transfer->answered_ms = s3__now_ms();
     if (bytes >= 5 && strncasecmp(line, "HTTP/", 5) == 0)
         forget_answer(transfer); /* what came before was "100 Continue" */
     if (colon == NULL)
@@ -400,6 +410,8 @@ s3__transfer_prepare(s3__transfer *transfer, const s3__options *options,
     transfer->easy = easy;
     transfer->sent = 0;
     transfer->why[0] = '\0';
+    transfer->begun_ms = s3__now_ms();
+    transfer->answered_ms = 0;
     forget_answer(transfer);
     bool good = make_target(request, options, &path, &query, host, sizeof host) &&
                 asprintf(&transfer->url, "%s%s%s%s%s", options->tls ? "https://" : "http://", host,

@@ -28,12 +28,21 @@ typedef struct s3__transfer {
     bool overflow;         /* more came than asked for */
     bool dated;            /* there was a header "date" */
     int64_t skew_s;
-    uint64_t asked_ms; /* header retry-after */
-    uint64_t first_ms; /* monotonic time of the first attempt */
-    uint64_t due_ms;   /* of the next one */
+    uint64_t asked_ms;    /* header retry-after */
+    uint64_t first_ms;    /* monotonic time of the first attempt */
+    uint64_t due_ms;      /* of the next one */
+    uint64_t begun_ms;    /* this attempt */
+    uint64_t answered_ms; /* its first byte; 0: none yet */
+    uint64_t look_ms;     /* when it is looked at again, as it is late; 0: not yet */
+    bool late;            /* and counts as such */
+    bool asked_twice;
+    struct s3__transfer *second; /* asks for the same; NULL: nobody does */
+    struct s3__transfer *first;  /* of a second one */
     struct s3__transfer *next;
 } s3__transfer;
 
+/** The monotonic clock. */
+uint64_t s3__now_ms(void);
 /** Prepares the handle for the next attempt. ESDM_ENOMEM, ESDM_ENOTSUP. */
 esdm_status s3__transfer_prepare(s3__transfer *transfer, const s3__options *options,
                                  const s3__credentials *credentials, s3__signer *signer, CURL *easy,

@@ -47,6 +47,7 @@ typedef struct esdm__target {
     atomic_bool checked;                  /* it was, once */
     atomic_bool short_of_space;           /* less is free than the reserve */
     atomic_uint object;                   /* esdm__monitor_object(); 0: not asked yet */
+    atomic_bool told;                     /* what it asked for twice is in the statistics */
     /* Set when the session is made: */
     esdm__monitor *monitor; /* borrowed from the session */
     bool slow;              /* measured: calls wait for a device */

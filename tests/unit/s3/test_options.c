@@ -74,6 +74,7 @@ test_options__defaults_are_amazons(void **state)
     assert_int_equal(options.part_bytes, 32 << 20);
     assert_int_equal(options.object_bytes, 8 << 20);
     assert_int_equal(options.connections, 16);
+    assert_true(options.hedge);
     assert_int_equal(options.timeout_ms, 60000);
     assert_true(options.memory_bytes > 0);
     assert_string_equal(credentials.secret_key, SECRET);
@@ -170,6 +171,7 @@ test_options__wrong_values_are_named(void **state)
     expect_wrong("{\"bucket\": \"abc\", \"part\": \"1 MiB\", " KEYS "}", "part");
     expect_wrong("{\"bucket\": \"abc\", \"style\": \"dns\", " KEYS "}", "path, host");
     expect_wrong("{\"bucket\": \"abc\", \"timeout\": 0, " KEYS "}", "timeout");
+    expect_wrong("{\"bucket\": \"abc\", \"hedge\": 5, " KEYS "}", "hedge");
     expect_wrong("{\"bucket\": \"abc\", \"connections\": 1000, " KEYS "}", "connections");
     expect_wrong("{\"bucket\": \"abc\", \"sign_payload\": 1, " KEYS "}", "true or false");
     expect_wrong("{\"bucket\": \"abc\", \"region\": \"a b\", " KEYS "}", "region");

@@ -177,6 +177,11 @@ typedef struct esdm_data_plugin {
                                  const esdm_range *ranges, size_t nranges,
                                  const esdm_target_opening *opening, esdm_status *ret_read,
                                  esdm_error *err);
+
+    /** Reads that were asked for a second time, as the first request took unusually long, and how
+     *  many of the second requests gave the answer; since the target is open. Cheap. Since
+     * interface 9, optional. */
+    void (*second_requests)(void *target, uint64_t *ret_sent, uint64_t *ret_used);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
