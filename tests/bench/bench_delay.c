@@ -2,8 +2,10 @@
 /* A server that is far away: stands before one on loopback and holds each request back, as a long
  * way does. Answers go on as they come, without copies, so that it is no bottleneck itself.
  *
- *     bench_delay PORT MILLISECONDS
+ *     bench_delay PORT MILLISECONDS [EVERY MILLISECONDS]
  *
+ * Every so manyth request, as counted since the last line of standard input, is a straggler: it is
+ * held back for the second time.
  * Prints the port that it listens on. For each line of standard input it prints "requests N bytes N
  * at_once N" of what there was since the line before: requests, bytes of answers, requests under
  * way at once at most. Ends when standard input does. Bodies of requests are not held back.
@@ -34,6 +36,8 @@ typedef struct link {
 } link_pair;
 
 static long delay_ns;
+static long straggler_ns;
+static unsigned long long straggler_every; /* 0: there are none */
 static uint16_t upstream;
 static atomic_ullong requests;
 static atomic_ullong answered; /* bytes */
@@ -76,8 +80,10 @@ begins_request(const char *text, size_t bytes)
 static void
 hold_back(link_pair *l)
 {
-    const struct timespec way = {delay_ns / 1000000000, delay_ns % 1000000000};
-    atomic_fetch_add(&requests, 1);
+    unsigned long long number = atomic_fetch_add(&requests, 1) + 1;
+    bool straggles = straggler_every > 0 && number % straggler_every == 0;
+    long ns = straggles ? straggler_ns : delay_ns;
+    const struct timespec way = {ns / 1000000000, ns % 1000000000};
     if (!atomic_exchange(&l->waits, true)) {
         int now = atomic_fetch_add(&at_once, 1) + 1;
         int most = atomic_load(&most_at_once);
@@ -188,12 +194,16 @@ main(int argc, char **argv)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     char line[64];
-    if (argc != 3) {
-        fprintf(stderr, "usage: bench_delay PORT MILLISECONDS\n");
+    if (argc != 3 && argc != 5) {
+        fprintf(stderr, "usage: bench_delay PORT MILLISECONDS [EVERY MILLISECONDS]\n");
         return 2;
     }
     upstream = (uint16_t) strtoul(argv[1], NULL, 10);
     delay_ns = (long) (strtod(argv[2], NULL) * 1e6);
+    if (argc == 5) {
+        straggler_every = strtoull(argv[3], NULL, 10);
+        straggler_ns = (long) (strtod(argv[4], NULL) * 1e6);
+    }
     (void) signal(SIGPIPE, SIG_IGN); /* of splice() */
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     if (listener < 0 || bind(listener, (struct sockaddr *) &address, sizeof address) != 0 ||

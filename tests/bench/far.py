@@ -6,7 +6,7 @@ back for some milliseconds (bench_delay.c).
     tests/bench/far.py --install VENV                                    once: rivals from PyPI
     tests/bench/far.py --build build --python VENV/bin/python [--repeat 3] [--delay 30] [--mib 1,4]
           [--steps 120] [--stores NAME,…] [--tasks NAME,…] [--server versitygw|minio] [--json FILE]
-          [--codec zstd]
+          [--codec zstd] [--stragglers EVERY,MILLISECONDS]
 
 A variable (time, y, x) of float32 is written without the way, one chunk a step, without
 compression (`--codec`: ESDM compresses, the others do not); `--mib` says how large a step is. Then each task is a process of its own, stores take
@@ -20,6 +20,8 @@ whole   all of it, by one read
 
 Printed are medians by the clock, requests and bytes of answers as bench_delay counts them (opening
 included), most requests at once, and the time in units of ESDM's: above 1 ESDM is faster. ESDM's
+With --stragglers every so manyth request is held back for so long instead, and ESDM is also measured
+with "hedge": false: it does not ask a second time. ESDM's
 catalogue is a file of SQLite beside the program; the others have theirs on the server. All data
 lies in $TMPDIR, best on tmpfs.
 """
@@ -107,7 +109,8 @@ class Icechunk:
         return zarr.open_group(session.store, mode="r")["v"]
 
 
-STORES = {"ESDM": Esdm, "Zarr 3, obstore": Zarr, "Icechunk": Icechunk}
+NO_HEDGE = "ESDM, no hedge"
+STORES = {"ESDM": Esdm, NO_HEDGE: Esdm, "Zarr 3, obstore": Zarr, "Icechunk": Icechunk}
 
 
 def do(task, variable, shape):
@@ -130,7 +133,7 @@ def do(task, variable, shape):
 def worker(told):
     """Called in a process of its own; tells by a line of JSON."""
     import numpy
-    if told["store"] == "ESDM":
+    if told["store"] in ("ESDM", NO_HEDGE):
         import esdm
         esdm.activate()
     store = STORES[told["store"]]()
@@ -164,6 +167,7 @@ def arguments():
     parser.add_argument("--server", default="versitygw")
     parser.add_argument("--codec", default="none", help="ESDM's")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--stragglers", default="", metavar="EVERY,MILLISECONDS")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.build is None and not (options.install or options.worker):
@@ -179,8 +183,9 @@ def install(venv):
 class Way:
     """The long way to a server on loopback; use as a context manager."""
 
-    def __init__(self, build, port, milliseconds):
-        self.process = subprocess.Popen([build / "tests/bench/bench_delay", str(port), str(milliseconds)],
+    def __init__(self, build, port, milliseconds, stragglers):
+        self.process = subprocess.Popen([build / "tests/bench/bench_delay", str(port), str(milliseconds),
+                                         *filter(None, stragglers.split(","))],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.endpoint = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
 
@@ -212,7 +217,8 @@ class Run:
         self.runs = {}
         texts = [t.lower() for t in options.stores.split(",") if t]
         self.tasks = [t for t in TASKS if t in options.tasks.split(",")]
-        self.stores = [n for n in STORES if not texts or any(t in n.lower() for t in texts)]
+        self.stores = [n for n in STORES if (not texts or any(t in n.lower() for t in texts))
+                       and (n != NO_HEDGE or options.stragglers)]
 
     def environment(self):
         build = self.options.build
@@ -222,15 +228,15 @@ class Run:
                     "ESDM_LIBRARY_DIR": f"{build}:{build / 'netcdf-plugin'}"})
         return env
 
-    def write_site(self, endpoint):
+    def write_site(self, endpoint, hedge=True):
         """What was written without the way is read by it."""
         (self.folder / "site.json").write_text(json.dumps({
             "site": {"name": self.folder.name}, "engine": {"codec": self.options.codec},
-            "targets": [self.server.target(prefix="esdm", endpoint=endpoint)],
+            "targets": [self.server.target(prefix="esdm", endpoint=endpoint, hedge=hedge)],
             "metadata": {"plugin": "sqlite", "directory": "metadata"}}))
 
     def work(self, store, task, endpoint):
-        self.write_site(endpoint)
+        self.write_site(endpoint, store != NO_HEDGE)
         told = json.dumps({**self.told, "store": store, "task": task, "endpoint": endpoint})
         done = subprocess.run([self.options.python, __file__, "--worker", told], env=self.environment(),
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S,
@@ -244,7 +250,8 @@ class Run:
         subprocess.run([self.options.build / "tools/esdm-mkfs"], check=True, env=self.environment(),
                        stdout=subprocess.DEVNULL)
         for store in self.stores:
-            self.work(store, "make", self.server.endpoint)
+            if store != NO_HEDGE or "ESDM" not in self.stores:
+                self.work(store, "make", self.server.endpoint)
 
     def measure(self):
         for turn in range(self.options.repeat):
@@ -293,7 +300,7 @@ def main():
     found = []
     for mib in map(float, options.mib.split(",")):
         with tempfile.TemporaryDirectory(prefix="far-") as folder, s3server.Server(options.server) as server, \
-                Way(options.build, server.port, options.delay) as way:
+                Way(options.build, server.port, options.delay, options.stragglers) as way:
             run = Run(options, server, way, pathlib.Path(folder), mib)
             run.make()
             run.measure()
