@@ -22,7 +22,16 @@
 
 #ifdef ESDM__CPU_BY_LIBC
 #include <sys/platform/x86.h>
-#define ESDM__CPU_HAS(libc, builtin) CPU_FEATURE_ACTIVE(libc)
+#define ESDM__CPU_HAS(libc, builtin) esdm__cpu_active(x86_cpu_##libc)
+
+/* As CPU_FEATURE_ACTIVE(), which shifts a 1 into the sign (AVX512VL is bit 31): undefined, which
+ * sanitizers end programs for. */
+static inline bool
+esdm__cpu_active(unsigned index)
+{
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(index / 128);
+    return (leaf->active_array[index % 128 / 32] >> index % 32 & 1) != 0;
+}
 #else
 #include <cpuid.h>
 #define ESDM__CPU_HAS(libc, builtin) (__builtin_cpu_supports(builtin) != 0)
@@ -59,7 +68,7 @@ static inline bool
 esdm__cpu_has_sha(void)
 {
 #ifdef ESDM__CPU_BY_LIBC
-    return CPU_FEATURE_ACTIVE(SSE4_1) && CPU_FEATURE_ACTIVE(SHA);
+    return ESDM__CPU_HAS(SSE4_1, "sse4.1") && ESDM__CPU_HAS(SHA, "sha");
 #else
     unsigned a, b = 0, c, d;
     return __builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
