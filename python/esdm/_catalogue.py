@@ -450,15 +450,23 @@ def facets(question: "str | None", *names: str) -> Table:
     if not names:
         raise TypeError('facets() takes a question and the names of attributes: facets("table_id = Amon", "source_id")')
     found = Table()
+    if not _has_site():
+        return found
     if question is None:
         for name in names:
-            _count_facets(f"exists :{name}", (name,), found)
+            _count_facets(_has(name), (name,), found)
     else:
         _count_facets(question, names, found)
     for name in {*names}.difference(facet.name for facet in found):
-        for reason in _why_nothing(f"exists :{name}"):
+        for reason in _why_nothing(_has(name)):
             warnings.warn(reason, stacklevel=2)
     return found
+
+
+def _has(name):
+    """The question for containers that have an attribute, with whatever characters."""
+    quoted = name.replace("\\", r"\\").replace('"', r'\"')
+    return f'exists :"{quoted}"'
 
 
 def _count_facets(question, names, found):

@@ -144,7 +144,8 @@ def left():
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     assert esdm.ls() == [] and esdm.ls("run") == [] and esdm.find("a = 3") == [] and esdm.views() == []
-    assert len(told) == 4 and all("there is no site yet" in str(t.message) for t in told), told
+    assert esdm.facets("a = 3", "b") == [] and esdm.facets(None, "a", "b") == []
+    assert len(told) == 6 and all("there is no site yet" in str(t.message) for t in told), told
     assert {t.filename for t in told} == {"<string>"}, told
 import xarray
 for asks in (lambda: esdm.stat("x.nc"), lambda: esdm.open("x.nc"), esdm.site,
@@ -304,7 +305,7 @@ import esdm, netCDF4, warnings
 made = [("a", "old"), ("a", "new"), ("b", "new"), ("c", 'say "x"'), ("a", "new")]
 for k, (model, run) in enumerate(made):
     with netCDF4.Dataset(f"esdm://many/{k}.nc", "w") as d:
-        d.setncatts({"model": model, "run": run, "number": k % 2, "at": "2"})
+        d.setncatts({"model": model, "run": run, "number": k % 2, "at": "2", "in words": "yes"})
         d.createDimension("x", 1)
         d.createVariable("v", "f4", ("x",)).units = "K"
 def counted(question, *names):
@@ -313,11 +314,13 @@ assert counted(None, "model") == [("model", "a", 3), ("model", "b", 1), ("model"
 assert counted("model = a", "run", "number") == [("run", "new", 2), ("run", "old", 1), ("number", "0", 2), ("number", "1", 1)]
 assert counted("v.units = K and not model = a", "run") == [("run", "new", 1), ("run", 'say "x"', 1)]
 assert counted(None, "number", "at") == [("number", "0", 3), ("number", "1", 2), ("at", "2", 5)]
+assert counted(None, "in words") == counted("model = a or not model = a", "in words") == [("in words", "yes", 5)]
 assert "a" in repr(esdm.facets(None, "model")) and isinstance(esdm.facets(None, "model")[0], esdm.Facet)
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     assert counted("model = a", "modell") == [] and "did you mean 'model'" in str(told[0].message), told
     assert counted("model = none", "run") == [] and len(told) == 1, told
+    assert counted(None, 'no "such\\\\"') == [] and 'no "such' in str(told[1].message), told
 for wrong, error in (((None,), TypeError), (("model !", "run"), esdm.EsdmError)):
     try:
         esdm.facets(*wrong)
