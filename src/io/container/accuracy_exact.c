@@ -158,6 +158,17 @@ limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t
     return isfinite(limit) ? limit : none;
 }
 
+/* Whether the largest number of those that an attribute is of is stored as the least one. */
+static bool
+is_turned(const esdm_dataset *dataset, const char *name)
+{
+    esdm_attribute attribute;
+    const esdm_attributes *list = &dataset->attributes;
+    return esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) &&
+           is_unpacked(dataset, attribute.type) &&
+           esdm__accuracy_number(dataset, "scale_factor", 1) < 0;
+}
+
 void
 esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
 {
@@ -165,13 +176,15 @@ esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
     esdm__limits *limits = &a->limits;
     limits->natural = type_of_readers(dataset) != dataset->type;
     const long double least = limits->natural ? 0 : -all;
-    limits->low = limit_of(dataset, "valid_range", 2, 0, least);
-    limits->high = limit_of(dataset, "valid_range", 2, 1, all);
+    bool turned = is_turned(dataset, "valid_range");
+    limits->low = limit_of(dataset, "valid_range", 2, turned ? 1 : 0, least);
+    limits->high = limit_of(dataset, "valid_range", 2, turned ? 0 : 1, all);
     if (!(limits->low > least || limits->high < all)) {
-        limits->low = limit_of(dataset, "valid_min", 1, 0, least);
-        limits->high = limit_of(dataset, "valid_max", 1, 0, all);
+        turned = is_turned(dataset, "valid_min") || is_turned(dataset, "valid_max");
+        limits->low = limit_of(dataset, turned ? "valid_max" : "valid_min", 1, 0, least);
+        limits->high = limit_of(dataset, turned ? "valid_min" : "valid_max", 1, 0, all);
     }
-    if (!(limits->low <= limits->high)) { /* nothing is within: or unpacked, by a negative factor */
+    if (!(limits->low <= limits->high)) { /* nothing is within */
         limits->low = least;
         limits->high = all;
     }

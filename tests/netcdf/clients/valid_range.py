@@ -46,16 +46,19 @@ with netCDF4.Dataset(path, "w") as data:
         variable.set_auto_maskandscale(False)
         variable[:] = numbers.astype(f"u{kind[1:]}" if "_Unsigned" in limits else kind).astype(kind)
 
-# Limits of packed integers that are floats are of what these are unpacked to, and need not be whole.
-PACKED = {"unpacked": (0.01, [0.0, 100.0], 0, 10000), "halves": (1.0, [0.5, 10000.5], 1, 10000)}
+# Limits of packed integers that are floats are of what these are unpacked to, and need not be whole; with a
+# negative factor the largest one is stored as the least.
+PACKED = {"unpacked": (0.01, {"valid_range": [0.0, 100.0]}, 0, 10000), "halves": (1.0, {"valid_range": [0.5, 10000.5]}, 1, 10000),
+          "turned": (-0.01, {"valid_range": [-99.85, -0.15]}, 15, 9985), "apart": (-0.01, {"valid_min": -99.85, "valid_max": -0.15}, 15, 9985)}
 with netCDF4.Dataset(path + "-packed", "w") as data:
     data.createDimension("x", COUNT)
     for name, (scale, limits, least, most) in PACKED.items():
         variable = data.createVariable(name, "i2", ("x",))
         variable.set_auto_maskandscale(False)
         variable.units = "%"
-        variable.setncattr("valid_range", numpy.array(limits, "f8"))  # an assignment makes 16 bits of it
-        variable.scale_factor, variable.esdm_absolute_tolerance = scale, f"{30 * scale} %"
+        for limit, values in limits.items():
+            variable.setncattr(limit, numpy.array(values, "f8"))  # an assignment makes 16 bits of it
+        variable.scale_factor, variable.esdm_absolute_tolerance = scale, f"{30 * abs(scale)} %"
         variable[:] = numpy.clip(numpy.rint(SMOOTH * 100), least, most).astype("i2")
 with netCDF4.Dataset(path + "-packed") as data:
     data.set_auto_mask(False)
