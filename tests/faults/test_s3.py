@@ -112,6 +112,7 @@ def test_s3__wrong_bytes_are_found():
             must("write", "a", 1, 1)
             for action, words in [(s3proxy.flip, ["damaged"]),
                                   (s3proxy.whole, ["range"]),
+                                  (s3proxy.with_status(203), ["range"]),
                                   (s3proxy.fail(404, "NoSuchKey"), ["NoSuchKey"]),
                                   (s3proxy.fail(416, "InvalidRange"), ["shorter"])]:
                 proxy.rules = [Rule(action, method="GET", path=PACKS)]

@@ -186,8 +186,9 @@ def another_range(proxy, exchange):
 @by_clock
 def test_hedge__second_requests_that_fail_do_no_harm():
     """The first one is waited for: its answer counts."""
-    seconds = [s3proxy.reset, breaks_off, another_range, s3proxy.fail(503, "SlowDown"),
-               s3proxy.fail(404, "NoSuchKey"), s3proxy.fail(403, "AccessDenied"), s3proxy.hang]
+    seconds = [s3proxy.reset, breaks_off, another_range, s3proxy.with_status(203),
+               s3proxy.fail(503, "SlowDown"), s3proxy.fail(404, "NoSuchKey"),
+               s3proxy.fail(403, "AccessDenied"), s3proxy.hang]
     with site_behind() as proxy:
         for second in seconds:
             late = Stragglers(first=s3proxy.delay(1), second=second)

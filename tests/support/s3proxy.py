@@ -208,6 +208,16 @@ def whole(proxy, exchange):
     exchange.headers["range"] = asked
 
 
+def with_status(status):
+    """The server's answer, with another status."""
+
+    def action(proxy, exchange):
+        exchange.forward(proxy.upstream)
+        exchange.status = status
+
+    return action
+
+
 class Sent(Exception):
     """The action has answered itself."""
 

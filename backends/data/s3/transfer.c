@@ -460,7 +460,8 @@ static esdm_status
 judge_range(const s3__transfer *transfer, const s3__options *options, esdm_error *err)
 {
     const s3__request *request = transfer->request;
-    if (transfer->overflow || (transfer->ranged && transfer->range_begin != request->range_from))
+    if (transfer->overflow || !wants_range(request, request->http_status) ||
+        (transfer->ranged && transfer->range_begin != request->range_from))
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "s3: the server at %s does not answer a range of '%.200s' with that "
                                "range; ESDM cannot use it",
@@ -507,7 +508,7 @@ s3__transfer_judge(s3__transfer *transfer, const s3__options *options,
     bool refused = request->http_status >= 300 && (code == CURLE_SEND_ERROR || code == CURLE_OK);
     if (code != CURLE_OK && !refused)
         return judge_transport(transfer, options, credentials, code);
-    if (wants_range(request, request->http_status)) {
+    if (request->range_bytes > 0 && !refused) { /* 203 and 204 are no such answer, either */
         request->status = judge_range(transfer, options, &request->error);
         return false;
     }
