@@ -44,7 +44,8 @@ begin_request(reading *r, const char *key, uint64_t position)
                                                 .segments = r->segments + r->nsegments};
 }
 
-/* Whether the range goes on with the last request. Overlaps do not: each byte has one place. */
+/* Whether the range goes on with the last request, which has room behind the gap. Overlaps do not:
+ * each byte has one place. */
 static bool
 joins(const reading *r, uint64_t position)
 {
@@ -52,7 +53,8 @@ joins(const reading *r, uint64_t position)
         return false;
     const s3__request *last = &r->requests[r->nrequests - 1];
     uint64_t end = last->range_from + last->range_bytes;
-    return position >= end && position - end <= GAP_BYTES && last->range_bytes < RUN_BYTES;
+    return position >= end && position - end <= GAP_BYTES &&
+           position - last->range_from < RUN_BYTES;
 }
 
 static void
