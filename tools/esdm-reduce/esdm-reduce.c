@@ -8,6 +8,7 @@
 
 #include "common/common.h"
 #include "esdm-reduce/number_text.h"
+#include "esdm-reduce/output.h"
 #include "esdm/statistics.h"
 
 static const tool_help help = {
@@ -26,15 +27,22 @@ static const tool_help help = {
         "indices along these, from 0 on; \"-\" where all values are missing.",
     .examples = "  esdm-reduce max tas.nc tas\n"
                 "  esdm-reduce mean tas.nc tas --over lat,lon\n"
-                "  esdm-reduce variance run1/ocean.nc /ocean/tos --over time --json\n",
+                "  esdm-reduce variance run1/ocean.nc /ocean/tos --over time --json\n"
+                "  esdm-reduce mean run1/ocean.nc tos --over time --to run1/tos-mean.nc\n",
     .see_also = "esdm-stat",
 };
 
 static gchar *over_names;
+static gchar *to_name;
+static gboolean force;
 
 static const GOptionEntry entries[] = {
     {"over", 'o', 0, G_OPTION_ARG_STRING, &over_names,
      "Dimensions along which values are put together; all by default", "NAME,…"},
+    {"to", 't', 0, G_OPTION_ARG_STRING, &to_name,
+     "Store the result as this container, with the coordinates that stay, and print nothing",
+     "NAME"},
+    {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace the container of --to", NULL},
     {0},
 };
 
@@ -259,6 +267,32 @@ print_json(const reduction *r, const char *container, const char *variable, cons
     tool_json_print(root);
 }
 
+static esdm_status
+put_results(const reduction *r, esdm_container *container, const char *variable, double *values,
+            esdm_error *err)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    if (to_name == NULL) {
+        if (tool.json)
+            print_json(r, esdm_container_name(container), variable, values);
+        else
+            print_text(r, values);
+        return ESDM_OK;
+    }
+    const reduce_output output = {.name = name,
+                                  .replace = force,
+                                  .what = r->what,
+                                  .operation = r->operation,
+                                  .source = r->dataset,
+                                  .over = r->over};
+    esdm_status status = esdm_container_normalise(tool_container(to_name), name, err);
+    if (status == ESDM_OK && strcmp(name, esdm_container_name(container)) == 0)
+        return tool_error_set(err, ESDM_EINVAL, "'%s' is what is read: choose another --to", name);
+    return status == ESDM_OK
+               ? reduce_store(esdm_container_session(container), &output, values, r->count, err)
+               : status;
+}
+
 static tool_exit
 reduce(reduction *r, esdm_container *container, const char *name, const char *variable)
 {
@@ -279,11 +313,13 @@ reduce(reduction *r, esdm_container *container, const char *name, const char *va
         return TOOL_FAILED;
     }
     esdm_status status = reduce_unpacked(r, values, &err);
-    if (status == ESDM_OK && tool.json)
-        print_json(r, name, variable, values);
-    else if (status == ESDM_OK)
-        print_text(r, values);
+    if (status == ESDM_OK)
+        status = put_results(r, container, variable, values, &err);
     g_free(values);
+    if (status == ESDM_EEXIST && to_name != NULL) {
+        tool_error("%s; --force replaces it", err.message);
+        return TOOL_REFUSED;
+    }
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
@@ -321,7 +357,7 @@ main(int argc, char **argv)
     if (r.operation == NULL)
         return tool_usage("the operation is sum, mean, min, max, count or variance");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(true, &session);
+    tool_exit result = tool_session(to_name == NULL, &session);
     if (result != TOOL_OK)
         return result;
     result = open_and_reduce(session, &r, argv[2], argv[3]);
