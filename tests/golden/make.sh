@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-or-later
-# tests/golden/make.sh NAME: makes the store tests/golden/NAME with the build in $ESDM_BUILD. To be run
-# once for each version of a stored format; what exists is never made anew.
+# tests/golden/make.sh NAME [few]: makes the store tests/golden/NAME with the build in $ESDM_BUILD. To be
+# run once for each version of a stored format; what exists is never made anew. `few` leaves out what an
+# earlier store has in the same form: 10, of nudged blocks, was made so.
 set -euo pipefail
-name=${1:?name of the format version, as in: make.sh 1}
+name=${1:?name of the format version, as in: make.sh 1} few=${2:-}
 export ESDM_SOURCE=$(realpath "$(dirname "$0")/../..") ESDM_BUILD=${ESDM_BUILD:-$PWD/build}
 golden=$ESDM_SOURCE/tests/golden/$name
 [ ! -e "$golden" ] || { echo "$golden exists already" >&2 && exit 1; }
@@ -29,7 +30,6 @@ PYTHON
 esdm-mkfs >/dev/null
 
 cdl=$ESDM_SOURCE/tests/netcdf/clients
-client ncgen -k nc4 -o esdm://all_types.nc "$cdl/all_types.cdl"
 client ncgen -k cdf5 -o esdm://folder/classic.nc "$cdl/classic.cdl"
 client /usr/bin/python3 - <<'PYTHON'
 import netCDF4
@@ -52,6 +52,29 @@ for time in range(1, 40):  # many commits, so that pages are merged
         nc["plain"][time % 7 : 30 : 3, time : time + 5] = -time  # overlaps
 PYTHON
 
+# Blocks of codec `field` of format 6, whole and in parts: what coarse levels are off by is made good for in
+# the sum.
+client /usr/bin/python3 - <<'PYTHON'
+import netCDF4
+import numpy as np
+
+with netCDF4.Dataset("esdm://nudged.nc", "w") as nc:
+    for name, length in ("t", 12), ("y", 40), ("x", 60), ("level", 24), ("row", 96), ("column", 200):
+        nc.createDimension(name, length)
+    for name, dimensions, quantity, tolerance in (
+            ("whole", ("t", "y", "x"), "absolute", 0.5), ("shares", ("t", "y", "x"), "relative", 0.01),
+            ("parts", ("level", "row", "column"), "absolute", 0.5)):
+        nudged = nc.createVariable(name, "f4", dimensions)
+        nudged.esdm_mode = "archive"
+        nudged.setncattr(f"esdm_{quantity}_tolerance", tolerance)
+        t, y, x = np.meshgrid(*map(np.arange, nudged.shape), indexing="ij")
+        noise = np.random.default_rng(6).random(nudged.shape)
+        nudged[:] = 280 + 20 * np.sin(x * 0.06) * np.cos(y * 0.05 + t * 0.1) + 0.5 * noise
+PYTHON
+python3 "$ESDM_SOURCE/tests/golden/blocks.py" packs 6 "6 in parts"
+
+if [ "$few" != few ]; then
+client ncgen -k nc4 -o esdm://all_types.nc "$cdl/all_types.cdl"
 # User-defined types (documents of format 2 and later), NULL as fill value, dimensions of other groups (3),
 # fragments of version 2 (texts that are NULL).
 client "$ESDM_BUILD/tests/netcdf/clients/nc_types" esdm://types.nc
@@ -124,14 +147,15 @@ with netCDF4.Dataset("esdm://outlines.nc", "w") as nc:
     for name, zlib in ("plain", False), ("packed", True):
         nc.createVariable(name, "i4", ("t", "y", "x"), zlib=zlib, chunksizes=(1, 800, 800))[:] = field
 PYTHON
-sed -i 's/"background"/"posix"/' site.json
 pages=$(sqlite3 metadata/catalogue.sqlite "SELECT count(*) FROM page_data WHERE hex(substr(data, 17, 2)) = '0500'")
 [ "$pages" = 2 ] || fail "$pages index pages of version 5"
+fi
+sed -i 's/"background"/"posix"/' site.json
 
 mkdir "$golden"
 for container in $(esdm-ls); do
     shown "$container" >"$golden/$(basename "$container" .nc).cdl"
 done
-client ncdump 'esdm://layers.nc?accuracy=1%' >"$golden/layers.coarse"
+[ "$few" = few ] || client ncdump 'esdm://layers.nc?accuracy=1%' >"$golden/layers.coarse"
 tar -cJf "$golden/store.tar.xz" --sort=name --owner=0 --group=0 --mtime=@0 site.json packs far metadata
 ls -l "$golden"

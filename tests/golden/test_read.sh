@@ -61,6 +61,9 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     export ESDM_CONFIG=$store/site.json
     format=$(version)
     esdm-mkfs --check >check.log || fail "esdm-mkfs --check of $golden: $(cat check.log)"
+    [ ! -e "$golden/nudged.cdl" ] ||
+        python3 "$ESDM_SOURCE/tests/golden/blocks.py" "$store/packs" 6 "6 in parts" >blocks.txt 2>&1 ||
+        fail "$golden: $(cat blocks.txt)"
     for container in $(esdm-ls); do
         shown "$container" >got.cdl || fail "$golden: $container"
         diff "$golden/$(basename "$container" .nc).cdl" got.cdl >difference.txt ||
