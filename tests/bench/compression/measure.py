@@ -33,6 +33,12 @@ class RawField(ctypes.Structure):
                 ("range", ctypes.c_double), ("name", ctypes.c_char * 64)]
 
 
+class Variable(ctypes.Structure):
+    """own_variable"""
+    _fields_ = [("name", ctypes.c_char_p), ("units", ctypes.c_char_p), ("first", ctypes.c_uint32),
+                ("rank", ctypes.c_uint32), ("values", ctypes.POINTER(ctypes.c_double))]
+
+
 class Library:
     """bench_rivals.so"""
 
@@ -52,6 +58,7 @@ class Library:
                 ("rivals_free", None, field), ("own_open", pointer, text),
                 ("own_close", None, pointer), ("own_error", text, pointer),
                 ("own_prepare", ctypes.c_bool, pointer, field, text),
+                ("own_beside", None, pointer, size, pointer, text), ("own_doubt", text, pointer),
                 ("own_write", ctypes.c_bool, pointer),
                 ("own_read", ctypes.c_bool, pointer, pointer),
                 ("own_stored", ctypes.c_uint64, pointer), ("own_chain", text, pointer)]:

@@ -18,8 +18,11 @@ struct own {
     esdm_session *session;
     esdm_container *container;
     esdm_dataset *dataset;
-    const rivals_field *field; /* borrowed */
-    uint64_t turn;             /* the next one */
+    const rivals_field *field;  /* borrowed */
+    uint64_t turn;              /* the next one */
+    const own_variable *beside; /* borrowed */
+    size_t beside_count;
+    const char *coordinates; /* borrowed */
     char chain[128];
     esdm_error err;
 };
@@ -119,6 +122,46 @@ own_chain(const own *o)
 
 /* ---- a dataset ---------------------------------------------------------------------------- */
 
+void
+own_beside(own *o, size_t count, const own_variable *variables, const char *coordinates)
+{
+    o->beside = variables;
+    o->beside_count = count;
+    o->coordinates = coordinates;
+}
+
+const char *
+own_doubt(const own *o)
+{
+    return esdm_dataset_region_doubt(o->dataset);
+}
+
+static esdm_status
+set_text(own *o, esdm_dataset *dataset, const char *name, const char *text)
+{
+    return esdm_attribute_set(esdm_dataset_attributes(dataset), name, ESDM_TYPE_CHAR, strlen(text),
+                              text, &o->err);
+}
+
+/* @param dims those of the field, without turns. */
+static esdm_status
+put_beside(own *o, const own_variable *v, esdm_dimension *const *dims)
+{
+    const uint64_t offset[2] = {0, 0};
+    esdm_dataset *dataset = NULL;
+    esdm_dataspace space;
+    esdm_status st =
+        esdm_dataset_create(esdm_container_root(o->container), v->name, ESDM_TYPE_FLOAT64, v->rank,
+                            dims + v->first, &dataset, &o->err);
+    if (st == ESDM_OK && v->units[0] != '\0')
+        st = set_text(o, dataset, "units", v->units);
+    if (st == ESDM_OK)
+        st =
+            esdm_dataspace_init(&space, v->rank, offset, o->field->block.shape + v->first, &o->err);
+    return st == ESDM_OK ? esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, v->values, NULL, &o->err)
+                         : st;
+}
+
 static esdm_status
 define(own *o, const char *quantities)
 {
@@ -138,6 +181,10 @@ define(own *o, const char *quantities)
     if (st == ESDM_OK && o->field->block.fill != 0)
         st = esdm_attribute_set(esdm_dataset_attributes(o->dataset), "_FillValue",
                                 ESDM_TYPE_FLOAT32, 1, &o->field->block.fill, &o->err);
+    if (st == ESDM_OK && o->coordinates != NULL)
+        st = set_text(o, o->dataset, "coordinates", o->coordinates);
+    for (size_t i = 0; i < o->beside_count && st == ESDM_OK; i++)
+        st = put_beside(o, &o->beside[i], dims + 1);
     esdm_accuracy_init(&accuracy);
     if (st == ESDM_OK)
         st = esdm_accuracy_parse(&accuracy, quantities, NULL, &o->err);

@@ -6,9 +6,10 @@
   monotone    a looser statement takes at most 2 % more bytes than a stricter one (pairs are drawn at random)
   idempotent  what was read and is written again, ten times, keeps its bits; how much larger it gets is told
   neutral     the sum changes by at most 1e-6 of sum(|x|), though nobody asked for that
+  regions     the first three, of statements that are stricter in boxes, on levels and by masks
 
     tests/bench/compression/properties.py --build build-bench [--fields FOLDER] [--pairs 20] [--seed 1]
-        [--modes balanced,archive,speed] [--values 1000000] [--quick] [--json FILE]
+        [--regions 4] [--modes balanced,archive,speed] [--values 1000000] [--quick] [--json FILE]
 
 Of fields with more values (`--values`; 0: all of them) some of the slowest axes are taken. The statements
 of a run follow from its seed. Exit status 1: a promise was broken. What else is not so is listed with
@@ -28,6 +29,7 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import measure  # pylint: disable=wrong-import-position
+import regions  # pylint: disable=wrong-import-position
 
 GROWTH, DRIFT = 1.02, 1e-6
 SMALL = 2048  # bytes: of so few, heads are most
@@ -66,8 +68,10 @@ class Part:
 
 def text_of(statement, mode):
     words = [f"{name}={value}" if name != "exact" else "exact=" + " ".join(map(repr, value))
-             for name, value in statement.items()]
-    return "; ".join(words + [f"mode={mode}"])
+             for name, value in statement.items() if name != "regions"]
+    parts = [f"{regions.text_of(place)}: " + ", ".join(f"{name}={value}" for name, value in stated.items())
+             for place, _, stated in statement.get("regions", ())]
+    return "; ".join(words + [f"mode={mode}"] + parts)
 
 
 def rounded(value, chance):
@@ -103,8 +107,37 @@ def draw(part, chance):
 LOSSY = {"abs", "gradient", "rel", "range", "std", "digits", "bits", "psnr"}
 
 
+def draw_regions(part, grid, chance):
+    """A statement with one to three regions: (place, which numbers are inside, what is stated there). Without
+    shares of the deviation, of which fragments of few numbers may have a larger one than all together."""
+    statement = {name: value for name, value in draw(part, chance).items() if name != "std"}
+    if not LOSSY & set(statement):
+        statement["range"] = rounded(10 ** chance.uniform(-4, -1), chance)
+    places = [grid.draw(chance) for _ in range(chance.choice((1, 1, 2, 3)))]
+    statement["regions"] = [(place, grid.inside(place).reshape(-1),
+                             regions.stricter(statement, chance, lambda: draw(part, chance))) for place in places]
+    return statement
+
+
+def loosen_regions(statement, chance):
+    """The same without one of its regions, or with one promise of a region ten times as loose."""
+    looser, places = dict(statement), list(statement["regions"])
+    at = chance.randrange(len(places))
+    place, inside, stated = places[at]
+    name = chance.choice(sorted(stated))
+    loose = stated | {name: min(stated[name] * 10, 0.9) if name in ("rel", "range") else stated[name] * 10}
+    if name not in ("digits", "bits") and regions.adds(statement, loose) and chance.random() < 0.5:
+        places[at] = (place, inside, loose)
+    else:
+        del places[at]
+    looser["regions"] = places
+    return looser
+
+
 def loosen(statement, chance):
     """The same with one promise less, or a weaker one."""
+    if "regions" in statement:
+        return loosen_regions(statement, chance)
     looser = dict(statement)
     name = chance.choice(sorted(looser))
     droppable = name not in LOSSY or len(LOSSY & set(looser)) > 1
@@ -122,15 +155,21 @@ def loosen(statement, chance):
     return looser
 
 
+def may_be_off(part, statement, original):
+    """Which numbers are not named as exact; zeros are among them, also within a relative bound."""
+    flat, free = original.reshape(-1), part.is_data.copy()
+    if "exact" in statement:
+        free &= ~numpy.isin(flat, numpy.float32(statement["exact"]))
+    if "lossless_from" in statement:
+        free &= ~(flat.astype(float) >= statement["lossless_from"])
+    return free
+
+
 def bound_of(part, statement, original):
     """How far each number may be off, in long double; what must keep its bits has 0. Only from what the statement
     says of single numbers."""
     x = original.reshape(-1).astype(numpy.longdouble)
-    size, free = numpy.abs(x), part.is_data.copy()
-    if "exact" in statement:
-        free &= ~numpy.isin(original.reshape(-1), numpy.float32(statement["exact"]))
-    if "lossless_from" in statement:
-        free &= ~(original.reshape(-1).astype(float) >= statement["lossless_from"])
+    size, free = numpy.abs(x), may_be_off(part, statement, original)
     inside = x[free]
     bound = numpy.full(x.shape, numpy.inf, numpy.longdouble)
     if inside.size == 0:
@@ -138,7 +177,10 @@ def bound_of(part, statement, original):
     ranges = {"range": inside.max() - inside.min(), "std": inside.std()}
     for name, value in statement.items():
         value = numpy.longdouble(value) if name in LOSSY else 0
-        if name == "abs":
+        if name == "regions":
+            for _, where, stated in statement["regions"]:
+                bound = numpy.where(where, numpy.minimum(bound, bound_of(part, stated, original)), bound)
+        elif name == "abs":
             bound = numpy.minimum(bound, value)
         elif name == "gradient":
             bound = numpy.minimum(bound, value / 2)
@@ -194,7 +236,21 @@ def off(part, statement, original, again):
         noise = (error[free] ** 2).mean() if free.any() else 0
         if noise > 0 and 20 * numpy.log10(span) - 10 * numpy.log10(noise) < statement["psnr"]:
             bad[0] = True
+    bad[0] |= sums_are_off(part, statement, before, error)
     return int(bad.sum()), drift
+
+
+def sums_are_off(part, statement, before, error):
+    """Whether a mean, of all or of a region, or the sum is further off than stated. Sums of doubles round."""
+    free, careful = may_be_off(part, statement, before), 1 + 1e-9
+    means = [(free, statement["mean"])] if "mean" in statement else []
+    means += [(free & where, stated["mean"]) for _, where, stated in statement.get("regions", ()) if "mean" in stated]
+    off_by = [abs(error[where].sum()) > careful * numpy.longdouble(most) * where.sum() for where, most in means]
+    if "conserve" in statement:
+        share = 1e-6 if statement["conserve"] == "sum" else statement["conserve"]
+        sizes = numpy.abs(before[part.is_data].astype(numpy.longdouble)).sum()
+        off_by.append(abs(error[part.is_data].sum()) > careful * share * sizes)
+    return any(off_by)
 
 
 # ---- properties ----------------------------------------------------------------------------------
@@ -203,7 +259,7 @@ def off(part, statement, original, again):
 class Findings:
     def __init__(self):
         self.broken, self.grown, self.drifted, self.again = [], [], [], []
-        self.counts = {"promise": 0, "monotone": 0, "idempotent": 0, "neutral": 0}
+        self.counts = {"promise": 0, "monotone": 0, "idempotent": 0, "neutral": 0, "regions": 0}
         self.growth, self.drifts, self.regrown = [], [], []
 
     def promise(self, part, statement, text, original, again):
@@ -238,9 +294,30 @@ def try_pairs(site, part, mode, count, chance, found):
         found.pair(part.name, *sizes, text_of(statement, mode), text_of(looser, mode))
 
 
-def try_again(site, part, mode, chance, found):
+def try_regions(site, part, mode, count, chance, found):
+    """Pairs, and one statement that is written ten times. Regions must have been found."""
+    for turn in range(count):
+        grid = regions.Grid(part.shape, chance)
+        grid.put(site)
+        statement = draw_regions(part, grid, chance)
+        sizes, texts = [], []
+        for one in (statement, loosen(statement, chance)):
+            texts.append(text_of(one, mode))
+            size, again = site.store(part, texts[-1])
+            doubt = site.c.own_doubt(site.site)
+            if doubt:
+                raise RuntimeError(f"{part.name}, {texts[-1]}: {doubt.decode()}")
+            found.counts["regions"] += len(one["regions"])
+            found.promise(part, one, texts[-1], part.values, again)
+            sizes.append(size)
+        found.pair(part.name, *sizes, *texts)
+        if turn == 0:
+            try_again(site, part, mode, statement, found)
+        site.c.own_beside(site.site, 0, None, None)
+
+
+def try_again(site, part, mode, statement, found):
     """Writes what was read."""
-    statement = draw(part, chance)
     text = text_of(statement, mode)
     original = part.values
     size, first = site.store(part, text)
@@ -274,6 +351,7 @@ def arguments():
     parser.add_argument("--fields", type=pathlib.Path, default=measure.default_fields())
     parser.add_argument("--pairs", type=int, default=20, help="pairs of statements of each field and mode")
     parser.add_argument("--again", type=int, default=2, help="statements that are written ten times")
+    parser.add_argument("--regions", type=int, default=4, help="pairs of statements with regions of each field and mode")
     parser.add_argument("--values", type=int, default=1000000)
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--count", type=int, help="of fields, the smallest ones")
@@ -285,6 +363,7 @@ def arguments():
     options.build = options.build.resolve()
     if options.quick:
         options.pairs, options.again = min(options.pairs, 6), min(options.again, 2)
+        options.regions = min(options.regions, 2)
         options.values = min(options.values, 40000)
     return options
 
@@ -292,6 +371,7 @@ def arguments():
 def report(found):
     quantile = [float(numpy.quantile(found.growth or [math.nan], q)) for q in (0.5, 0.99, 1)]
     print(f"promise: {found.counts['promise']} statements kept, but for {len(found.broken)}")
+    print(f"regions: {found.counts['regions']}, which are in these statements")
     print(f"monotone: {found.counts['monotone']} pairs, {len(found.grown)} of them grow by more than 2 %; "
           "median, 99 % and most of the looser one's share: " + ", ".join(f"{q:.3f}" for q in quantile))
     print(f"idempotent: {found.counts['idempotent']} statements, each written {TIMES} times; "
@@ -330,7 +410,9 @@ def main():
                     found.pair(part.name, *sizes, text_of(strict, mode), text_of(loose, mode))
                 try_pairs(site, part, mode, options.pairs, chance, found)
                 for _ in range(options.again):
-                    try_again(site, part, mode, chance, found)
+                    try_again(site, part, mode, draw(part, chance), found)
+                try_regions(site, part, mode, options.regions,
+                            random.Random(f"{options.seed} {part.name} {mode} regions"), found)
             print(f"{part.name}: {found.counts}", file=sys.stderr, flush=True)
         site.close()
     report(found)

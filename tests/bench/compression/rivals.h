@@ -54,6 +54,21 @@ typedef struct own own;
 RIVALS_API own *own_open(const char *folder);
 RIVALS_API void own_close(own *o);
 RIVALS_API const char *own_error(const own *o);
+/** A coordinate or a mask: doubles of one or two dimensions of the field, side by side, from number
+ *  `first` on. A name "d1" makes it the coordinate variable of dimension 1. */
+typedef struct own_variable {
+    const char *name;
+    const char *units; /* "": none */
+    uint32_t first, rank;
+    const double *values;
+} own_variable;
+
+/** What own_prepare() is to store beside the field, before its numbers; borrowed until the next
+ *  call. `coordinates` is that attribute of the field; NULL: it has none. */
+RIVALS_API void own_beside(own *o, size_t count, const own_variable *variables,
+                           const char *coordinates);
+/** Why regions hold everywhere; NULL: they do not. */
+RIVALS_API const char *own_doubt(const own *o);
 /** Makes a container with the field as a dataset; `quantities` as in esdm_accuracy_parse(). The
  *  codecs are chosen by a first turn, which does not count. */
 RIVALS_API bool own_prepare(own *o, const rivals_field *field, const char *quantities);
