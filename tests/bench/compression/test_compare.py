@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ if not (BUILD / "tests/bench/bench_rivals.so").exists():
 sys.path.insert(0, str(HERE))
 import measure  # pylint: disable=wrong-import-position
 import properties  # pylint: disable=wrong-import-position
+import regions  # pylint: disable=wrong-import-position
 import quality  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 
@@ -226,6 +228,24 @@ class Properties(unittest.TestCase):
                           {"abs": 1.0, "exact": [5.0]}, {"abs": 1.0, "lossless_from": 5.0}, {"psnr": 60}):
             self.assertGreater(properties.off(part, statement, part.values, again)[0], 0, statement)
         self.assertAlmostEqual(properties.off(part, {"abs": 1}, part.values, again)[1], 0.25 / 15)
+        where = numpy.arange(6) >= 4
+        for mean, place, stated, bad in ((0.05, where, {"abs": 0.3}, 0), (0.04, where, {"abs": 0.3}, 1),
+                                         (0.05, where, {"abs": 0.2}, 1), (0.05, ~where, {"abs": 0.2}, 0),
+                                         (0.05, where, {"mean": 0.13}, 0), (0.05, where, {"mean": 0.12}, 1)):
+            statement = {"abs": 1.0, "mean": mean, "regions": [({"mask": 1.0}, place, stated)]}
+            self.assertEqual(properties.off(part, statement, part.values, again)[0], bad, (mean, stated))
+        self.assertEqual(properties.off(part, {"abs": 1.0, "conserve": 1e-2}, part.values, again)[0], 1)
+
+    def test_which_points_a_region_has(self):
+        for seed in range(8):
+            grid = regions.Grid((4, 9, 12), random.Random(seed))
+            all_around, none = grid.inside({"box": (-180.0, -90.0, 180.0, 90.0)}), grid.inside({"mask": 200.0})
+            self.assertTrue(all_around.all())
+            self.assertEqual(int(none.sum()), 4)  # where the mask has no value, at each level
+            self.assertEqual([bool(plane.all()) for plane in grid.inside({"level": (900.0, 1000.0)})],
+                             [True, True, False, False])
+            east, west = grid.inside({"box": (0.0, -90.0, 179.99, 90.0)}), grid.inside({"box": (180.0, -90.0, 359.99, 90.0)})
+            self.assertTrue((east ^ west).mean() > 0.99)
 
 
 if __name__ == "__main__":
