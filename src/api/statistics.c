@@ -8,9 +8,11 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/float_env.h"
+#include "io/read/histogram.h"
 #include "io/read/reduce.h"
 #include "io/read/statistics.h"
 #include "io/read/stream.h"
+#include "io/read/weighted.h"
 
 static esdm_status
 box_of(const esdm_dataset *dataset, const esdm_dataspace *space, esdm__box *ret, esdm_error *err)
@@ -78,6 +80,48 @@ esdm_reduce(esdm_dataset *dataset, const esdm_dataspace *space, const bool *over
     return status == ESDM_OK ? esdm__io_reduce(dataset, &box, over != NULL ? over : none, what,
                                                ret_values, ret_valid, err)
                              : status;
+}
+
+esdm_status
+esdm_reduce_weighted(esdm_dataset *dataset, const esdm_dataspace *space, const bool *over,
+                     esdm_reduction what, const bool *weighted, const double *weights,
+                     double *ret_values, double *ret_weights, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    esdm__box box;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, over);
+    ESDM__NEED(err, weighted);
+    ESDM__NEED(err, weights);
+    ESDM__NEED(err, ret_values);
+    if (what != ESDM_REDUCE_SUM && what != ESDM_REDUCE_MEAN)
+        return esdm__error_set(err, ESDM_EINVAL, "only sums and means are weighted");
+    esdm_status status = box_of(dataset, space, &box, err);
+    return status == ESDM_OK ? esdm__io_reduce_weighted(dataset, &box, over, what, weighted,
+                                                        weights, ret_values, ret_weights, err)
+                             : status;
+}
+
+esdm_status
+esdm_histogram(esdm_dataset *dataset, const esdm_dataspace *space, const double *edges,
+               size_t nedges, uint64_t *ret_counts, esdm_histogram_rest *ret_rest, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    esdm__box box;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, edges);
+    ESDM__NEED(err, ret_counts);
+    if (nedges < 2)
+        return esdm__error_set(err, ESDM_EINVAL, "a histogram needs two edges or more");
+    for (size_t i = 1; i < nedges; i++) {
+        if (!(edges[i - 1] < edges[i]))
+            return esdm__error_set(err, ESDM_EINVAL, "edge %zu, %g, is not more than %g", i,
+                                   edges[i], edges[i - 1]);
+    }
+    esdm_status status = box_of(dataset, space, &box, err);
+    return status == ESDM_OK
+               ? esdm__io_histogram(dataset, &box, edges, nedges, ret_counts, ret_rest, err)
+               : status;
 }
 
 esdm_status

@@ -35,6 +35,7 @@ OPTIONAL_IN = {
     "esdm_restoration_end": {"ret_restoration"},
     "esdm_drain": {"options", "ret_result"},
     "esdm_dataset_statistics": {"space"}, "esdm_reduce": {"space", "ret_valid"},
+    "esdm_reduce_weighted": {"space", "ret_weights"}, "esdm_histogram": {"space", "ret_rest"},
     "esdm_shapes_update": {"options", "ret_result"}, "esdm_shapes_remove": {"ret_bytes"},
     "esdm_shapes_visit": {"ret_stored_bytes"},
     "esdm_compact": {"options", "ret_result"}, "esdm_reindex": {"options", "ret_result"},

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm-reduce/histogram.h"
 #include "esdm-reduce/number_text.h"
 #include "esdm-reduce/output.h"
+#include "esdm-reduce/packed.h"
+#include "esdm-reduce/weights.h"
 #include "esdm/statistics.h"
 
 static const tool_help help = {
@@ -20,21 +23,29 @@ static const tool_help help = {
         "over the grid for each time step of a model's output mostly reads no data.\n"
         "\n"
         "Missing values (NaN, the fill value, missing_value) do not count; \"count\" tells\n"
-        "how many others there are. Values are not weighted, and unpacked (scale_factor and\n"
-        "add_offset). The variance is divided by the count.\n"
+        "how many others there are. Values are unpacked (scale_factor and add_offset), and\n"
+        "weighted where --weights asks for it. The variance is divided by the count.\n"
         "\n"
         "One number is printed for each element along the dimensions that stay, behind its\n"
-        "indices along these, from 0 on; \"-\" where all values are missing.",
+        "indices along these, from 0 on; \"-\" where all values are missing.\n"
+        "\n"
+        "The operation \"histogram\" counts the values of the whole variable between edges,\n"
+        "the last of which is included: a line for each interval, then what lies below,\n"
+        "above, and is missing.",
     .examples = "  esdm-reduce max tas.nc tas\n"
                 "  esdm-reduce mean tas.nc tas --over lat,lon\n"
                 "  esdm-reduce variance run1/ocean.nc /ocean/tos --over time --json\n"
-                "  esdm-reduce mean run1/ocean.nc tos --over time --to run1/tos-mean.nc\n",
+                "  esdm-reduce mean run1/ocean.nc tos --over time --to run1/tos-mean.nc\n"
+                "  esdm-reduce mean tas.nc tas --over lat,lon --weights area\n"
+                "  esdm-reduce histogram tas.nc tas --bins 12 --from 200 --to-value 320\n",
     .see_also = "esdm-stat",
 };
 
 static gchar *over_names;
 static gchar *to_name;
 static gboolean force;
+static gchar *weights_name;
+static histogram_wish intervals = {.from = NAN, .to = NAN};
 
 static const GOptionEntry entries[] = {
     {"over", 'o', 0, G_OPTION_ARG_STRING, &over_names,
@@ -43,6 +54,13 @@ static const GOptionEntry entries[] = {
      "Store the result as this container, with the coordinates that stay, and print nothing",
      "NAME"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace the container of --to", NULL},
+    {"weights", 'w', 0, G_OPTION_ARG_STRING, &weights_name,
+     "Weights of a mean or sum: areas of a regular grid's cells, or a variable", "area|NAME"},
+    {"edges", 0, 0, G_OPTION_ARG_STRING, &intervals.edges, "Edges of a histogram, increasing",
+     "A,B,…"},
+    {"bins", 0, 0, G_OPTION_ARG_INT, &intervals.bins, "Equal intervals of a histogram", "N"},
+    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &intervals.from, "where these begin", "A"},
+    {"to-value", 0, 0, G_OPTION_ARG_DOUBLE, &intervals.to, "where these end", "B"},
     {0},
 };
 
@@ -68,9 +86,8 @@ typedef struct reduction {
 /* ---- what is wanted ------------------------------------------------------------------------ */
 
 static esdm_dataset *
-find_dataset(esdm_container *container, const char *path)
+find_dataset(esdm_group *group, const char *path)
 {
-    esdm_group *group = esdm_container_root(container);
     g_auto(GStrv) names = g_strsplit(path, "/", -1);
     const char *last = NULL;
     for (char **name = names; *name != NULL && group != NULL; name++) {
@@ -117,40 +134,6 @@ choose_axes(reduction *r)
 
 /* ---- packed numbers ------------------------------------------------------------------------ */
 
-/* A number that an attribute states; `none` where it states none. */
-static double
-stated_number(const esdm_dataset *dataset, const char *name, double none)
-{
-    esdm_attribute a;
-    if (!esdm_attribute_find(esdm_dataset_attributes((esdm_dataset *) dataset), name, &a, NULL) ||
-        a.count != 1)
-        return none;
-    if (a.type == ESDM_TYPE_FLOAT64)
-        return *(const double *) a.values;
-    switch (a.type) {
-    case ESDM_TYPE_FLOAT32:
-        return (double) *(const float *) a.values;
-    case ESDM_TYPE_INT8:
-        return *(const int8_t *) a.values;
-    case ESDM_TYPE_UINT8:
-        return *(const uint8_t *) a.values;
-    case ESDM_TYPE_INT16:
-        return *(const int16_t *) a.values;
-    case ESDM_TYPE_UINT16:
-        return *(const uint16_t *) a.values;
-    case ESDM_TYPE_INT32:
-        return *(const int32_t *) a.values;
-    case ESDM_TYPE_UINT32:
-        return *(const uint32_t *) a.values;
-    case ESDM_TYPE_INT64:
-        return (double) *(const int64_t *) a.values;
-    case ESDM_TYPE_UINT64:
-        return (double) *(const uint64_t *) a.values;
-    default:
-        return none;
-    }
-}
-
 /* What is made of stored numbers, for the numbers that they stand for. */
 static double
 unpacked(esdm_reduction what, double value, uint64_t valid, double scale, double offset)
@@ -165,6 +148,32 @@ unpacked(esdm_reduction what, double value, uint64_t valid, double scale, double
     default:
         return value * scale + offset;
     }
+}
+
+static esdm_status
+reduce_weighted(const reduction *r, double *values, esdm_error *err)
+{
+    double scale = stated_number(r->dataset, "scale_factor", 1);
+    double offset = stated_number(r->dataset, "add_offset", 0);
+    esdm_group *group = esdm_dataset_group(r->dataset);
+    reduce_weights weights = {.values = NULL};
+    double *sums = g_try_malloc0(((gsize) r->count + 1) * sizeof *sums);
+    if (sums == NULL)
+        return tool_error_set(err, ESDM_ENOMEM, "the results do not fit into memory");
+    while (esdm_group_parent(group) != NULL)
+        group = esdm_group_parent(group);
+    esdm_status status = strcmp(weights_name, "area") == 0
+                             ? weights_of_area(r->dataset, &weights, err)
+                             : weights_of_variable(r->dataset, find_dataset(group, weights_name),
+                                                   weights_name, &weights, err);
+    if (status == ESDM_OK)
+        status = esdm_reduce_weighted(r->dataset, NULL, r->over, r->what, weights.axes,
+                                      weights.values, values, sums, err);
+    for (uint64_t i = 0; i < r->count && status == ESDM_OK; i++)
+        values[i] = values[i] * scale + offset * (r->what == ESDM_REDUCE_SUM ? sums[i] : 1);
+    g_free(weights.values);
+    g_free(sums);
+    return status;
 }
 
 static esdm_status
@@ -298,11 +307,13 @@ reduce(reduction *r, esdm_container *container, const char *name, const char *va
 {
     esdm_error err = {0};
     g_autofree char *printable = tool_printable(variable);
-    r->dataset = find_dataset(container, variable);
+    r->dataset = find_dataset(esdm_container_root(container), variable);
     if (r->dataset == NULL) {
         tool_error("'%s' has no variable '%s'; esdm-stat shows them", name, printable);
         return TOOL_NOT_FOUND;
     }
+    if (r->what == 0)
+        return histogram_print(r->dataset, name, variable, &intervals);
     if (!choose_axes(r))
         return TOOL_NOT_FOUND;
     double *values = r->count < G_MAXSIZE / sizeof *values
@@ -312,7 +323,8 @@ reduce(reduction *r, esdm_container *container, const char *name, const char *va
         tool_error("%" G_GUINT64_FORMAT " results do not fit into memory", (guint64) r->count);
         return TOOL_FAILED;
     }
-    esdm_status status = reduce_unpacked(r, values, &err);
+    esdm_status status =
+        weights_name != NULL ? reduce_weighted(r, values, &err) : reduce_unpacked(r, values, &err);
     if (status == ESDM_OK)
         status = put_results(r, container, variable, values, &err);
     g_free(values);
@@ -354,8 +366,19 @@ main(int argc, char **argv)
             r.what = operations[i].what;
         }
     }
+    if (strcmp(argv[1], "histogram") == 0)
+        r.operation = "histogram";
     if (r.operation == NULL)
-        return tool_usage("the operation is sum, mean, min, max, count or variance");
+        return tool_usage("the operation is sum, mean, min, max, count, variance or histogram");
+    if (weights_name != NULL && r.what != ESDM_REDUCE_MEAN && r.what != ESDM_REDUCE_SUM)
+        return tool_usage("only a mean and a sum are weighted");
+    const char *wrong = r.what == 0 ? histogram_wrong(&intervals) : NULL;
+    if (wrong != NULL || (r.what == 0 && over_names != NULL))
+        return tool_usage("%s", wrong != NULL ? wrong : "a histogram is made of all dimensions");
+    if (r.what != 0 && (intervals.edges != NULL || intervals.bins != 0))
+        return tool_usage("only a histogram has intervals");
+    if (r.what == 0 && to_name != NULL)
+        return tool_usage("a histogram is printed: --to is for the other operations");
     esdm_session *session = NULL;
     tool_exit result = tool_session(to_name == NULL, &session);
     if (result != TOOL_OK)

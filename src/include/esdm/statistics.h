@@ -89,6 +89,61 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_reduce(esdm_dataset *dataset, const es
                                                  double *ret_values, uint64_t *ret_valid,
                                                  esdm_error *err);
 
+/**
+ * Weighted sums or means of a box along some of its axes, as `fldmean` makes them with the areas of
+ * cells. A missing value is left out with its weight. Values are read part by part, by all threads,
+ * at most two parts of 1 MiB for each (eight of 16 MiB on servers) and a block or more; results are
+ * the same however many threads there are.
+ *
+ * @param space selection without strides; NULL: all values.
+ * @param over one for each axis: whether it is reduced.
+ * @param what ESDM_REDUCE_SUM (of products of value and weight) or ESDM_REDUCE_MEAN.
+ * @param weighted one for each axis: whether weights differ along it, be it reduced or not.
+ * @param weights one for each element of the box along these axes, in C order, in any unit; finite,
+ * not negative. Borrowed during the call.
+ * @param ret_values one for each element along the axes that stay, in C order, of stored numbers as
+ * in esdm_statistics, in the unit of these (a sum: times that of weights); NaN where no valid value
+ * has a weight above 0. Not determined after a failure.
+ * @param ret_weights the sum of the weights of the valid values of each; may be NULL.
+ * Threads: as esdm_read(). @return as esdm_reduce(), and ESDM_EINVAL for another reduction, and for
+ * a weight that is negative, infinite or NaN.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_reduce_weighted(esdm_dataset *dataset,
+                                                          const esdm_dataspace *space,
+                                                          const bool *over, esdm_reduction what,
+                                                          const bool *weighted,
+                                                          const double *weights, double *ret_values,
+                                                          double *ret_weights, esdm_error *err);
+
+/** Values that are in no interval of esdm_histogram(). */
+typedef struct esdm_histogram_rest {
+    uint64_t below;         /**< less than the first edge */
+    uint64_t above;         /**< more than the last edge */
+    uint64_t missing;       /**< as in esdm_statistics */
+    uint64_t read_elements; /**< whose values had to be read */
+} esdm_histogram_rest;
+
+/**
+ * Counts how many values of a box lie in each interval between two neighbouring edges, the lower
+ * one included; the last interval includes its upper edge, too. Of a fragment that the box takes
+ * whole, and whose values lie in one interval by its statistics, no value is read. The others are
+ * read part by part, by all threads, about 1 MiB at a time (16 MiB on servers).
+ *
+ * @param space selection without strides; NULL: all values.
+ * @param edges in the unit of the stored numbers, which are compared as double: each is more than
+ * the one before. The first may be -INFINITY, the last INFINITY. Borrowed during the call.
+ * @param nedges at least 2.
+ * @param ret_counts nedges - 1; not set after a failure.
+ * @param ret_rest all other values; may be NULL.
+ * Threads: as esdm_read(). @return as esdm_dataset_statistics(), and ESDM_EINVAL for edges that do
+ * not increase.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_histogram(esdm_dataset *dataset,
+                                                    const esdm_dataspace *space,
+                                                    const double *edges, size_t nedges,
+                                                    uint64_t *ret_counts,
+                                                    esdm_histogram_rest *ret_rest, esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif
