@@ -35,9 +35,14 @@ class Accessor:
         from ._reducing import reduce_dataset  # pylint: disable=import-outside-toplevel
         return reduce_dataset(self._dataset, dim, operation)
 
-    def mean(self, dim=None):
+    def mean(self, dim=None, weights=None):
         """As dataset.mean(dim), missing values left out, made by ESDM of the variables that are as they were
-        opened from a container: in all threads, without reading what the statistics of fragments tell."""
+        opened from a container: in all threads, without reading what the statistics of fragments tell.
+        `weights`: as dataset.weighted(weights).mean(dim): a DataArray, an array over `dim` in this order, or "area",
+        the exact areas of cells of a grid of latitudes and longitudes. A missing value is left out with its weight."""
+        if weights is not None:
+            from ._weighting import mean_of_dataset  # pylint: disable=import-outside-toplevel
+            return mean_of_dataset(self._dataset, dim, weights)
         return self._reduce(dim, "mean")
 
     def sum(self, dim=None):

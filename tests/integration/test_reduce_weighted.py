@@ -99,7 +99,7 @@ for name, x in truth.items():
     for box in boxes:
         part = x[tuple(slice(*b) for b in box)]
         for over in range(8):
-            for axes in range(8):
+            for axes in range(8) if box is boxes[1] else (over, 7 - over):
                 over_axes = [bool(over & 4), bool(over & 2), bool(over & 1)]
                 weight_axes = [bool(axes & 4), bool(axes & 2), bool(axes & 1)]
                 w = rng.random([n for n, a in zip(part.shape, weight_axes) if a]); w[w < 0.1] = 0
@@ -162,9 +162,13 @@ with netCDF4.Dataset("esdm://w.nc") as nc:
     valid = x.compressed() if np.ma.isMaskedArray(x) else x.ravel()
     w = np.broadcast_to(nc["areacella"][:].astype("f8").filled(0), x.shape)
     m = np.ma.average(np.ma.asarray(x), axis=(1, 2), weights=w)
+    lat = nc["lat"][:]
+    edges_of = np.concatenate([[-90.], (lat[1:] + lat[:-1]) / 2, [90.]])
+    exact = np.broadcast_to(np.diff(np.sin(np.radians(edges_of)))[:, None], x.shape)
+    e = np.ma.average(np.ma.asarray(x), axis=(1, 2), weights=exact)
     print(json.dumps([np.histogram(valid, edges)[0].tolist(), int((valid < edges[0]).sum()),
                       int((valid > edges[-1]).sum()), int(x.size - valid.size),
-                      [None if k is np.ma.masked else float(k) for k in m]]))
+                      *[[None if k is np.ma.masked else float(k) for k in y] for y in (m, e)]]))
 """
 
 LATEST = "0"
@@ -177,7 +181,7 @@ def made():
 def test_functions__are_what_numpy_finds_with_any_number_of_threads():
     program = COMPARE.replace("LATEST", LATEST)
     sums = set()
-    for threads in (1, 2, 5):
+    for threads in (1, 5):
         with Site(engine={"threads": threads}):
             made()
             sums.add(client(["/usr/bin/python3", "-c", program, BUILD / "libesdm.so"]).stdout.strip())
@@ -198,13 +202,15 @@ def test_tool__histograms_and_weights_of_a_variable_are_those_of_numpy():
         made()
         for name, edges in (("v", [-1, 0, 0.25, 3, 8]), ("p", [270, 271.15, 273.16, 273.165, 273.1651, 273.17, 275.5]),
                             ("n", [-1, -0.5, 0, 2, 2.25, 2.4, 7.5]), ("step", [0, 1, 5.5, 11])):
-            counts, below, above, missing, means = json.loads(
+            counts, below, above, missing, means, exact = json.loads(
                 client(["/usr/bin/python3", "-c", NUMPY, name, json.dumps(edges)]).stdout)
             told = reduced("histogram", "w.nc", name, "--edges", ",".join(map(str, edges)))
             expect([told["counts"], told["below"], told["above"], told["missing"]] == [counts, below, above, missing],
                    f"{name}: {told} {counts} {below} {above} {missing}")
             told = reduced("mean", "w.nc", name, "--over", "lat,lon", "--weights", "areacella")["values"]
             expect(near(told, means, 1e-9), f"{name}: {told} {means}")
+            told = reduced("mean", "w.nc", name, "--over", "lat,lon", "--weights", "area")["values"]
+            expect(near(told, exact, 1e-9), f"{name}: {told} {exact}")
         text = run([REDUCE, "histogram", "w.nc", "step", "--bins", "2", "--from", "0", "--to-value", "22"]).stdout
         expect(text == f"0 11 {11 * 70 * 144}\n11 22 0\nbelow 0\nabove 0\nmissing 0\n", text)
         for words, error in ((["mean", "w.nc", "v", "--weights", "none"], "no variable 'none'"),
@@ -217,24 +223,31 @@ def test_tool__histograms_and_weights_of_a_variable_are_those_of_numpy():
             expect_error(run([REDUCE, *words], check=False), error)
 
 
+GRIDS = {"n32": [], "r72x37": ["-setrtomiss,-300,0"], "r36x18": ["-setrtomiss,0,9000"],
+         "r144x73": ["-sellonlatbox,-20,60,-30,71"], "r12x8": ["-invertlat"]}
+
+
 def fldmean(file, name):
-    """Of each step and level, with all digits; None where all is missing."""
-    text = run(["cdo", "-s", "outputf,%.9g,1", "-fldmean", "-selname," + name, "-b", "F64", file], check=False)
-    if text.returncode != 0:
-        text = run(["cdo", "-s", "-b", "F64", "outputf,%.12g,1", "-fldmean", "-selname," + name, file])
-    return [None if abs(float(v)) > 1e19 or float(v) == -9e33 else float(v) for v in text.stdout.split()]
+    """Of each step and level, with many digits; None where all is missing."""
+    text = run(["cdo", "-s", "-b", "F64", "outputf,%.12g,1", "-fldmean", "-selname," + name, file]).stdout
+    return [None if abs(float(v)) > 1e19 else float(v) for v in text.split()]
 
 
 def test_tool__areas_are_those_of_cdo():
     need_program("cdo")
-    files = [(min(need_data("cmip6").rglob("ta_Amon*.nc"), key=lambda p: p.stat().st_size), "ta", "lat,lon")]
-    files += [(f, None, None) for f in sorted(need_data("cmip6").rglob("ta_Amon*.nc"))[::12][:3]]
-    with Site():
-        for i, (file, _, _) in enumerate(files):
+    with Site() as site:
+        files = [(f, "ta") for f in sorted(need_data("cmip6").rglob("ta_Amon*.nc"))[::12][:3]]
+        for grid, operators in GRIDS.items():
+            file = site.file(grid + ".nc")
+            run(["cdo", "-s", "-f", "nc", "-b", "F32", *operators, "-topo," + grid, file])
+            files.append((file, "topo"))
+        for i, (file, name) in enumerate(files):
             run([tool("esdm-cp"), file, f"esdm://f{i}.nc"])
-            ours = reduced("mean", f"f{i}.nc", "ta", "--over", "lat,lon", "--weights", "area")["values"]
-            theirs = fldmean(file, "ta")
-            expect(near(ours, theirs, 1e-6), f"{file}: {ours[:3]} {theirs[:3]}")
+            ours = reduced("mean", f"f{i}.nc", name, "--over", "lat,lon", "--weights", "great-circles")["values"]
+            theirs = fldmean(file, name)
+            expect(theirs and near(ours, theirs, 1e-9), f"{file}: {ours[:3]} {theirs[:3]}")
+            exact = reduced("mean", f"f{i}.nc", name, "--over", "lat,lon", "--weights", "area")["values"]
+            expect(near(exact, theirs, 1e-2) and (exact != ours or name == "ta"), f"{file}: {exact[:3]} {theirs[:3]}")
 
 
 main(test_functions__are_what_numpy_finds_with_any_number_of_threads,

@@ -29,6 +29,11 @@ static const tool_help help = {
         "One number is printed for each element along the dimensions that stay, behind its\n"
         "indices along these, from 0 on; \"-\" where all values are missing.\n"
         "\n"
+        "Weights are the values of a variable, whose dimensions are some of this one's\n"
+        "(areacella), or made of a grid of latitudes and longitudes: \"area\" takes the exact\n"
+        "areas of cells between two latitudes, \"great-circles\" those between great circles\n"
+        "through their corners, as fldmean of cdo 2 does.\n"
+        "\n"
         "The operation \"histogram\" counts the values of the whole variable between edges,\n"
         "the last of which is included: a line for each interval, then what lies below,\n"
         "above, and is missing.",
@@ -55,7 +60,7 @@ static const GOptionEntry entries[] = {
      "NAME"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace the container of --to", NULL},
     {"weights", 'w', 0, G_OPTION_ARG_STRING, &weights_name,
-     "Weights of a mean or sum: areas of a regular grid's cells, or a variable", "area|NAME"},
+     "Weights of a mean or sum: area, great-circles, or a variable", "WHAT"},
     {"edges", 0, 0, G_OPTION_ARG_STRING, &intervals.edges, "Edges of a histogram, increasing",
      "A,B,…"},
     {"bins", 0, 0, G_OPTION_ARG_INT, &intervals.bins, "Equal intervals of a histogram", "N"},
@@ -162,8 +167,9 @@ reduce_weighted(const reduction *r, double *values, esdm_error *err)
         return tool_error_set(err, ESDM_ENOMEM, "the results do not fit into memory");
     while (esdm_group_parent(group) != NULL)
         group = esdm_group_parent(group);
-    esdm_status status = strcmp(weights_name, "area") == 0
-                             ? weights_of_area(r->dataset, &weights, err)
+    bool great_circles = strcmp(weights_name, "great-circles") == 0;
+    esdm_status status = great_circles || strcmp(weights_name, "area") == 0
+                             ? weights_of_area(r->dataset, great_circles, &weights, err)
                              : weights_of_variable(r->dataset, find_dataset(group, weights_name),
                                                    weights_name, &weights, err);
     if (status == ESDM_OK)
@@ -292,6 +298,7 @@ put_results(const reduction *r, esdm_container *container, const char *variable,
                                   .replace = force,
                                   .what = r->what,
                                   .operation = r->operation,
+                                  .weights = weights_name,
                                   .source = r->dataset,
                                   .over = r->over};
     esdm_status status = esdm_container_normalise(tool_container(to_name), name, err);

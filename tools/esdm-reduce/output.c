@@ -92,7 +92,7 @@ method_of(esdm_reduction what)
     return NULL;
 }
 
-/* "area: mean" becomes "area: mean time: maximum". */
+/* "area: mean" becomes "area: mean time: maximum"; what is weighted by areas is one of the area. */
 static esdm_status
 put_methods(const store *s)
 {
@@ -100,7 +100,10 @@ put_methods(const store *s)
     g_autofree char *former = text_of(esdm_dataset_attributes(o->source), "cell_methods");
     const char *method = method_of(o->what);
     g_autoptr(GString) text = g_string_new(former);
-    for (uint32_t d = 0; method != NULL && d < esdm_dataset_rank(o->source); d++)
+    bool of_areas = o->weights != NULL && strncmp(o->weights, "area", 4) == 0;
+    if (method != NULL && of_areas)
+        g_string_append_printf(text, "%sarea:", text->len > 0 ? " " : "");
+    for (uint32_t d = 0; method != NULL && !of_areas && d < esdm_dataset_rank(o->source); d++)
         if (o->over[d])
             g_string_append_printf(text, "%s%s:", text->len > 0 ? " " : "",
                                    esdm_dimension_name(esdm_dataset_dimension(o->source, d)));
@@ -145,6 +148,8 @@ put_history(const store *s)
         if (o->over[d])
             g_string_append_printf(text, "%s%s", n++ > 0 ? "," : "",
                                    esdm_dimension_name(esdm_dataset_dimension(o->source, d)));
+    if (o->weights != NULL)
+        g_string_append_printf(text, " --weights %s", o->weights);
     g_string_append_printf(text, " --to %s", o->name);
     if (former != NULL)
         g_string_append_printf(text, "\n%s", former);

@@ -12,6 +12,7 @@ typedef struct reduce_output {
     bool replace;
     esdm_reduction what;
     const char *operation; /**< its name, for `history` */
+    const char *weights;   /**< as --weights names them; NULL: none */
     esdm_dataset *source;
     const bool *over; /**< one for each axis: whether it was reduced */
 } reduce_output;

@@ -121,35 +121,48 @@ is_monotonic(const double *values, uint64_t count)
     return count > 0 && isfinite(values[0]) && isfinite(values[count - 1]);
 }
 
-/* What each cell along a coordinate adds to its area: differences of sines of latitudes, or of
- * longitudes. NULL: it is no coordinate of a regular grid. */
+/* Bounds of the cells along a coordinate; NULL: it is none of a regular grid. */
 static double *
-sizes_along(esdm_dataset *coordinate, bool latitude, uint64_t *ret_count, esdm_error *err)
+bounds_along(esdm_dataset *coordinate, bool latitude, uint64_t *ret_count, esdm_error *err)
 {
-    double *values = read_all(coordinate, ret_count, err);
+    g_autofree double *values = read_all(coordinate, ret_count, err);
     uint64_t n = *ret_count;
     if (values == NULL)
         return NULL;
     for (uint64_t i = 1; i < n && !latitude; i++) /* across the date line */
         values[i] -= 360 * round((values[i] - values[i - 1]) / 360);
-    if (!is_monotonic(values, n)) {
-        g_free(values);
+    if (!is_monotonic(values, n))
         return NULL;
-    }
     double *bounds = stated_bounds(coordinate, n);
     if (bounds == NULL) {
         bounds = middle_bounds(values, n);
         bounds[0] = latitude ? at_pole(bounds[0]) : bounds[0];
         bounds[2 * n - 1] = latitude ? at_pole(bounds[2 * n - 1]) : bounds[2 * n - 1];
     }
-    for (uint64_t i = 0; i < n; i++) {
-        double a = bounds[2 * i];
-        double b = bounds[2 * i + 1];
-        values[i] = latitude ? fabs(sin(b * RADIANS) - sin(a * RADIANS))
-                             : fabs(b - a - 360 * round((b - a) / 360) * (fabs(b - a) > 360));
-    }
-    g_free(bounds);
-    return values;
+    return bounds;
+}
+
+/* The area between the equator and an edge of a cell, on the unit sphere, in radians; that of the
+ * triangle between the edge and the pole is missing from a lune, where it is a great circle. */
+static double
+area_below(double latitude, double width, bool great_circle)
+{
+    if (!great_circle || width >= 180 * RADIANS)
+        return width * sin(latitude * RADIANS);
+    double t = tan((90 - fabs(latitude)) * RADIANS / 2);
+    double cap = 2 * atan2(t * t * sin(width), 1 + t * t * cos(width));
+    return copysign(width - cap, latitude);
+}
+
+/* Of two bounds of latitude and two of longitude. */
+static double
+area_of(const double *lat, const double *lon, bool great_circles)
+{
+    double width = fabs(lon[1] - lon[0]);
+    if (width > 360) /* bounds on both sides of the date line */
+        width = fabs(width - 360 * round(width / 360));
+    return fabs(area_below(lat[1], width * RADIANS, great_circles) -
+                area_below(lat[0], width * RADIANS, great_circles));
 }
 
 /* The axis that has such a coordinate, or the rank. */
@@ -174,7 +187,8 @@ axis_of(const esdm_dataset *dataset, const char *units, const char *short_units,
 }
 
 esdm_status
-weights_of_area(const esdm_dataset *dataset, reduce_weights *ret, esdm_error *err)
+weights_of_area(const esdm_dataset *dataset, bool great_circles, reduce_weights *ret,
+                esdm_error *err)
 {
     esdm_dataset *lat = NULL;
     esdm_dataset *lon = NULL;
@@ -184,13 +198,13 @@ weights_of_area(const esdm_dataset *dataset, reduce_weights *ret, esdm_error *er
     uint32_t rank = esdm_dataset_rank(dataset);
     uint32_t y = axis_of(dataset, "degrees_north", "degree_north", "latitude", &lat);
     uint32_t x = axis_of(dataset, "degrees_east", "degree_east", "longitude", &lon);
-    g_autofree double *heights = y < rank ? sizes_along(lat, true, &nlat, &own) : NULL;
-    g_autofree double *widths = x < rank ? sizes_along(lon, false, &nlon, &own) : NULL;
+    g_autofree double *lats = y < rank ? bounds_along(lat, true, &nlat, &own) : NULL;
+    g_autofree double *lons = x < rank ? bounds_along(lon, false, &nlon, &own) : NULL;
     if (own.status != ESDM_OK) {
         *err = own;
         return own.status;
     }
-    if (heights == NULL || widths == NULL)
+    if (lats == NULL || lons == NULL)
         return tool_error_set(err, ESDM_ENOTSUP,
                               "'%s' lies on no grid with one latitude for each row and one "
                               "longitude for each column: give a variable with the areas of cells "
@@ -200,9 +214,11 @@ weights_of_area(const esdm_dataset *dataset, reduce_weights *ret, esdm_error *er
     if (ret->values == NULL)
         return tool_error_set(err, ESDM_ENOMEM, "the weights do not fit into memory");
     ret->axes[y] = ret->axes[x] = true;
-    for (uint64_t i = 0; i < nlat * nlon; i++)
-        ret->values[i] =
-            y < x ? heights[i / nlon] * widths[i % nlon] : widths[i / nlat] * heights[i % nlat];
+    for (uint64_t i = 0; i < nlat * nlon; i++) {
+        uint64_t j = y < x ? i / nlon : i % nlat;
+        uint64_t k = y < x ? i % nlon : i / nlat;
+        ret->values[i] = area_of(lats + 2 * j, lons + 2 * k, great_circles);
+    }
     return ESDM_OK;
 }
 

@@ -16,7 +16,8 @@ typedef struct reduce_weights {
  *  latitudes and longitudes where the container has these, else from the middles between
  * neighbours.
  *  @return ESDM_ENOTSUP: the variable has no such grid. Else as esdm_read(). */
-esdm_status weights_of_area(const esdm_dataset *dataset, reduce_weights *ret, esdm_error *err);
+esdm_status weights_of_area(const esdm_dataset *dataset, bool great_circles, reduce_weights *ret,
+                            esdm_error *err);
 /** Values of a variable whose dimensions are among those of the dataset; missing ones are 0.
  *  @param variable NULL: there is none. @param name of it, for messages. */
 esdm_status weights_of_variable(const esdm_dataset *dataset, esdm_dataset *variable,

@@ -45,6 +45,59 @@ except ValueError as problem:
 print("ok")
 """
 
+WEIGHTED = """
+import numpy as np, xarray as xr, esdm
+from esdm import _weighting
+random = np.random.default_rng(3)
+t = 250 + random.random((12, 40, 50)).astype("f4")
+sst = t.copy(); sst[:, :13] = np.nan; sst[4, 20] = np.nan; sst[7] = np.nan
+lat = np.linspace(-87.75, 87.75, 40); lon = np.arange(50) * 7.2
+data = xr.Dataset({"t": (("time", "lat", "lon"), t, {"units": "K"}), "sst": (("time", "lat", "lon"), sst),
+                   "n": (("time",), np.arange(12)), "zonal": (("time", "lat"), t[:, :, 0])},
+                  coords={"time": np.arange(12), "lat": ("lat", lat, {"units": "degrees_north"}),
+                          "lon": ("lon", lon, {"units": "degrees_east"})})
+data["packed"] = data.sst
+data.to_netcdf("esdm://run.nc", encoding={"packed": {"dtype": "i2", "scale_factor": -0.01, "add_offset": 250.,
+                                                     "_FillValue": -32768}})
+opened = lambda: xr.open_dataset("esdm://run.nc", engine="esdm")
+calls = []
+real = _weighting._reduce
+_weighting._reduce = lambda *a: calls.append(a[1]) or real(*a)
+edges = np.concatenate([[-90.], (lat[1:] + lat[:-1]) / 2, [90.]])
+areas = xr.DataArray(np.repeat(np.diff(np.sin(np.radians(edges)))[:, None], 50, 1), dims=("lat", "lon"))
+grid = xr.DataArray(random.random((50, 40)), dims=("lon", "lat"))
+months = xr.DataArray(random.random(12), dims=("time",))
+for weights, theirs_weights, dim in (("area", areas, ("lat", "lon")), (grid, grid, ("lat", "lon")), (grid.T.values, grid, ("lat", "lon")),
+                                     (grid.values, grid, ("lon", "lat")), (months, months, "time"), (grid, grid, "lat"),
+                                     (grid, grid, None)):
+    ours = opened().esdm.mean(dim, weights=weights)
+    names = [n for n in ("t", "sst", "packed") if n in ours]
+    theirs = opened().load()[names].astype("f8").weighted(theirs_weights).mean(dim)
+    for name in names:
+        assert ours[name].dims == theirs[name].dims, (dim, name)
+        assert np.allclose(ours[name], theirs[name], rtol=1e-10, equal_nan=True), (dim, name, ours[name].values, theirs[name].values)
+    if dim in (("lat", "lon"), "lat"):
+        assert (ours.n == np.arange(12)).all() and np.isnan(ours.sst[7]).all()
+assert len(calls) == 7 * 3 + 2, len(calls)  # the weights of months alone serve `n` and `zonal`
+del calls[:]
+part = opened().isel(time=slice(2, 5))
+assert np.allclose(part[["t"]].esdm.mean(("lat", "lon"), weights=areas).t,
+                   part.t.load().astype("f8").weighted(areas).mean(("lat", "lon")), rtol=1e-6) and not calls
+for wrong in ("mass", np.ones((3, 4)), -grid):
+    try:
+        opened().esdm.mean(("lat", "lon"), weights=wrong)
+        raise SystemExit("no error")
+    except (ValueError, OSError, RuntimeError) as problem:
+        assert "weight" in str(problem), problem
+print("ok")
+"""
+
+
+def test_weighted_means_are_those_of_xarray():
+    with Site() as site:
+        told = python(site, "pypi", WEIGHTED).stdout
+        expect(told.endswith("ok\n"), told)
+
 
 def test_reductions_are_made_where_the_values_are():
     with Site() as site:
@@ -52,4 +105,4 @@ def test_reductions_are_made_where_the_values_are():
         expect(told.endswith("ok\n"), told)
 
 
-main(test_reductions_are_made_where_the_values_are)
+main(test_reductions_are_made_where_the_values_are, test_weighted_means_are_those_of_xarray)
