@@ -100,7 +100,12 @@ put_methods(const store *s)
     g_autofree char *former = text_of(esdm_dataset_attributes(o->source), "cell_methods");
     const char *method = method_of(o->what);
     g_autoptr(GString) text = g_string_new(former);
-    bool of_areas = o->weights != NULL && strncmp(o->weights, "area", 4) == 0;
+    uint32_t reduced = 0;
+    for (uint32_t d = 0; d < esdm_dataset_rank(o->source); d++)
+        reduced += o->over[d];
+    bool of_areas =
+        o->weights != NULL && reduced <= 2 &&
+        (g_str_has_prefix(o->weights, "area") || strcmp(o->weights, "great-circles") == 0);
     if (method != NULL && of_areas)
         g_string_append_printf(text, "%sarea:", text->len > 0 ? " " : "");
     for (uint32_t d = 0; method != NULL && !of_areas && d < esdm_dataset_rank(o->source); d++)
