@@ -123,7 +123,7 @@ note_fragment(const esdm_fragment_info *info, void *user)
     f->fragments++;
     f->largest = info->raw_bytes > f->largest ? info->raw_bytes : f->largest;
     f->position = info->position;
-    f->stored_bytes = info->stored_bytes;
+    f->stored_bytes += info->stored_bytes;
     snprintf(f->pack, sizeof f->pack, "%s", info->pack);
     return true;
 }
@@ -411,6 +411,43 @@ test_whole_numbers_take_no_more_than_without_loss(void)
     esdm_session_close(session);
 }
 
+static uint64_t
+write_mixed(esdm_session *session, const char *name, const uint64_t *size, uint64_t at_once,
+            const float *values)
+{
+    esdm_container *container;
+    esdm_dataset *dataset = define(session, name, size, NULL, "rel=1e-4; mode=archive", &container);
+    for (uint64_t t = 0; t < size[0]; t += at_once)
+        write_planes(dataset, size, t, at_once, values);
+    ok(esdm_container_commit(container, NULL, ERR));
+    found f = find_fragments(dataset);
+    check(f.fragments > 1);
+    ok(esdm_container_close(container, ERR));
+    return f.stored_bytes;
+}
+
+/* Whole metres that are kept without loss are not to keep others that are written with them. */
+static void
+test_whole_numbers_do_not_bind_others(void)
+{
+    static const uint64_t size[3] = {8, 700, 700};
+    const uint64_t count = size[0] * size[1] * size[2];
+    esdm_session *session = open_with("\"threads\":1,\"fragment\":\"4 MiB\"");
+    float *values = malloc(count * sizeof *values);
+    check(values != NULL);
+    for (uint64_t i = 0; i < count; i++) {
+        float x = 6600 + 1500 * sinf((float) (i % 700) * 0.02F) * cosf((float) (i / 700) * 0.015F) +
+                  (float) (i * 2654435761u >> 16 & 255) / 16;
+        values[i] = i < count / 2 ? rintf(x) : x;
+    }
+    uint64_t once = write_mixed(session, "once", size, size[0], values);
+    uint64_t apart = write_mixed(session, "apart", size, 2, values);
+    if (once > apart + apart / 4)
+        die("%" PRIu64 " bytes written at once, %" PRIu64 " two by two", once, apart);
+    free(values);
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
@@ -423,5 +460,6 @@ main(void)
     test_a_point_takes_a_part_of_its_block();
     test_a_point_needs_its_block_alone();
     test_whole_numbers_take_no_more_than_without_loss();
+    test_whole_numbers_do_not_bind_others();
     return 0;
 }

@@ -301,15 +301,15 @@ bandwidth_of_thread(const round *r)
     return esdm__storage_bandwidth(session) / (threads > 0 ? threads : 1);
 }
 
-/* Chooses codecs by a fragment, if that is due. */
+/* Chooses codecs by a fragment, if that is due, or `again`. */
 static esdm_status
-choose_by(round *r, const slot *s, way *w, esdm_error *err)
+choose_by(round *r, const slot *s, way *w, bool again, esdm_error *err)
 {
     const esdm__box *part = &s->part;
     const esdm__site_engine *engine = &r->dataset->group->container->session->site->engine;
     const void *raw = NULL;
     void *owned = NULL;
-    if (esdm__choice_is_due(w->chosen) &&
+    if ((again || esdm__choice_is_due(w->chosen)) &&
         esdm__box_elements(part) * r->elements->bytes > engine->inline_bytes) {
         uint64_t out_of_range = atomic_load(&r->out_of_range);
         esdm_status status = dense_elements(r, part, &raw, &owned, err);
@@ -334,6 +334,21 @@ choose_by(round *r, const slot *s, way *w, esdm_error *err)
     return ESDM_OK;
 }
 
+/* One that keeps all numbers is not to be that of fragments with others: then these choose. */
+static esdm_status
+look_at_others(round *r, size_t first, size_t count, way *w, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    size_t looked_at = first;
+    for (size_t part = 1; part <= 2 && w->exact && status == ESDM_OK; part++) {
+        size_t at = first + (count - 1 - first) * part / 2;
+        if (at != looked_at && way_of(r, &r->slots[at]) == w)
+            status = choose_by(r, &r->slots[at], w, true, err);
+        looked_at = at;
+    }
+    return status;
+}
+
 esdm_status
 esdm__round_choose_codecs(round *r, size_t count, esdm_error *err)
 {
@@ -353,7 +368,9 @@ esdm__round_choose_codecs(round *r, size_t count, esdm_error *err)
         if (w->chosen == NULL)
             return esdm__error_nomem(err, sizeof *w->chosen, "a choice of codecs");
         w->chain = &w->chosen->chain;
-        esdm_status status = choose_by(r, &r->slots[first], w, err);
+        esdm_status status = choose_by(r, &r->slots[first], w, false, err);
+        if (status == ESDM_OK)
+            status = look_at_others(r, first, count, w, err);
         if (status != ESDM_OK)
             return status;
     }
