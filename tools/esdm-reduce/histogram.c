@@ -83,7 +83,7 @@ static double *
 stored_edges(const GArray *edges, double scale, double offset, bool whole)
 {
     guint n = edges->len;
-    double *stored = g_new(double, n);
+    double *stored = g_new0(double, n);
     for (guint i = 0; i < n; i++)
         stored[scale < 0 ? n - 1 - i : i] =
             stored_edge(g_array_index(edges, double, i), scale, offset, whole, i + 1 == n);
@@ -99,7 +99,7 @@ count_packed(esdm_dataset *dataset, const GArray *edges, double scale, double of
     guint different = 1;
     bool whole = is_whole(esdm_dataset_type(dataset));
     g_autofree double *stored = stored_edges(edges, scale, offset, whole);
-    g_autofree double *distinct = g_new(double, n + 1);
+    g_autofree double *distinct = g_new0(double, n + 1);
     g_autofree uint64_t *counts = g_new0(uint64_t, n + 1);
     distinct[0] = stored[0];
     for (guint i = 1; i < n; i++) {
