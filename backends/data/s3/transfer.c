@@ -376,6 +376,7 @@ set_options(s3__transfer *transfer, const s3__options *options)
     (void) curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, WIRE_BUFFER_BYTES);
     (void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "esdm");
     (void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+    (void) curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* of a proxy */
     (void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->why);
     (void) curl_easy_setopt(easy, CURLOPT_PRIVATE, (char *) transfer);
     (void) curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);

@@ -22,6 +22,7 @@ typedef struct server {
     int listener;
     unsigned port;
     pthread_t thread;
+    size_t tunnels; /* asked for, as of a proxy */
     size_t requests;
     uint64_t from[8];
     uint64_t bytes[8];
@@ -30,7 +31,9 @@ typedef struct server {
 static void
 note_request(server *s, int connection)
 {
-    static const char answer[] = "HTTP/1.1 404 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char nothing[] =
+        "HTTP/1.1 404 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char tunnel[] = "HTTP/1.1 200 X\r\nx-amz-meta-esdm-writer: proxy\r\n\r\n";
     char text[4096] = "";
     size_t used = 0;
     ssize_t n = 1;
@@ -47,7 +50,9 @@ note_request(server *s, int connection)
         s->from[s->requests] = first;
         s->bytes[s->requests++] = last + 1 - first;
     }
-    (void) !write(connection, answer, sizeof answer - 1);
+    const char *answer = strncmp(text, "CONNECT ", 8) == 0 ? tunnel : nothing;
+    s->tunnels += answer == tunnel ? 1 : 0;
+    (void) !write(connection, answer, strlen(answer));
 }
 
 static void *
@@ -136,12 +141,53 @@ test_read__neighbours_are_one_request(void **state)
     assert_int_equal(s.bytes[0], 46000);
 }
 
+/* What a proxy says of itself is no answer, nor the first byte of one. */
+static void
+test_read__a_proxy_is_not_the_server(void **state)
+{
+    (void) state;
+    server s;
+    char proxy[64];
+    char memory[10];
+    esdm_error error;
+    s3__target *target = NULL;
+    s3__segment segment = {.buffer = memory, .bytes = sizeof memory};
+    s3__request request = {.doing = "read",
+                           .method = "GET",
+                           .key = "a",
+                           .segments = &segment,
+                           .nsegments = 1,
+                           .range_bytes = sizeof memory,
+                           .limit_ms = 300};
+    const esdm_plugin_config config = {
+        .name = "cloud",
+        .json = "{\"bucket\": \"abc\", \"endpoint\": \"https://127.0.0.1:1\", \"access_key\": "
+                "\"AK\", \"secret_key\": \"SK\"}",
+        .path = "targets[0]",
+        .site_id = "",
+        .memory_bytes = MIB};
+    start(&s);
+    (void) snprintf(proxy, sizeof proxy, "http://127.0.0.1:%u", s.port);
+    (void) unsetenv("no_proxy");
+    (void) unsetenv("NO_PROXY");
+    assert_int_equal(setenv("https_proxy", proxy, 1), 0);
+    assert_int_equal(s3__target_new(&config, &target, &error), ESDM_OK);
+    assert_int_not_equal(s3__perform(s3__target_client(target), &request, &error), ESDM_OK);
+    s3__request_clear(&request);
+    s3__close(target);
+    stop(&s);
+    (void) unsetenv("https_proxy");
+    assert_true(s.tunnels > 0);
+    assert_string_equal(request.writer, "");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read__a_gap_makes_no_request_longer),
         cmocka_unit_test(test_read__neighbours_are_one_request),
+        cmocka_unit_test(test_read__a_proxy_is_not_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
