@@ -30,7 +30,7 @@ grep -q "tas.*time, lat, lon" said.txt || fail "Python sees: $(cat said.txt)"
 bash -e typed.sh >typed.txt 2>&1 || fail "$(cat typed.sh typed.txt)"
 grep -q "^demo/input.nc:/tas" typed.txt && grep -q "^146" typed.txt || fail "typed: $(cat typed.txt)"
 # Both questions of README find something in it.
-{ grep "^export" said.sh; sed -n '/^## Find/,/^Details/{/^esdm-/p}' "$ESDM_SOURCE/README.md"; } >asked.sh
+{ grep "^export" said.sh; sed -n '/^## Find/,/^## Use/{/^esdm-\(find\|run cdo\) /p}' "$ESDM_SOURCE/README.md"; } >asked.sh
 [ "$(grep -c "^esdm-" asked.sh)" = 2 ] || fail "README asks otherwise: $(cat asked.sh)"
 bash -e asked.sh >found.txt 2>&1 || fail "$(cat asked.sh found.txt)"
 grep -q "demo/input.nc:/tas" found.txt && grep -q "2002-12-2" found.txt || fail "found: $(cat found.txt)"
