@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/container/missing.h"
 
+#include "base/error.h"
 #include "codec/tally.h"
 
 /* Numbers of an attribute. What the type does not have no value can be. */
@@ -36,4 +37,16 @@ esdm__missing_of(const esdm_dataset *dataset, esdm__missing *ret)
     add_attribute(dataset, "_FillValue", ret);
     add_attribute(dataset, "missing_value", ret);
     ret->rule = esdm__missing_rule(ret);
+}
+
+esdm_status
+esdm__missing_of_reduced(const esdm_dataset *dataset, esdm__missing *ret, esdm_error *err)
+{
+    esdm__missing_of(dataset, ret);
+    if (ret->class != ESDM__CLASS_NONE)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "only numbers can be reduced, of which at most %u values stand for "
+                           "missing ones",
+                           ESDM__MISSING_MOST);
 }

@@ -13,5 +13,8 @@
  * ESDM__CLASS_NONE where statistics cannot be made: no numbers, or more values than fit.
  */
 void esdm__missing_of(const esdm_dataset *dataset, esdm__missing *ret);
+/** The same for a reduction: ESDM_ENOTSUP where the class is ESDM__CLASS_NONE. */
+esdm_status esdm__missing_of_reduced(const esdm_dataset *dataset, esdm__missing *ret,
+                                     esdm_error *err);
 
 #endif

@@ -453,12 +453,9 @@ prepare_reading(reducer *r, esdm_error *err)
 static esdm_status
 prepare(reducer *r, esdm_error *err)
 {
-    esdm__missing_of(r->dataset, &r->missing);
-    if (r->missing.class == ESDM__CLASS_NONE)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "only numbers can be reduced, of which at most %u values stand for "
-                               "missing ones",
-                               ESDM__MISSING_MOST);
+    esdm_status status = esdm__missing_of_reduced(r->dataset, &r->missing, err);
+    if (status != ESDM_OK)
+        return status;
     r->across = r->what == ESDM_REDUCE_MIN        ? ESDM__ACROSS_MIN
                 : r->what == ESDM_REDUCE_MAX      ? ESDM__ACROSS_MAX
                 : r->what == ESDM_REDUCE_VARIANCE ? ESDM__ACROSS_SQUARES

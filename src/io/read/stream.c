@@ -255,17 +255,22 @@ stream_box(streamer *s, const esdm__box *box, esdm_error *err)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-/* Bytes of a part: no less than a block, which would be decoded several times. */
-static uint64_t
-choose_bytes(const streamer *s, const esdm__dataset_io *io, bool far)
+uint64_t
+esdm__part_bytes(const esdm_session *session, const esdm__dataset_io *io, uint64_t most)
 {
-    if (s->what->part_bytes > 0)
-        return s->what->part_bytes;
-    uint64_t memory = s->session->site->engine.memory_bytes / (4 * s->window);
-    uint64_t bytes = far ? FAR_BYTES : NEAR_BYTES;
-    bytes = bytes < memory ? bytes : memory;
+    uint64_t bytes = esdm__session_is_far(session) ? FAR_BYTES : NEAR_BYTES;
+    bytes = bytes < most ? bytes : most;
     bytes = bytes > LEAST_BYTES ? bytes : LEAST_BYTES;
     return bytes > io->block_bytes ? bytes : io->block_bytes;
+}
+
+static uint64_t
+choose_bytes(const streamer *s, const esdm__dataset_io *io)
+{
+    return s->what->part_bytes > 0
+               ? s->what->part_bytes
+               : esdm__part_bytes(s->session, io,
+                                  s->session->site->engine.memory_bytes / (4 * s->window));
 }
 
 static esdm_status
@@ -280,7 +285,7 @@ prepare_of(streamer *s, const esdm__dataset_io *io, esdm_error *err)
     if (s->element_bytes == 0)
         s->element_bytes = esdm__typeref_bytes(io->elements.outer);
     s->window = (size_t) esdm__pool_threads(s->session->pool) * (far ? FAR_WINDOW : NEAR_WINDOW);
-    s->most = choose_bytes(s, io, far) / s->element_bytes;
+    s->most = choose_bytes(s, io) / s->element_bytes;
     s->most = s->most > 0 ? s->most : 1;
     return ESDM_OK;
 }

@@ -14,9 +14,6 @@
 #include "io/read/read.h"
 #include "io/read/stream.h"
 
-#define NEAR_BYTES  (UINT64_C(1) << 20)
-#define FAR_BYTES   (UINT64_C(16) << 20)
-#define LEAST_BYTES (UINT64_C(64) << 10)
 /* Such a share of `engine.memory` is the most of a part. */
 #define MEMORY_SHARE 128u
 /* Numbers that are converted at a time, and sums side by side of a row. */
@@ -221,11 +218,7 @@ esdm__reduction_part_bytes(esdm_dataset *dataset, uint64_t *ret_bytes, esdm_erro
     esdm_status status = esdm__dataset_io_get(dataset, &io, err);
     if (status != ESDM_OK)
         return status;
-    uint64_t share = session->site->engine.memory_bytes / MEMORY_SHARE;
-    uint64_t bytes = esdm__session_is_far(session) ? FAR_BYTES : NEAR_BYTES;
-    bytes = bytes < share ? bytes : share;
-    bytes = bytes > LEAST_BYTES ? bytes : LEAST_BYTES;
-    *ret_bytes = bytes > io->block_bytes ? bytes : io->block_bytes;
+    *ret_bytes = esdm__part_bytes(session, io, session->site->engine.memory_bytes / MEMORY_SHARE);
     esdm__dataset_io_put(dataset);
     return ESDM_OK;
 }
@@ -247,12 +240,9 @@ prepare(weigher *r, const bool *weighted, uint64_t *ret_results, esdm_error *err
 {
     uint64_t count = 1;
     uint64_t results = 1;
-    esdm__missing_of(r->dataset, &r->missing);
-    if (r->missing.class == ESDM__CLASS_NONE)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "only numbers can be reduced, of which at most %u values stand for "
-                               "missing ones",
-                               ESDM__MISSING_MOST);
+    esdm_status status = esdm__missing_of_reduced(r->dataset, &r->missing, err);
+    if (status != ESDM_OK)
+        return status;
     r->element_bytes = esdm_type_size(r->dataset->type);
     for (uint32_t d = r->box->rank; d-- > 0;) {
         r->stride[d] = r->over[d] ? 0 : results;
