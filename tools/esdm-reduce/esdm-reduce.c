@@ -10,7 +10,7 @@
 #include "esdm-reduce/histogram.h"
 #include "esdm-reduce/number_text.h"
 #include "esdm-reduce/output.h"
-#include "esdm-reduce/packed.h"
+#include "esdm-reduce/variable.h"
 #include "esdm-reduce/weights.h"
 #include "esdm/statistics.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "esdm-reduce/number_text.h"
-#include "esdm-reduce/packed.h"
+#include "esdm-reduce/variable.h"
 #include "esdm/statistics.h"
 
 enum { BINS_MOST = 10000000 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm-reduce/variable.h"
 
 /* CF's words for methods (CF 1.11, appendix E); of a count there is none. */
 static const struct {
@@ -163,17 +164,6 @@ put_history(const store *s)
 
 /* ---- coordinates --------------------------------------------------------------------------- */
 
-/* What is visible from the source by that name: in its group, or one above. */
-static esdm_dataset *
-dataset_near(const store *s, const char *name)
-{
-    esdm_dataset *found = NULL;
-    for (esdm_group *group = esdm_dataset_group(s->output->source); group != NULL && found == NULL;
-         group = esdm_group_parent(group))
-        found = esdm_group_dataset_find(group, name);
-    return found;
-}
-
 /* The new dimension for one of the source's container; NULL: it was reduced. */
 static esdm_dimension *
 dimension_for(const store *s, const esdm_dimension *of)
@@ -259,7 +249,7 @@ copy_coordinate(const store *s, esdm_dataset *from)
     for (size_t i = 0; i < G_N_ELEMENTS(bounds) && status == ESDM_OK; i++) {
         g_autofree char *name = text_of(esdm_dataset_attributes(from), bounds[i]);
         if (name != NULL && fits(s, from, false))
-            status = copy_variable(s, dataset_near(s, name), true);
+            status = copy_variable(s, seen_from(s->output->source, name), true);
     }
     return status;
 }
@@ -273,12 +263,12 @@ copy_coordinates(store *s)
     for (uint32_t d = 0; d < esdm_dataset_rank(o->source) && status == ESDM_OK; d++) {
         const char *name = esdm_dimension_name(esdm_dataset_dimension(o->source, d));
         if (!o->over[d] && strcmp(name, esdm_dataset_name(o->source)) != 0)
-            status = copy_coordinate(s, dataset_near(s, name));
+            status = copy_coordinate(s, seen_from(s->output->source, name));
     }
     g_autofree char *text = text_of(list, "coordinates");
     g_auto(GStrv) names = g_strsplit(text != NULL ? text : "", " ", -1);
     for (char **name = names; *name != NULL && status == ESDM_OK; name++) {
-        esdm_dataset *auxiliary = **name != '\0' ? dataset_near(s, *name) : NULL;
+        esdm_dataset *auxiliary = **name != '\0' ? seen_from(s->output->source, *name) : NULL;
         if (auxiliary == NULL || auxiliary == o->source || !fits(s, auxiliary, false))
             continue;
         status = copy_coordinate(s, auxiliary);
@@ -286,7 +276,7 @@ copy_coordinates(store *s)
     }
     g_autofree char *mapping = text_of(list, "grid_mapping");
     if (mapping != NULL && status == ESDM_OK)
-        status = copy_variable(s, dataset_near(s, mapping), false);
+        status = copy_variable(s, seen_from(s->output->source, mapping), false);
     return status;
 }
 

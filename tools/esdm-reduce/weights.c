@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/common.h"
-#include "esdm-reduce/packed.h"
+#include "esdm-reduce/variable.h"
 
 #define RADIANS (3.14159265358979323846 / 180)
 /* A last cell that ends so near to a pole ends there. */
@@ -52,17 +52,6 @@ has_text(const esdm_dataset *variable, const char *name, const char *beginning)
                                NULL) &&
            a.type == ESDM_TYPE_CHAR && a.count >= length &&
            memcmp(a.values, beginning, length) == 0;
-}
-
-/* A variable that the group of a dataset sees. */
-static esdm_dataset *
-seen_from(const esdm_dataset *dataset, const char *name)
-{
-    esdm_dataset *found = NULL;
-    for (esdm_group *group = esdm_dataset_group(dataset); group != NULL && found == NULL;
-         group = esdm_group_parent(group))
-        found = esdm_group_dataset_find(group, name);
-    return found;
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
