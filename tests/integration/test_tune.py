@@ -294,22 +294,28 @@ for _ in range(60):
 """
 
 
+def records_of_a_disk(site, disk, program):
+    """Four runs of a program, program(DATA, NUMBER), over 96 MiB on a disk. Returns the folders of their records."""
+    data = pathlib.Path(disk) / "data"
+    if run(["stat", "-f", "-c", "%T", disk]).stdout.strip() == "tmpfs":
+        skip("the folder of the build is in memory")
+    with open(data, "wb") as file:
+        for _ in range(96):
+            file.write(os.urandom(1 << 20))
+        os.fsync(file.fileno())
+    folders = [str(site.file(f"records-{i}")) for i in range(4)]
+    for i, folder in enumerate(folders):
+        run([tool("esdm-run"), "-q", "--records", folder, sys.executable, *program(data, i)])
+    return folders
+
+
 @by_clock
 def test_what_memory_has_decides():
     """Reads of this machine's disk and of its memory, sequential, strided and random, of 1 KiB to 2 MiB: those of a run are predicted
     from other runs much better than by the mean. How much better depends on what else the machine does, as noise is not to be predicted;
     so what calls differ by that are made again is measured with them, and the best model is not far from that."""
     with Site() as s, tempfile.TemporaryDirectory(dir=BUILD) as disk:
-        data = pathlib.Path(disk) / "data"
-        if run(["stat", "-f", "-c", "%T", disk]).stdout.strip() == "tmpfs":
-            skip("the folder of the build is in memory")
-        with open(data, "wb") as file:
-            for _ in range(96):
-                file.write(os.urandom(1 << 20))
-            os.fsync(file.fileno())
-        folders = [str(s.file(f"records-{i}")) for i in range(4)]
-        for i, folder in enumerate(folders):
-            run([tool("esdm-run"), "-q", "--records", folder, sys.executable, "-c", MIXED, data, str(i)])
+        folders = records_of_a_disk(s, disk, lambda data, i: ["-c", MIXED, data, str(i)])
         known = tune("--learn", *folders)
         errors, again = known["mean_errors"], known["again"]
         rules = " ".join(rule["rule"] for rule in known["rules"])
@@ -336,16 +342,7 @@ def test_reads_and_writes_of_a_disk():
     """Reads and writes of 512 bytes to 4 MiB, in memory and not, of this machine's disk. With more records, and nobody else there, they are
     predicted more than four times better than by the mean (tests/bench/predicted.py); with few of a busy machine, not much less so."""
     with Site() as s, tempfile.TemporaryDirectory(dir=BUILD) as disk:
-        data = pathlib.Path(disk) / "data"
-        if run(["stat", "-f", "-c", "%T", disk]).stdout.strip() == "tmpfs":
-            skip("the folder of the build is in memory")
-        with open(data, "wb") as file:
-            for _ in range(96):
-                file.write(os.urandom(1 << 20))
-            os.fsync(file.fileno())
-        folders = [str(s.file(f"records-{i}")) for i in range(4)]
-        for i, folder in enumerate(folders):
-            run([tool("esdm-run"), "-q", "--records", folder, sys.executable, SUPPORT / "disk_mix.py", data, str(i), "40"])
+        folders = records_of_a_disk(s, disk, lambda data, i: [SUPPORT / "disk_mix.py", data, str(i), "40"])
         known = tune("--learn", *folders)
         errors = known["mean_errors"]
         if known["left_out"] == 0 and "in memory" not in " ".join(rule["rule"] for rule in known["rules"]):
