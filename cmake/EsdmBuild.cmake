@@ -104,6 +104,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     "${ESDM_LOOPS};-ffp-contract=off;-Wno-float-equal;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx2.c
     PROPERTIES COMPILE_OPTIONS "${ESDM_TALLY};-mavx2")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_checksums.c
+    PROPERTIES COMPILE_OPTIONS "${ESDM_TALLY};-mavx2")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx512.c
     PROPERTIES COMPILE_OPTIONS
     "${ESDM_TALLY};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
+#include "codec/tally.h"
+#include "codec/tally_checksums.h"
 #include "esdm/float_env.h"
 
 /* Raw bytes of shaped blocks, about: codecs that predict values want neighbours. */
@@ -259,11 +261,11 @@ encode_block(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, s
 }
 
 static void
-put_entry(uint8_t *entry, uint32_t bytes, uint32_t flags, const void *stored)
+put_entry(uint8_t *entry, uint32_t bytes, uint32_t flags, uint64_t checksum)
 {
     put_u32(entry, bytes);
     put_u32(entry + 4, flags);
-    put_u64(entry + 8, esdm__checksum(stored, bytes));
+    put_u64(entry + 8, checksum);
 }
 
 /* ---- all blocks --------------------------------------------------------------------------- */
@@ -274,21 +276,38 @@ block_bytes(const esdm__blocks *blocks, uint32_t b)
     return (size_t) (esdm__blocks_start(blocks, b + 1) - esdm__blocks_start(blocks, b));
 }
 
-/* Small blocks are tallied several at a time, all of which fit the first cache. */
-#define TALLY_BYTES (UINT64_C(16) << 10)
+/* Blocks that are checksummed and tallied at a time: they fit the first cache. */
+#define BLOCKS_AT_ONCE 8u
+
+_Static_assert(1u << ESDM__BLOB_RAW_LOG2 == ESDM__TALLY_BLOCK_BYTES, "blocks that a tally knows");
+
+/* Of plain blocks, the last of which may be shorter. */
+static void
+checksums_of(encoder *enc, const uint8_t *raw, size_t bytes, uint64_t *ret_checksums)
+{
+    const size_t block = ESDM__TALLY_BLOCK_BYTES;
+    size_t whole = enc->tally != NULL ? bytes / block : 0;
+    if (whole > 0)
+        esdm__tally_add_blocks(enc->tally, raw, whole, ret_checksums);
+    if (whole * block < bytes)
+        tally_block(enc, raw + whole * block, bytes - whole * block);
+    for (size_t b = whole, at = whole * block; at < bytes; b++, at += block)
+        ret_checksums[b] = esdm__checksum(raw + at, bytes - at < block ? bytes - at : block);
+}
 
 static void
 checksum_blocks(encoder *enc, uint8_t *table, const uint8_t *raw, const esdm__blocks *blocks)
 {
-    uint64_t tallied = 0; /* raw bytes up to here are */
+    uint64_t checksums[BLOCKS_AT_ONCE];
     for (uint32_t b = 0; b < blocks->blocks; b++) {
-        put_entry(table + (size_t) b * ESDM__BLOB_ENTRY_BYTES, (uint32_t) block_bytes(blocks, b),
-                  ESDM__BLOB_FLAG_RAW, raw + esdm__blocks_start(blocks, b));
-        uint64_t end = esdm__blocks_start(blocks, b + 1);
-        if (end - tallied >= TALLY_BYTES || b + 1 == blocks->blocks) {
-            tally_block(enc, raw + tallied, (size_t) (end - tallied));
-            tallied = end;
+        if (b % BLOCKS_AT_ONCE == 0) {
+            uint64_t from = esdm__blocks_start(blocks, b);
+            uint64_t left = blocks->raw_bytes - from;
+            uint64_t most = BLOCKS_AT_ONCE * ESDM__TALLY_BLOCK_BYTES;
+            checksums_of(enc, raw + from, (size_t) (left < most ? left : most), checksums);
         }
+        put_entry(table + (size_t) b * ESDM__BLOB_ENTRY_BYTES, (uint32_t) block_bytes(blocks, b),
+                  ESDM__BLOB_FLAG_RAW, checksums[b % BLOCKS_AT_ONCE]);
     }
 }
 
@@ -317,7 +336,7 @@ encode_blocks(encoder *enc, uint8_t *table, const uint8_t *raw, const esdm__bloc
             flags = ESDM__BLOB_FLAG_RAW;
         }
         put_entry(table + (size_t) b * ESDM__BLOB_ENTRY_BYTES, (uint32_t) bytes, flags,
-                  payload + used);
+                  esdm__checksum(payload + used, bytes));
         used += bytes;
     }
     *ret_bytes = used;

@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/cpu.h"
+#include "codec/tally_checksums.h"
 #include "codec/tally_kernels.h"
 #include "codec/verify.h"
 #include "esdm/types.h"
@@ -32,6 +34,23 @@ kernels(void)
         atomic_store_explicit(&chosen, tallies, memory_order_relaxed);
     }
     return tallies;
+}
+
+/* Checksums and a tally in one pass; NULL: there is no such loop. */
+static esdm__tally_checksums_fn
+both_of(int32_t type)
+{
+#if defined(__x86_64__)
+    if (kernels() == &esdm__tallies_base)
+        return NULL;
+    if (type == ESDM_TYPE_FLOAT32)
+        return esdm__tally_checksums_f32;
+    if (type == ESDM_TYPE_FLOAT64)
+        return esdm__tally_checksums_f64;
+#else
+    (void) type;
+#endif
+    return NULL;
 }
 
 uint8_t
@@ -162,14 +181,17 @@ is_whole(const esdm__missing *missing, const esdm__run *run)
     return true;
 }
 
+/* @param known what the loop for all numbers has found; NULL: it is run. */
 static void
-add_run(esdm__tally *tally, const uint8_t *numbers, size_t n, size_t bytes)
+add_run(esdm__tally *tally, const uint8_t *numbers, size_t n, size_t bytes, const esdm__run *known)
 {
     const esdm__missing *missing = tally->missing;
     esdm__statistics *total = &tally->statistics;
     esdm__run run;
     /* Where something was missing more is, mostly. */
-    if (!tally->masked)
+    if (known != NULL)
+        run = *known;
+    else if (!tally->masked)
         kernels()->all[tally->type](numbers, n, &run);
     if (tally->masked || !is_whole(missing, &run)) {
         /* Equals none of the numbers that are looked at; integers were whole then. */
@@ -215,9 +237,39 @@ esdm__tally_add(esdm__tally *tally, const void *numbers, size_t n)
     size_t bytes = esdm__tally_number_bytes(tally->type);
     while (n > 0) {
         size_t count = n < ESDM__TALLY_MOST ? n : ESDM__TALLY_MOST;
-        add_run(tally, at, count, bytes);
+        add_run(tally, at, count, bytes, NULL);
         at += count * bytes;
         n -= count;
+    }
+    tally->statistics.rule = tally->missing->rule;
+}
+
+/* Blocks of a run. */
+#define RUN_BLOCKS ((size_t) 8)
+
+void
+esdm__tally_add_blocks(esdm__tally *tally, const void *numbers, size_t blocks,
+                       uint64_t *ret_checksums)
+{
+    const uint8_t *at = numbers;
+    const bool counts = tally->missing->class != ESDM__CLASS_NONE;
+    const esdm__tally_checksums_fn both = counts ? both_of(tally->type) : NULL;
+    size_t bytes = counts ? esdm__tally_number_bytes(tally->type) : 0;
+    for (size_t b = 0, count = 0; b < blocks; b += count) {
+        count = blocks - b < RUN_BLOCKS ? blocks - b : RUN_BLOCKS;
+        size_t run_bytes = count * ESDM__TALLY_BLOCK_BYTES;
+        if (both != NULL && !tally->masked) {
+            esdm__run run;
+            both(at, count, ret_checksums + b, &run);
+            add_run(tally, at, run_bytes / bytes, bytes, &run);
+        } else {
+            for (size_t k = 0; k < count; k++)
+                ret_checksums[b + k] =
+                    esdm__checksum(at + k * ESDM__TALLY_BLOCK_BYTES, ESDM__TALLY_BLOCK_BYTES);
+            if (counts)
+                esdm__tally_add(tally, at, run_bytes / bytes);
+        }
+        at += run_bytes;
     }
     tally->statistics.rule = tally->missing->rule;
 }

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "base/checksum.h"
 #include "codec/tally.h"
+#include "codec/tally_checksums.h"
 #include "codec/tally_kernels.h"
 #include "esdm/types.h"
 
@@ -149,6 +151,59 @@ test_tally__agrees_with_one_number_after_the_other(void **unused)
     free(memory);
 }
 
+/* Checksums and statistics in one pass are those of two. */
+static void
+test_tally__blocks_have_their_checksums_and_statistics(void **unused)
+{
+    enum { BLOCKS = 19, BYTES = BLOCKS * ESDM__TALLY_BLOCK_BYTES };
+    uint8_t *memory = malloc(BYTES + 1);
+    (void) unused;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        for (uint32_t nmissing = 0; nmissing <= ESDM__MISSING_MOST; nmissing++) {
+            esdm__missing missing;
+            set_missing(&missing, types[t], nmissing);
+            for (int kind = 0; kind < 4; kind++) {
+                size_t blocks = 1 + next() % BLOCKS;
+                size_t n = blocks * ESDM__TALLY_BLOCK_BYTES / sizes[t];
+                uint64_t checksums[BLOCKS] = {0};
+                uint8_t *data = memory + next() % 2; /* not aligned */
+                fill(data, types[t], n, kind, &missing);
+                esdm__tally tally = {.type = types[t], .missing = &missing};
+                esdm__tally_add_blocks(&tally, data, blocks, checksums);
+                compare(&tally, data, sizes[t], n);
+                for (size_t b = 0; b < blocks; b++)
+                    assert_true(checksums[b] == esdm__checksum(data + b * ESDM__TALLY_BLOCK_BYTES,
+                                                               ESDM__TALLY_BLOCK_BYTES));
+            }
+        }
+    }
+    free(memory);
+}
+
+/* Each place of a block counts for minimum, maximum and checksum. */
+static void
+test_tally__each_place_of_a_block_counts(void **unused)
+{
+    enum { SINGLES = ESDM__TALLY_BLOCK_BYTES / sizeof(float) };
+    float data[SINGLES];
+    esdm__missing missing;
+    (void) unused;
+    set_missing(&missing, ESDM_TYPE_FLOAT32, 0);
+    for (size_t i = 0; i < SINGLES; i++)
+        data[i] = -3;
+    for (size_t i = 0; i < SINGLES; i++) {
+        esdm__tally tally = {.type = ESDM_TYPE_FLOAT32, .missing = &missing};
+        uint64_t checksum = 0;
+        data[i] = i % 2 == 0 ? 5.0F : -8.0F;
+        esdm__tally_add_blocks(&tally, data, 1, &checksum);
+        assert_true(tally.statistics.min.f == (i % 2 == 0 ? -3.0 : -8.0));
+        assert_true(tally.statistics.max.f == (i % 2 == 0 ? 5.0 : -3.0));
+        assert_true(tally.statistics.sum == (double) data[i] - 3.0 * (SINGLES - 1));
+        assert_true(checksum == esdm__checksum(data, sizeof data));
+        data[i] = -3;
+    }
+}
+
 /* The loops of all instruction sets that this processor has. */
 static size_t
 tables_here(const esdm__tallies **ret_tables)
@@ -281,6 +336,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tally__agrees_with_one_number_after_the_other),
+        cmocka_unit_test(test_tally__blocks_have_their_checksums_and_statistics),
+        cmocka_unit_test(test_tally__each_place_of_a_block_counts),
         cmocka_unit_test(test_tally__all_instruction_sets_agree),
         cmocka_unit_test(test_tally__extremes_of_singles_of_both_signs),
         cmocka_unit_test(test_tally__rules_tell_values_apart),
