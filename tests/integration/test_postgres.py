@@ -288,6 +288,23 @@ def test_postgres__questions_begin_with_what_is_rare():
             expect(read[-1] < CONTAINERS / 4, f"{question}: {read} rows were read")
 
 
+def test_postgres__a_program_asks_once_what_the_store_is():
+    """What was told to who asks for the site's id is not asked again; on a machine that waits long in between it is."""
+    with Server(log_statement="all", log_min_messages="log") as server, Site(metadata=metadata(server)):
+        def questions():
+            before = server.log.read_text(errors="replace").count("has_sequence_privilege(")
+            run([tool("esdm-ls")])
+            return server.log.read_text(errors="replace").count("has_sequence_privilege(") - before
+
+        asked = 0
+        for _ in range(30):
+            asked = questions()
+            expect(asked > 0, "the server was not asked")
+            if asked == 1:
+                break
+        expect(asked == 1, f"each program asks {asked} times what the store is")
+
+
 def test_postgres__other_programs_do_not_load_libpq():
     with Server() as server, Site(metadata=metadata(server)):
         command = ["/usr/bin/python3", "-c",
@@ -348,6 +365,7 @@ if __name__ == "__main__":
          test_postgres__readers_and_writers_by_grant,
          test_postgres__real_files_come_back,
          test_postgres__questions_begin_with_what_is_rare,
-         test_postgres__other_programs_do_not_load_libpq,
+         test_postgres__a_program_asks_once_what_the_store_is,
+    test_postgres__other_programs_do_not_load_libpq,
          test_postgres__two_nodes_append_to_one_container,
          test_postgres__appenders_of_the_same_records_are_told)

@@ -70,6 +70,9 @@ typedef struct postgres__store {
     bool unseen;           /* opened "later", and never connected: `writable` and the like are not
                               known */
     postgres__link link;
+    PGresult
+        *answer; /* owned: what the store said of itself to who asked for the site's id; NULL */
+    uint64_t answered_ns;
     postgres__pins pins;
     postgres__doubt *doubts;
     char unflushed[ESDM_META_UUID_BYTES]; /* token of the last commit that did not wait for the

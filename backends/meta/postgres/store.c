@@ -24,6 +24,8 @@
 #define CONFLICT_ATTEMPTS 50
 /* A connection that was made to ask for the id of a site is kept that long for open(). */
 #define PARKED_NS (10 * SECOND_NS)
+/* And how long it need not look once more at what it has just been told. */
+#define ANSWER_KEPT_NS (SECOND_NS / 10)
 /* After so long the server has written its log: three times the largest "wal_writer_delay". */
 #define FLUSHED_NS (30 * SECOND_NS)
 /* The server keeps tokens for an hour. */
@@ -77,33 +79,14 @@ check_row(const postgres__store *store, const char *key, const char *value, cons
     return ESDM_OK;
 }
 
-/* Reads what the store says about itself, and whether this user may write. */
+/* What the store says about itself, and whether this user may write. */
 static esdm_status
-look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+read_answer(postgres__store *store, const PGresult *result, esdm_error *err)
 {
-    static const char question[] =
-        "SELECT s.key, s.value, has_table_privilege('{S}.container', 'INSERT') "
-        "AND has_table_privilege('{S}.snapshot', 'INSERT') "
-        "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
-        "AND current_setting('transaction_read_only') = 'off', "
-        "(SELECT n.value FROM {S}.store n WHERE n.key = 'note'), "
-        "current_setting('synchronous_standby_names') <> '', "
-        "(SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, "
-        "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass), "
-        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.facet_delta'), 'SELECT'), false) "
-        "FROM {S}.store s";
-    PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
     bool has_format = false;
     bool leaving = false;
-    esdm_status status =
-        postgres__link_query(&store->link, question, NULL, &result, ret_failure, err);
-    if (status != ESDM_OK)
-        return status;
-    *ret_failure = POSTGRES__REFUSED;
+    esdm_status status = ESDM_OK;
     for (int row = 0; row < PQntuples(result) && status == ESDM_OK; row++) {
         const char *key = postgres__text(result, row, 0);
         const char *value = postgres__text(result, row, 1);
@@ -123,7 +106,6 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         store->has_facets = postgres__bool(result, row, 9);
         store->has_paths = PQserverVersion(store->link.conn) >= FIRST_WITH_PATHS;
     }
-    PQclear(result);
     if (status != ESDM_OK)
         return status;
     store->writable = store->writable && (!leaving || store->config->migrating);
@@ -137,6 +119,49 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
                                store->config->label);
     memcpy(store->site_id, id, sizeof id);
     return ESDM_OK;
+}
+
+/* Asks for it. The answer to who wants the site's id is kept for the open() that comes next. */
+static esdm_status
+look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    static const char question[] =
+        "SELECT s.key, s.value, has_table_privilege('{S}.container', 'INSERT') "
+        "AND has_table_privilege('{S}.snapshot', 'INSERT') "
+        "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
+        "AND current_setting('transaction_read_only') = 'off', "
+        "(SELECT n.value FROM {S}.store n WHERE n.key = 'note'), "
+        "current_setting('synchronous_standby_names') <> '', "
+        "(SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, "
+        "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass), "
+        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.facet_delta'), 'SELECT'), false) "
+        "FROM {S}.store s";
+    PGresult *result = NULL;
+    PQclear(store->answer);
+    store->answer = NULL;
+    esdm_status status =
+        postgres__link_query(&store->link, question, NULL, &result, ret_failure, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_failure = POSTGRES__REFUSED;
+    status = read_answer(store, result, err);
+    if (status == ESDM_OK && store->any_state) {
+        store->answer = result;
+        store->answered_ns = esdm__now_ns();
+    } else {
+        PQclear(result);
+    }
+    return status;
+}
+
+/* The answer that was kept, if it is of just now: of a connection that is there. */
+static bool
+is_answered(const postgres__store *store)
+{
+    return store->answer != NULL && esdm__now_ns() - store->answered_ns < ANSWER_KEPT_NS;
 }
 
 /* Within the first change, which itself needs nothing new: a failure is not told. */
@@ -290,7 +315,11 @@ static esdm_status
 attach_once(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
 {
     if (store->link.conn != NULL) {
-        esdm_status status = look(store, ret_failure, err);
+        bool known = is_answered(store);
+        if (known)
+            *ret_failure = POSTGRES__REFUSED;
+        esdm_status status =
+            known ? read_answer(store, store->answer, err) : look(store, ret_failure, err);
         if (status == ESDM_OK || *ret_failure == POSTGRES__REFUSED)
             return status;
         postgres__link_close(&store->link);
@@ -498,6 +527,7 @@ postgres__close(void *self)
     if (store == NULL || store->pid != getpid()) /* a child leaves its parent's as it is */
         return;
     flush_commits(store);
+    PQclear(store->answer);
     postgres__leave_list(store);
     postgres__link_close(&store->link);
     postgres__pins_clear(&store->pins);
