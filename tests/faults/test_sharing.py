@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Containers that share packs, changed at random, compared with a model (sharing_model.c); on SQLite
-and PostgreSQL. $ESDM_MODEL_STEPS says how many steps (10000 takes minutes), $ESDM_MODEL_SEED which."""
+and PostgreSQL. $ESDM_MODEL_STEPS says how many steps (10000 takes minutes), $ESDM_MODEL_SEED which; they are written to
+the file $ESDM_MODEL_LOG as they are done."""
 
 import os
+import pathlib
 import subprocess
+import tempfile
 
 from esdmtest import BUILD, Site, by_size, environment, expect, main
 from postgres import Server, skip_without_postgres
@@ -23,12 +26,14 @@ SITE = {
 
 
 def run_model(steps, **variables):
-    done = subprocess.run([BUILD / "tests/faults/sharing_model", str(steps), SEED],
-                          env=environment(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, errors="replace",
-                          timeout=60 + steps * 5, check=False)
-    expect(done.returncode == 0, f"seed {SEED}, of {steps} steps:\n" +
-           "\n".join(done.stderr.splitlines()[-30:]))
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(os.environ.get("ESDM_MODEL_LOG") or pathlib.Path(folder, "log"))
+        with log.open("w", encoding="utf-8") as told:
+            done = subprocess.run([BUILD / "tests/faults/sharing_model", str(steps), SEED],
+                                  env=environment(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=told, text=True, errors="replace", timeout=60 + steps * 5, check=False)
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:]
+    expect(done.returncode == 0, f"seed {SEED}, of {steps} steps:\n" + "\n".join(said))
     print(f"seed {SEED}, {steps} steps:", ", ".join(done.stdout.splitlines()))
 
 
