@@ -245,8 +245,10 @@ tool_confirm(const char *question)
 tool_exit
 tool_finish(tool_exit status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout) && tool_output_failed() == 0)
         return status;
+    if (tool_output_failed() != 0)
+        errno = tool_output_failed();
     tool_error("cannot write the output: %s", g_strerror(errno));
     return status != TOOL_OK ? status : TOOL_FAILED;
 }

@@ -216,6 +216,12 @@ char *tool_html(const char *text);
 void tool_output_start(void);
 /** The tool prints names that end with NUL, byte by byte. */
 void tool_output_exact(void);
+/** Writes many bytes behind what was printed, without looking at them: graphic ASCII characters and
+ *  ends of lines. One thread at a time, which may be another one each time. @return whether it
+ * could; if not, tool_finish() says so. */
+bool tool_output_plain(const char *text, size_t bytes);
+/** errno of a tool_output_plain() that failed; 0: none did. */
+int tool_output_failed(void);
 /** Asks on the terminal; false without one. Only "y" and "yes" agree. */
 bool tool_confirm(const char *question);
 /** Whether questions can be asked. */

@@ -11,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool exact;     /* likewise with --json */
-static GString *begun; /* a character of which only the first bytes were written */
+static bool exact;        /* likewise with --json */
+static int output_failed; /* errno of what went past stdout */
+static GString *begun;    /* a character of which only the first bytes were written */
 
 void
 tool_output_exact(void)
@@ -71,6 +72,23 @@ write_printable(void *cookie, const char *bytes, size_t count)
     g_autofree char *printable = tool_printable(whole);
     g_string_erase(begun, 0, (gssize) (begun->len - rest));
     return write_all(printable, strlen(printable)) ? (ssize_t) count : 0;
+}
+
+bool
+tool_output_plain(const char *text, size_t bytes)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return false;
+    if (write_all(text, bytes))
+        return true;
+    output_failed = errno;
+    return false;
+}
+
+int
+tool_output_failed(void)
+{
+    return output_failed;
 }
 
 void

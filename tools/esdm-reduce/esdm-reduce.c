@@ -8,7 +8,7 @@
 
 #include "common/common.h"
 #include "esdm-reduce/histogram.h"
-#include "esdm-reduce/number_text.h"
+#include "esdm-reduce/list.h"
 #include "esdm-reduce/output.h"
 #include "esdm-reduce/variable.h"
 #include "esdm-reduce/weights.h"
@@ -205,60 +205,6 @@ reduce_unpacked(const reduction *r, double *values, esdm_error *err)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-/* @return bytes. */
-static size_t
-whole_text(uint64_t number, char *ret)
-{
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char) ('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    memcpy(ret, digits + at, sizeof digits - at);
-    return sizeof digits - at;
-}
-
-/* The indices of a result, but for the last axis. @return bytes. */
-static size_t
-indices_text(const reduction *r, uint64_t row, char *ret, size_t room)
-{
-    uint64_t index[ESDM_MAX_RANK] = {0};
-    size_t bytes = 0;
-    for (uint32_t k = r->nkept > 0 ? r->nkept - 1 : 0; k-- > 0; row /= r->shape[k])
-        index[k] = row % r->shape[k];
-    for (uint32_t k = 0; k + 1 < r->nkept; k++)
-        bytes += (size_t) snprintf(ret + bytes, room - bytes, "%" G_GUINT64_FORMAT " ",
-                                   (guint64) index[k]);
-    return bytes;
-}
-
-/* A line for each result: millions of them, so indices are made once a row. */
-static void
-print_text(const reduction *r, const double *values)
-{
-    char row[22 * ESDM_MAX_RANK];
-    char line[sizeof row + 32 + NUMBER_TEXT_BYTES];
-    uint64_t last = r->nkept > 0 ? r->shape[r->nkept - 1] : 1;
-    size_t row_bytes = 0;
-    for (uint64_t i = 0; i < r->count && !ferror(stdout); i++) {
-        if (i % last == 0)
-            row_bytes = indices_text(r, i / last, row, sizeof row);
-        size_t bytes = row_bytes;
-        memcpy(line, row, row_bytes);
-        if (r->nkept > 0) {
-            bytes += whole_text(i % last, line + bytes);
-            line[bytes++] = ' ';
-        }
-        if (isnan(values[i]))
-            line[bytes++] = '-';
-        else
-            bytes += number_text(values[i], line + bytes);
-        line[bytes++] = '\n';
-        (void) fwrite_unlocked(line, 1, bytes, stdout);
-    }
-}
-
 static void
 print_json(const reduction *r, const char *container, const char *variable, const double *values)
 {
@@ -291,7 +237,8 @@ put_results(const reduction *r, esdm_container *container, const char *variable,
         if (tool.json)
             print_json(r, esdm_container_name(container), variable, values);
         else
-            print_text(r, values);
+            list_print(&(reduce_list){
+                .values = values, .count = r->count, .shape = r->shape, .rank = r->nkept});
         return ESDM_OK;
     }
     const reduce_output output = {.name = name,

@@ -1,61 +1,79 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "esdm-reduce/number_text.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGITS = 10 };
+#define TEN_DIGITS UINT64_C(10000000000) /* the least number that has more */
 
-/* By the library: what is rare, and what lies so close to the middle of two texts that the product
- * below may have been rounded across it. */
+__extension__ typedef unsigned __int128 wide;
+
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
+
+/* What is rare. */
 static size_t
 by_printf(double value, char *ret)
 {
     return (size_t) snprintf(ret, NUMBER_TEXT_BYTES, "%.10g", value);
 }
 
-/* The number in units of its last digit, 10^9 to 10^10; 0: printf() must do it. */
+/* `size` is mantissa x 2^-shift, as a whole number of units of 10^-power: to the nearest one, and
+ * to an even one from the middle, as printf() does. Nothing is lost: 53 and 47 bits are 100. */
 static uint64_t
-digits_of(double value, int *ret_exponent)
+in_units(uint64_t mantissa, unsigned shift, unsigned power)
 {
-    static const long double powers[] = {1e0L, 1e1L, 1e2L, 1e3L,  1e4L,  1e5L,  1e6L,
-                                         1e7L, 1e8L, 1e9L, 1e10L, 1e11L, 1e12L, 1e13L};
-    const long double limit = 1e10L * LDBL_EPSILON * 4;
-    long double size = (long double) value;
-    if (!(size >= 1e-4L && size < 1e10L))
+    static const uint64_t powers[] = {
+        1,           10,           100,           1000,           10000,
+        100000,      1000000,      10000000,      100000000,      1000000000,
+        10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000};
+    wide exact = (wide) mantissa * powers[power];
+    uint64_t number = (uint64_t) (exact >> shift);
+    wide rest = exact - ((wide) number << shift);
+    wide middle = (wide) 1 << (shift - 1);
+    return number + (rest > middle || (rest == middle && (number & 1) != 0));
+}
+
+/* The number in units of its last digit, 10^9 to 10^10, of 10^-4 to 10^10; 0: it is another one. */
+static uint64_t
+digits_of(double size, int *ret_exponent)
+{
+    uint64_t bits;
+    if (!(size >= 1e-4 && size < 1e10))
         return 0;
-    int exponent = 9;
-    while (exponent >= 0 && size < powers[exponent])
-        exponent--;
-    while (exponent < 0 && size * powers[-exponent] < 1)
-        exponent--;
-    if (exponent < -4)
-        return 0;
-    long double scaled = size * powers[9 - exponent];
-    uint64_t number = (uint64_t) scaled;
-    long double rest = scaled - (long double) number;
-    if (rest > 0.5L - limit && rest < 0.5L + limit)
-        return 0;
-    number += rest > 0.5L;
+    memcpy(&bits, &size, sizeof bits);
+    int binary = (int) (bits >> 52) - 1023; /* -14 to 33 */
+    uint64_t mantissa = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    /* The power of ten at or below 2^binary: 1233/4096 is the logarithm of 2, exactly enough. */
+    int exponent = (binary * 1233 - (binary < 0 ? 4095 : 0)) / 4096;
+    uint64_t number = in_units(mantissa, (unsigned) (52 - binary), (unsigned) (9 - exponent));
+    if (number >= TEN_DIGITS && exponent < 9)
+        number = in_units(mantissa, (unsigned) (52 - binary), (unsigned) (9 - ++exponent));
     *ret_exponent = exponent;
-    return number >= UINT64_C(1000000000) && number < UINT64_C(10000000000) ? number : 0;
+    return number >= TEN_DIGITS / 10 && number < TEN_DIGITS ? number : 0;
+}
+
+static void
+put_digits(uint64_t number, char ret[NUMBER_TEXT_DIGITS])
+{
+    for (int i = NUMBER_TEXT_DIGITS - 2; i >= 0; i -= 2, number /= 100)
+        memcpy(ret + i, pairs + number % 100 * 2, 2);
 }
 
 size_t
 number_text(double value, char ret[NUMBER_TEXT_BYTES])
 {
-    char digits[DIGITS];
+    char digits[NUMBER_TEXT_DIGITS];
     int exponent = 0;
-    int count = DIGITS;
+    int count = NUMBER_TEXT_DIGITS;
     char *to = ret;
     uint64_t number = digits_of(fabs(value), &exponent);
     if (number == 0)
         return by_printf(value, ret);
-    for (int i = DIGITS; i-- > 0; number /= 10)
-        digits[i] = (char) ('0' + number % 10);
+    put_digits(number, digits);
     while (count > 1 && digits[count - 1] == '0')
         count--;
     if (signbit(value))
@@ -63,16 +81,27 @@ number_text(double value, char ret[NUMBER_TEXT_BYTES])
     if (exponent < 0) {
         memcpy(to, "0.0000", (size_t) (1 - exponent));
         to += 1 - exponent;
-        memcpy(to, digits, (size_t) count);
+        memcpy(to, digits, NUMBER_TEXT_DIGITS);
         return (size_t) (to + count - ret);
     }
     int whole = exponent + 1;
-    memcpy(to, digits, (size_t) whole);
-    to += whole;
-    if (count > whole) {
-        *to++ = '.';
-        memcpy(to, digits + whole, (size_t) (count - whole));
-        to += count - whole;
-    }
-    return (size_t) (to - ret);
+    memcpy(to, digits, NUMBER_TEXT_DIGITS);
+    if (count <= whole)
+        return (size_t) (to + whole - ret);
+    memmove(to + whole + 1, to + whole, (size_t) (count - whole));
+    to[whole] = '.';
+    return (size_t) (to + count + 1 - ret);
+}
+
+size_t
+whole_text(uint64_t number, char ret[NUMBER_TEXT_BYTES])
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    for (; number >= 10; number /= 100)
+        memcpy(digits + (at -= 2), pairs + number % 100 * 2, 2);
+    if (number > 0 || at == sizeof digits)
+        digits[--at] = (char) ('0' + number);
+    memcpy(ret, digits + at, sizeof digits - at);
+    return sizeof digits - at;
 }

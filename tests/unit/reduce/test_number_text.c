@@ -85,9 +85,26 @@ test_number_text__is_what_printf_gives(void **state)
     }
 }
 
+static void
+test_whole_text__is_what_printf_gives(void **state)
+{
+    (void) state;
+    uint64_t random = 88172645463325252;
+    for (int i = 0; i < 200000; i++) {
+        char wanted[64];
+        char text[NUMBER_TEXT_BYTES];
+        uint64_t number = i < 100000 ? (uint64_t) i : next(&random) >> i % 64;
+        int bytes = snprintf(wanted, sizeof wanted, "%llu", (unsigned long long) number);
+        size_t got = whole_text(number, text);
+        if (got != (size_t) bytes || memcmp(text, wanted, got) != 0)
+            fail_msg("%s is '%.*s'", wanted, (int) got, text);
+    }
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_number_text__is_what_printf_gives)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_number_text__is_what_printf_gives),
+                                       cmocka_unit_test(test_whole_text__is_what_printf_gives)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
