@@ -197,8 +197,8 @@ esdm_status
 esdm__site_parse_references(const esdm__json_node *root, const esdm__site_folder *folder,
                             esdm__site *site, esdm_error *err)
 {
-    static const char *const keys[] = {"roots", "timeout", "ca_file", "s3", NULL};
-    esdm__json_node node, list, timeout, ca_file;
+    static const char *const keys[] = {"roots", "timeout", "ca_file", "s3", "hedge", NULL};
+    esdm__json_node node, list, timeout, ca_file, hedge;
     if (!esdm__json_member(root, "references", &node))
         return ESDM_OK;
     esdm_status status = esdm__json_known_keys(&node, keys, err);
@@ -206,6 +206,11 @@ esdm__site_parse_references(const esdm__json_node *root, const esdm__site_folder
         status = parse_timeout(&timeout, &site->references.timeout_s, err);
     if (status == ESDM_OK && esdm__json_member(&node, "ca_file", &ca_file))
         status = esdm__site_directory(&ca_file, folder, &site->references.ca_file, err);
+    if (status == ESDM_OK && esdm__json_member(&node, "hedge", &hedge)) {
+        if (!json_is_boolean(hedge.value))
+            status = esdm__json_error(&hedge, err, "expected true or false");
+        site->references.no_hedge = json_is_false(hedge.value);
+    }
     if (status == ESDM_OK && esdm__json_member(&node, "roots", &list))
         status = parse_roots(&node, folder, site, err);
     if (status == ESDM_OK && esdm__json_member(&node, "s3", &list))

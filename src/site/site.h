@@ -126,6 +126,7 @@ typedef struct esdm__site_references {
     char **roots;       /* absolute directories, and URLs; owned, each too */
     size_t nroots;      /* 0 and limited: none */
     uint64_t timeout_s; /* of a request to a web server; 0: not stated */
+    bool no_hedge;      /* no request to one is sent a second time while it waits */
     char *ca_file;      /* of whom certificates of web servers may be; NULL: the system's. Owned */
     char *s3;           /* JSON: places whose objects are asked for with keys, which it may hold;
                            NULL: none. Owned */

@@ -7,54 +7,18 @@ refuses. far_program compares all values with what was written; a proxy makes st
 import contextlib
 import os
 import re
-import select
 import tempfile
-import threading
-import time
 
 import s3proxy
 from esdmtest import BUILD, Site, by_clock, expect, main, run, tool
-from s3proxy import Dropped, Proxy, Rule, Sent
+from s3proxy import Proxy, Rule
 from s3server import Server
+from stragglers import WAIT_S, Stragglers, another_range, breaks_off, expect_few, slow_at_last, spoilt_and_slow
 
 PROGRAM = str(BUILD / "tests/integration/far_program")
 PACKS = r"/[^?]*/packs/.*"
 GETS = "GET " + PACKS
 STEPS = 120
-USUAL_S = 0.02
-WAIT_S = 3
-
-
-class Stragglers:
-    """An action for GETs of packs: `first` for those of these numbers, `second` when one of them is
-    asked for again, and a short wait for all others."""
-
-    def __init__(self, numbers=(30, 50), first=None, second=None, usual_s=USUAL_S):
-        self.numbers, self.first, self.second, self.usual_s = numbers, first or self.wait, second, usual_s
-        self.lock = threading.Lock()
-        self.seen = {}
-        self.late = self.again = self.canceled = 0
-
-    def __call__(self, proxy, exchange):
-        key = (exchange.target, exchange.headers.get("range"))
-        with self.lock:
-            again = key in self.seen
-            late = self.seen.setdefault(key, len(self.seen) in self.numbers)
-            self.again += again
-            self.late += late and not again
-        if late and not again:
-            self.first(proxy, exchange)
-        elif late and self.second is not None:
-            self.second(proxy, exchange)
-        else:
-            time.sleep(self.usual_s)
-
-    def wait(self, proxy, exchange):
-        """Until the client has enough, or the time is over."""
-        if select.select([exchange.connection], [], [], WAIT_S)[0]:
-            with self.lock:
-                self.canceled += 1
-            raise Dropped
 
 
 @contextlib.contextmanager
@@ -83,12 +47,6 @@ def read(proxy, action, *command):
     seconds = float(re.search(r"seconds (\S+)", done.stdout).group(1))
     print(f"    {' '.join(map(str, command))}: {proxy.count(GETS)} requests, {seconds:.3f} s", flush=True)
     return proxy.count(GETS), seconds
-
-
-def expect_few(late, requests):
-    """Each part is asked for once, and no more than one in 20 for a second time."""
-    expect(requests == len(late.seen) + late.again and late.again <= len(late.seen) // 20,
-           f"{requests} requests for {len(late.seen)} parts, {late.again} again")
 
 
 @by_clock
@@ -169,20 +127,6 @@ def test_hedge__statistics_tell_of_second_requests():
         expect(f"Second requests: {late.again} reads" in report, report)
 
 
-def breaks_off(proxy, exchange):
-    exchange.forward(proxy.upstream)
-    exchange.send(limit=1000)
-
-
-def another_range(proxy, exchange):
-    """As whole as an answer can be, of other bytes of the object."""
-    first, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", exchange.headers["range"]).groups())
-    exchange.headers["range"] = f"bytes={first + 1}-{last}"
-    exchange.forward(proxy.upstream)
-    exchange.send()
-    raise Sent
-
-
 @by_clock
 def test_hedge__second_requests_that_fail_do_no_harm():
     """The first one is waited for: its answer counts."""
@@ -197,23 +141,6 @@ def test_hedge__second_requests_that_fail_do_no_harm():
                 expect_few(late, requests)
             expect(late.again >= 1, f"{late.again} again")
             expect(took >= 1, f"{took} s")
-
-
-def spoilt_and_slow(proxy, exchange):
-    """Late, then bytes that are wrong, for longer than the second answer takes."""
-    time.sleep(0.5)
-    exchange.forward(proxy.upstream)
-    exchange.answer = bytes(b ^ 0x5A for b in exchange.answer)
-    exchange.send(bytes_per_s=20000)
-    raise Sent
-
-
-def slow_at_last(proxy, exchange):
-    """The head and most of the body come; the rest does not."""
-    exchange.forward(proxy.upstream)
-    exchange.answer = exchange.answer[:-1000] + bytes(1000)
-    exchange.send(bytes_per_s=20000)
-    raise Sent
 
 
 @by_clock

@@ -19,8 +19,8 @@
 #define LEAST_BYTES_PER_S 1L
 #define HANGING_S         20L
 
-static uint64_t
-now_ms(void)
+uint64_t
+http__now_ms(void)
 {
     struct timespec now;
     (void) clock_gettime(CLOCK_MONOTONIC, &now);
@@ -29,30 +29,35 @@ now_ms(void)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-static CURL *
-take_handle(http__source *source)
+static http__line *
+take_line(http__source *source)
 {
-    CURL *easy = NULL;
+    http__line *line = NULL;
     (void) pthread_mutex_lock(&source->lock);
     if (source->nidle > 0)
-        easy = source->idle[--source->nidle];
+        line = source->idle[--source->nidle];
     (void) pthread_mutex_unlock(&source->lock);
-    if (easy == NULL)
-        return curl_easy_init();
-    curl_easy_reset(easy); /* its connections stay */
-    return easy;
+    if (line != NULL)
+        return line;
+    esdm__descriptors_moving(true);
+    line = http__line_new();
+    esdm__descriptors_moving(false);
+    return line;
 }
 
 static void
-give_handle(http__source *source, CURL *easy)
+give_line(http__source *source, http__line *line)
 {
     (void) pthread_mutex_lock(&source->lock);
     bool keep = source->nidle < HTTP__IDLE_MAX;
     if (keep)
-        source->idle[source->nidle++] = easy;
+        source->idle[source->nidle++] = line;
     (void) pthread_mutex_unlock(&source->lock);
-    if (!keep)
-        curl_easy_cleanup(easy);
+    if (keep)
+        return;
+    esdm__descriptors_moving(true);
+    http__line_free(line);
+    esdm__descriptors_moving(false);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -123,6 +128,8 @@ take_header(char *line, size_t size, size_t count, void *user)
     http__request *r = user;
     size_t bytes = size * count;
     char text[200] = "";
+    if (r->first_ms == 0)
+        r->first_ms = http__now_ms();
     if (bytes >= 5 && strncmp(line, "HTTP/", 5) == 0) { /* of this answer, not of one before it */
         r->etag[0] = r->location[0] = '\0';
         r->modified_s = r->date_s = -1;
@@ -190,17 +197,12 @@ take_contents(char *data, size_t size, size_t count, void *user)
     return r->body.failed ? 0 : bytes;
 }
 
-typedef struct contents {
-    http__request *request;
-    CURL *easy;
-} contents;
-
 static size_t
 take_body(char *data, size_t size, size_t count, void *user)
 {
-    contents *c = user;
-    (void) curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &c->request->status);
-    return take_contents(data, size, count, c->request);
+    http__transfer *t = user;
+    (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->request->status);
+    return take_contents(data, size, count, t->request);
 }
 
 /* ---- one attempt ---------------------------------------------------------------------------- */
@@ -271,22 +273,25 @@ sign(const http__request *r, CURL *easy, struct curl_slist *headers)
     return headers;
 }
 
-static CURLcode
-attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_ms)
+void
+http__transfer_prepare(const http__source *source, http__transfer *t, uint64_t left_ms)
 {
+    http__request *r = t->request;
+    CURL *easy = t->easy;
     char range[64];
     r->received = 0;
     r->passed = 0;
     r->status = 0;
     r->too_much = false;
     r->asked_ms = 0;
+    r->first_ms = 0;
     r->why[0] = '\0';
     esdm__buffer_clear(&r->body);
     esdm__buffer_init(&r->body);
-    contents c = {.request = r, .easy = easy};
     uint64_t connect_ms = left_ms < CONNECT_MS ? left_ms : CONNECT_MS;
+    curl_easy_reset(easy);
     (void) curl_easy_setopt(easy, CURLOPT_URL, r->url);
-    struct curl_slist *headers = sign(r, easy, conditions(r));
+    t->headers = sign(r, easy, conditions(r));
     (void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* the site allows this place */
     (void) curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -294,7 +299,7 @@ attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_
         (void) curl_easy_setopt(easy, CURLOPT_CAINFO, source->ca_file);
     (void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "esdm");
-    (void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    (void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
     (void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, r->why);
     (void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) connect_ms);
     (void) curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long) left_ms);
@@ -303,20 +308,22 @@ attempt(const http__source *source, http__request *r, CURL *easy, uint64_t left_
     (void) curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
     (void) curl_easy_setopt(easy, CURLOPT_HEADERDATA, r);
     (void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
-    (void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, &c);
+    (void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
     (void) curl_easy_setopt(easy, CURLOPT_NOBODY, r->head ? 1L : 0L);
     (void) snprintf(range, sizeof range, "%llu-%llu", (unsigned long long) r->position,
                     (unsigned long long) (r->position + r->bytes - 1));
     if (r->ranged)
         (void) curl_easy_setopt(easy, CURLOPT_RANGE, range);
-    esdm__descriptors_moving(true);
-    CURLcode code = curl_easy_perform(easy);
-    esdm__descriptors_moving(false);
-    (void) curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &r->status);
-    (void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
-    (void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
-    curl_slist_free_all(headers);
-    return code;
+}
+
+void
+http__transfer_end(http__transfer *t)
+{
+    (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->request->status);
+    (void) curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, NULL);
+    (void) curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, NULL);
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
 }
 
 /* ---- all attempts --------------------------------------------------------------------------- */
@@ -388,26 +395,26 @@ failed(const http__source *source, const http__request *r, CURLcode code, unsign
 esdm_status
 http__ask(http__source *source, http__request *r, esdm_error *err)
 {
-    uint64_t end_ms = now_ms() + source->timeout_ms;
+    uint64_t end_ms = http__now_ms() + source->timeout_ms;
     r->place = http__place_of(source, r->url);
     if (r->place != NULL && r->place->problem.status != ESDM_OK)
         return esdm__error_set(err, r->place->problem.status, "'%s': %.300s", r->url,
                                r->place->problem.message);
-    CURL *easy = take_handle(source);
-    if (easy == NULL)
+    http__line *line = take_line(source);
+    if (line == NULL)
         return esdm__error_nomem(err, 4096, "a request");
     for (unsigned n = 1;; n++) {
-        uint64_t now = now_ms();
-        CURLcode code = attempt(source, r, easy, now < end_ms ? end_ms - now : 1);
+        uint64_t now = http__now_ms();
+        CURLcode code = http__perform(source, line, r, n > 1, now < end_ms ? end_ms - now : 1);
         bool cut = code == CURLE_WRITE_ERROR && !r->body.failed; /* by us: enough is known */
         bool answered = code == CURLE_OK || cut;
         bool again = answered ? esdm__retry_http(r->status) : may_pass(code);
         uint64_t wait = esdm__retry_wait_ms(n, r->asked_ms, next_random(source));
-        if (again && n < ATTEMPTS_MAX && now_ms() + wait < end_ms) {
+        if (again && n < ATTEMPTS_MAX && http__now_ms() + wait < end_ms) {
             pause_ms(wait);
             continue;
         }
-        give_handle(source, easy);
+        give_line(source, line);
         return answered ? ESDM_OK : failed(source, r, code, n, err);
     }
 }
@@ -479,6 +486,29 @@ http__compare(const http__request *r, esdm_error *err)
         r->length != was->bytes               ? "size is another one"
         : strcmp(r->etag, was->identity) != 0 ? "ETag is another one"
                                               : "time of modification is another one");
+}
+
+esdm_status
+http__check_part(const http__request *r, esdm_error *err)
+{
+    if (r->status != 206 && r->status != 200)
+        return http__refuse(r, err);
+    esdm_status status = http__compare(r, err);
+    if (status != ESDM_OK)
+        return status;
+    if (r->status == 200 && r->length > HTTP__WHOLE_BYTES)
+        return esdm__error_set(
+            err, ESDM_ENOTSUP,
+            "'%s': the server has no ranges (it answers with all of %llu bytes): "
+            "parts of so large an object cannot be read there",
+            r->url, (unsigned long long) r->length);
+    if (r->status == 206 && (!r->has_range || r->begin != r->position))
+        return esdm__error_set(err, ESDM_EIO, "'%s': the server answers with another range",
+                               r->url);
+    if (r->received != r->bytes || r->too_much)
+        return esdm__error_set(err, ESDM_EIO, "'%s': the server sent %s bytes than were asked for",
+                               r->url, r->too_much ? "more" : "fewer");
+    return ESDM_OK;
 }
 
 esdm_status

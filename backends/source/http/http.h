@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "credentials.h"
 #include "esdm/sys/source.h"
+#include "hedge.h"
 
 #define HTTP__IDLE_MAX 32u
 /** Of objects up to that a server without ranges may send all for a part of it. */
@@ -25,16 +26,25 @@ typedef struct http__place {
     esdm_error problem; /* when there are none, what is said of that */
 } http__place;
 
+/** Connections that one thread uses at a time. */
+typedef struct http__line {
+    CURLM *multi; /* has the connections */
+    CURL *easy;
+    CURL *second; /* of a request that is asked for twice; NULL: none was so far */
+} http__line;
+
 /** A handle of the plug-in. */
 typedef struct http__source {
     uint64_t timeout_ms;
+    bool hedge;          /* reads that wait unusually long are asked for a second time */
     char *ca_file;       /* owned; NULL: the system's */
     http__place *places; /* owned */
     size_t nplaces;
-    pthread_mutex_t lock;       /* guards what follows; a leaf */
-    CURL *idle[HTTP__IDLE_MAX]; /* with their connections */
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    http__line *idle[HTTP__IDLE_MAX];
     uint32_t nidle;
     uint64_t random;
+    s3__hedges hedges;
 } http__source;
 
 /** One question, and what was answered. */
@@ -66,6 +76,7 @@ typedef struct http__request {
     char etag[200];     /* "": none, or too long */
     char location[300]; /* where it is said to be */
     uint64_t asked_ms;  /* Retry-After */
+    uint64_t first_ms;  /* when its first byte came, by http__now_ms(); 0: none did */
     char why[CURL_ERROR_SIZE];
 } http__request;
 
@@ -79,6 +90,29 @@ const http__place *http__place_of(const http__source *source, const char *url);
  *  path is escaped. Owned, free(); NULL: no memory. */
 char *http__signed_url(const char *url);
 
+/** One request on its way. */
+typedef struct http__transfer {
+    http__request *request; /* borrowed */
+    CURL *easy;             /* borrowed from the line */
+    struct curl_slist *headers;
+    bool under_way;
+    CURLcode code; /* when it is not */
+} http__transfer;
+
+uint64_t http__now_ms(void);
+/** Makes the handle ask what the request says; http__transfer_end(), also after a failure. It stays
+ *  where it is until then. */
+void http__transfer_prepare(const http__source *source, http__transfer *transfer, uint64_t left_ms);
+void http__transfer_end(http__transfer *transfer);
+/** One attempt. A ranged request with a buffer that waits unusually long for its first byte is sent
+ *  once more over another connection; the first answer that is whole counts. (twice.c)
+ *  @param once it is not, whatever happens. */
+CURLcode http__perform(http__source *source, http__line *line, http__request *request, bool once,
+                       uint64_t left_ms);
+/** NULL: no memory. Libraries move descriptors: the caller says so. */
+http__line *http__line_new(void);
+void http__line_free(http__line *line);
+
 /** Asks until it is answered, or there is no time left. Any answer but those that say "later" is
  *  ESDM_OK. */
 esdm_status http__ask(http__source *source, http__request *request, esdm_error *err);
@@ -86,6 +120,8 @@ esdm_status http__ask(http__source *source, http__request *request, esdm_error *
 esdm_status http__refuse(const http__request *request, esdm_error *err);
 /** Whether the answer is about the object that was asked for. */
 esdm_status http__compare(const http__request *request, esdm_error *err);
+/** Whether an answer to a ranged request has what was asked for, of that object. */
+esdm_status http__check_part(const http__request *request, esdm_error *err);
 /** What the object is. */
 esdm_status http__describe(const http__request *request, esdm_source_state *ret_state,
                            esdm_error *err);

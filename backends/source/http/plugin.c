@@ -33,7 +33,7 @@ http_close(void *self)
         return;
     esdm__descriptors_moving(true);
     for (uint32_t i = 0; i < source->nidle; i++)
-        curl_easy_cleanup(source->idle[i]);
+        http__line_free(source->idle[i]);
     esdm__descriptors_moving(false);
     (void) pthread_mutex_destroy(&source->lock);
     http__places_close(source);
@@ -59,6 +59,7 @@ http_open(const esdm_plugin_config *config, void **ret_source, esdm_error *err)
     }
     source->ca_file = ca_file;
     source->timeout_ms = (uint64_t) (seconds > 0 ? seconds : TIMEOUT_S) * 1000;
+    source->hedge = !json_is_false(json_object_get(options, "hedge"));
     source->random = esdm__now_ns() ^ ((uint64_t) getpid() << 40);
     (void) pthread_mutex_init(&source->lock, NULL);
     esdm_status status = http__places_open(source, json_object_get(options, "s3"), err);
@@ -98,29 +99,6 @@ http_stat(void *self, const char *url, esdm_source_state *ret_state, esdm_error 
 }
 
 static esdm_status
-check_part(const http__request *r, esdm_error *err)
-{
-    if (r->status != 206 && r->status != 200)
-        return http__refuse(r, err);
-    esdm_status status = http__compare(r, err);
-    if (status != ESDM_OK)
-        return status;
-    if (r->status == 200 && r->length > HTTP__WHOLE_BYTES)
-        return esdm__error_set(
-            err, ESDM_ENOTSUP,
-            "'%s': the server has no ranges (it answers with all of %llu bytes): "
-            "parts of so large an object cannot be read there",
-            r->url, (unsigned long long) r->length);
-    if (r->status == 206 && (!r->has_range || r->begin != r->position))
-        return esdm__error_set(err, ESDM_EIO, "'%s': the server answers with another range",
-                               r->url);
-    if (r->received != r->bytes || r->too_much)
-        return esdm__error_set(err, ESDM_EIO, "'%s': the server sent %s bytes than were asked for",
-                               r->url, r->too_much ? "more" : "fewer");
-    return ESDM_OK;
-}
-
-static esdm_status
 http_read(void *self, const char *url, const esdm_source_state *was, uint64_t position,
           void *buffer, size_t bytes, esdm_error *err)
 {
@@ -137,7 +115,7 @@ http_read(void *self, const char *url, const esdm_source_state *was, uint64_t po
                        .buffer = buffer};
     esdm_status status = http__ask(self, &r, err);
     esdm__buffer_clear(&r.body);
-    return status == ESDM_OK ? check_part(&r, err) : status;
+    return status == ESDM_OK ? http__check_part(&r, err) : status;
 }
 
 static esdm_status

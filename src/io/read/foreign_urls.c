@@ -59,6 +59,8 @@ options_of(const esdm_session *session)
     const esdm__site_references *said = &session->site->references;
     json_t *options = json_object();
     int wrong = json_object_set_new(options, "timeout", json_integer((json_int_t) said->timeout_s));
+    if (said->no_hedge)
+        wrong |= json_object_set_new(options, "hedge", json_false());
     if (said->ca_file != NULL)
         wrong |= json_object_set_new(options, "ca_file", json_string(said->ca_file));
     if (said->s3 != NULL)
