@@ -50,7 +50,7 @@ typedef struct esdm__fragment {
     uint64_t raw_bytes;          /* decoded */
     uint64_t stored_bytes;       /* whole blob: head and payload; inline: length of inline_data */
     uint64_t position;           /* of the blob in its pack, or of the bytes in a foreign file */
-    const esdm__pack_name *pack; /* interned; NULL: in no pack */
+    const esdm__pack_name *pack; /* interned, or a copy of a plan's; NULL: in no pack */
     const uint8_t *inline_data;  /* raw bytes kept in the page; borrowed; NULL unless inline; of a
                                     constant one element */
     const uint8_t *outline;      /* of its blob (codec/outline.h); borrowed; NULL: none is known */

@@ -39,7 +39,7 @@ typedef struct hits {
 
 /* One block of memory: this, the pages, the pieces, the fragments, pending inline data. */
 typedef struct ownership {
-    esdm__packs *packs;
+    esdm__packs *packs; /* NULL: there are none, or the plan has copies of its names */
     size_t npages;
     esdm__page *pages[];
 } ownership;
@@ -325,13 +325,15 @@ keep_pages(builder *b)
     }
 }
 
+/* @param name_bytes for copies of names, in place of a reference: a count that the threads of all
+ * plans change costs more than a short copy. */
 static bool
-builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments)
+builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments, size_t name_bytes)
 {
     size_t pages = count_pages(h);
     size_t head = (sizeof *b->own + pages * sizeof(esdm__page *) + 15) / 16 * 16;
-    size_t bytes =
-        head + npieces * sizeof *b->pieces + nfragments * sizeof *b->fragments + h->inline_bytes;
+    size_t bytes = head + npieces * sizeof *b->pieces + nfragments * sizeof *b->fragments +
+                   h->inline_bytes + name_bytes;
     uint8_t *memory = malloc(bytes);
     if (memory == NULL)
         return false;
@@ -339,7 +341,7 @@ builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments)
     b->pieces = (esdm__piece *) (memory + head);
     b->fragments = (esdm__fragment *) (b->pieces + npieces);
     b->inline_data = (uint8_t *) (b->fragments + nfragments);
-    b->own->packs = h->index->packs;
+    b->own->packs = name_bytes == 0 ? h->index->packs : NULL;
     if (b->own->packs != NULL)
         esdm__packs_ref(b->own->packs);
     b->own->npages = 0;
@@ -406,6 +408,28 @@ covers(const esdm__box *request, const esdm__piece *pieces, size_t ndense, size_
     return have == wanted;
 }
 
+/* Of the pack of a stored fragment with their NULs, and what tells where they are; else 0. */
+static size_t
+name_bytes_of(const esdm__record *item)
+{
+    return item->pack != NULL && item->kind == ESDM__KIND_STORED
+               ? sizeof(esdm__pack_name) + strlen(item->pack->target) + strlen(item->pack->pack) + 2
+               : 0;
+}
+
+/* Behind the fragment, where it is aligned: there is one. */
+static void
+copy_name(esdm__fragment *fragment)
+{
+    esdm__pack_name *name = (esdm__pack_name *) (fragment + 1);
+    size_t target_bytes = strlen(fragment->pack->target) + 1;
+    char *texts = (char *) (name + 1);
+    memcpy(texts, fragment->pack->target, target_bytes);
+    memcpy(texts + target_bytes, fragment->pack->pack, strlen(fragment->pack->pack) + 1);
+    *name = (esdm__pack_name){texts, texts + target_bytes};
+    fragment->pack = name;
+}
+
 /* The usual case: one fragment serves the request. */
 static esdm_status
 build_single(const hits *h, esdm__plan *plan, esdm_error *err)
@@ -413,9 +437,13 @@ build_single(const hits *h, esdm__plan *plan, esdm_error *err)
     builder b;
     uint64_t part[2 * ESDM_MAX_RANK];
     uint32_t rank = h->request->rank;
-    if (!builder_init(&b, h, 1, 1))
+    size_t name_bytes = name_bytes_of(&h->items[0].records->items[h->items[0].row]);
+    if (!builder_init(&b, h, 1, 1, name_bytes))
         return esdm__error_nomem(err, sizeof *b.pieces, "a read plan");
+    b.inline_data += name_bytes;
     build_fragment(&b, &h->items[0], &b.fragments[0]);
+    if (name_bytes > 0)
+        copy_name(&b.fragments[0]);
     esdm__bounds_copy(rank, part, esdm__records_bounds(h->items[0].records, h->items[0].row));
     esdm__bounds_clip(rank, part, h->bounds);
     b.pieces[0].fragment = &b.fragments[0];
@@ -436,7 +464,7 @@ build_many(const hits *h, const esdm__parts *parts, esdm__plan *plan, esdm_error
     piece_key *keys = order_parts(h, parts);
     uint32_t *place = malloc((parts->count + 1) * sizeof *place); /* of the part's fragment */
     builder b;
-    if (keys == NULL || place == NULL || !builder_init(&b, h, parts->count, nfragments)) {
+    if (keys == NULL || place == NULL || !builder_init(&b, h, parts->count, nfragments, 0)) {
         free(keys);
         free(place);
         return esdm__error_nomem(err, parts->count * sizeof *b.pieces, "a read plan");

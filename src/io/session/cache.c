@@ -2,6 +2,7 @@
 #include "io/session/cache.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -18,28 +19,64 @@ typedef struct entry {
     struct entry *newer;
     struct entry *older;
     size_t bytes;
-    unsigned readers; /* that copy from it without the lock */
-    bool dropped;     /* it is in no list any more: the last reader frees it */
+    atomic_uint readers; /* that copy from it without the lock */
+    bool dropped;        /* it is in no list any more: the last reader frees it */
+    atomic_bool wanted;  /* it was found since it became the newest, or was passed over for room */
     uint8_t data[];
 } entry;
 
+/* Readers take the lock of their lane, writers those of all: what is found is copied without a
+ * write to memory that other cores have in their caches. */
+enum { LANES = 8, LINE_BYTES = 64 };
+
+typedef struct lane {
+    pthread_mutex_t lock;
+    char apart[LINE_BYTES - sizeof(pthread_mutex_t) % LINE_BYTES];
+} lane;
+
 struct esdm__cache {
-    pthread_mutex_t lock; /* guards all below; a leaf lock */
-    entry **buckets;      /* allocated with the first entry */
+    _Alignas(LINE_BYTES) lane lanes[LANES]; /* guard all below; leaf locks, taken in their order */
+    entry **buckets;                        /* allocated with the first entry */
     entry *newest;
     entry *oldest;
     uint64_t used_bytes;
     uint64_t limit_bytes;
 };
 
+static pthread_mutex_t *
+lane_of(esdm__cache *cache)
+{
+    static atomic_uint next;
+    static _Thread_local unsigned mine;
+    if (mine == 0)
+        mine = atomic_fetch_add(&next, 1) % LANES + 1;
+    return &cache->lanes[mine - 1].lock;
+}
+
+static void
+lock_all(esdm__cache *cache)
+{
+    for (int i = 0; i < LANES; i++)
+        (void) pthread_mutex_lock(&cache->lanes[i].lock);
+}
+
+static void
+unlock_all(esdm__cache *cache)
+{
+    for (int i = LANES; i-- > 0;)
+        (void) pthread_mutex_unlock(&cache->lanes[i].lock);
+}
+
 esdm__cache *
 esdm__cache_new(uint64_t limit_bytes)
 {
-    esdm__cache *cache = calloc(1, sizeof *cache);
+    esdm__cache *cache = aligned_alloc(LINE_BYTES, sizeof *cache);
     if (cache == NULL)
         return NULL;
+    memset(cache, 0, sizeof *cache);
     cache->limit_bytes = limit_bytes;
-    esdm__mutex_init_short(&cache->lock);
+    for (int i = 0; i < LANES; i++)
+        esdm__mutex_init_short(&cache->lanes[i].lock);
     return cache;
 }
 
@@ -54,7 +91,8 @@ esdm__cache_free(esdm__cache *cache)
         e = older;
     }
     free(cache->buckets);
-    (void) pthread_mutex_destroy(&cache->lock);
+    for (int i = 0; i < LANES; i++)
+        (void) pthread_mutex_destroy(&cache->lanes[i].lock);
     free(cache);
 }
 
@@ -127,8 +165,14 @@ make_room(esdm__cache *cache, size_t bytes)
     entry *e = cache->oldest;
     while (e != NULL && cache->used_bytes + bytes > cache->limit_bytes) {
         entry *newer = e->newer;
-        drop(cache, e);
-        e = newer;
+        if (e->wanted) { /* once more */
+            e->wanted = false;
+            unlink_age(cache, e);
+            link_newest(cache, e);
+        } else {
+            drop(cache, e);
+        }
+        e = newer != NULL ? newer : cache->oldest;
     }
 }
 
@@ -136,25 +180,24 @@ bool
 esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
                      size_t bytes)
 {
-    (void) pthread_mutex_lock(&cache->lock);
+    pthread_mutex_t *own = lane_of(cache);
+    (void) pthread_mutex_lock(own);
     entry *e = find(cache, key);
     bool hit = e != NULL && offset <= e->bytes && bytes <= e->bytes - offset;
     bool outside = hit && bytes > COPIED_WITHIN;
-    if (hit && e != cache->newest) {
-        unlink_age(cache, e);
-        link_newest(cache, e);
-    }
+    if (hit && !e->wanted) /* once: others would wait for each write */
+        e->wanted = true;
     if (outside)
-        e->readers++;
+        atomic_fetch_add(&e->readers, 1);
     else if (hit)
         memcpy(data, e->data + offset, bytes);
-    (void) pthread_mutex_unlock(&cache->lock);
+    (void) pthread_mutex_unlock(own);
     if (!outside)
         return hit;
     memcpy(data, e->data + offset, bytes); /* other threads go on meanwhile */
-    (void) pthread_mutex_lock(&cache->lock);
-    bool last = --e->readers == 0 && e->dropped;
-    (void) pthread_mutex_unlock(&cache->lock);
+    (void) pthread_mutex_lock(own);
+    bool last = atomic_fetch_sub(&e->readers, 1) == 1 && e->dropped;
+    (void) pthread_mutex_unlock(own);
     if (last)
         free(e);
     return true;
@@ -169,9 +212,9 @@ esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size
 bool
 esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key)
 {
-    (void) pthread_mutex_lock(&cache->lock);
+    lock_all(cache);
     bool has = find(cache, key) != NULL;
-    (void) pthread_mutex_unlock(&cache->lock);
+    unlock_all(cache);
     return has;
 }
 
@@ -193,13 +236,14 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
     e->bytes = bytes;
     e->readers = 0;
     e->dropped = false;
+    e->wanted = false;
     memcpy(e->data, data, bytes);
 
-    (void) pthread_mutex_lock(&cache->lock);
+    lock_all(cache);
     if (cache->buckets == NULL)
         cache->buckets = calloc(BUCKETS, sizeof *cache->buckets);
     if (cache->buckets == NULL || find(cache, key) != NULL) {
-        (void) pthread_mutex_unlock(&cache->lock);
+        unlock_all(cache);
         free(e);
         return;
     }
@@ -209,5 +253,5 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
     *at = e;
     link_newest(cache, e);
     cache->used_bytes += bytes;
-    (void) pthread_mutex_unlock(&cache->lock);
+    unlock_all(cache);
 }

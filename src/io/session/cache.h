@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Bounded cache of verified, decoded blocks; least recently used ones go first.
+ * Bounded cache of verified, decoded blocks; the oldest go first, but those that were used since
+ * they were put, or since room was wanted of them, are passed over once.
  * Packs never change, so entries never become wrong. Threads: locked inside.
  */
 

@@ -456,6 +456,35 @@ test_index__plans_outlive_eviction_in_other_threads(void **state)
     store_clear(&s);
 }
 
+/* One fragment has copies of its names, several keep those of the index. */
+static void
+test_index__names_of_plans_outlive_the_index(void **state)
+{
+    (void) state;
+    for (uint64_t fragments = 1; fragments <= 2; fragments++) {
+        esdm__index *index = esdm__index_new(1);
+        esdm__box all;
+        esdm__plan plan;
+        for (uint64_t i = 0; i < fragments; i++) {
+            esdm__fragment f = {
+                .raw_bytes = 8, .stored_bytes = 72, .position = 100, .head_bytes = 64};
+            esdm__box_set(&f.box, 1, (const uint64_t[]){i}, (const uint64_t[]){1});
+            f.pack = esdm__index_pack(index, "disk", i == 0 ? "first" : "second");
+            assert_non_null(f.pack);
+            assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+        }
+        esdm__box_set(&all, 1, NULL, &fragments);
+        assert_int_equal(esdm__index_resolve(index, &all, &plan, NULL), ESDM_OK);
+        esdm__index_free(index);
+        assert_int_equal(plan.npieces, fragments);
+        for (uint64_t i = 0; i < fragments; i++) {
+            assert_string_equal(plan.pieces[i].fragment->pack->target, "disk");
+            assert_string_equal(plan.pieces[i].fragment->pack->pack, i == 0 ? "first" : "second");
+        }
+        esdm__plan_clear(&plan);
+    }
+}
+
 int
 main(void)
 {
@@ -471,6 +500,7 @@ main(void)
         cmocka_unit_test(test_index__count_stops_at_its_limit),
         cmocka_unit_test(test_index__many_fragments_are_cut_where_halves_share_few),
         cmocka_unit_test(test_index__plans_outlive_eviction_in_other_threads),
+        cmocka_unit_test(test_index__names_of_plans_outlive_the_index),
     };
     return cmocka_run_group_tests_name("layout.index", tests, NULL, NULL);
 }
