@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "esdm/esdm.h"
+#include "esdm/statistics.h"
 
 static esdm_error err;
 static esdm_session *session;
@@ -296,17 +297,49 @@ read_records(const bench *b)
     free(values);
 }
 
+/* The mean over the slowest axis of the variable "t", of three axes (reductions.py). */
+static void
+reduce_first(const bench *b)
+{
+    esdm_container *container;
+    esdm_dataspace space;
+    double t = now();
+    esdm_dataset *dataset = open_dataset(b->path, "t", &container);
+    uint64_t shape[3];
+    for (uint32_t d = 0; d < 3; d++)
+        shape[d] = esdm_dimension_length(esdm_dataset_dimension(dataset, d));
+    double *means = malloc(shape[1] * shape[2] * sizeof *means);
+    ok(esdm_reduce(dataset, NULL, (bool[]){true, false, false}, ESDM_REDUCE_MEAN, means, NULL,
+                   &err));
+    report(b, now() - t);
+    float *series = malloc(shape[0] * sizeof *series);
+    for (uint64_t x = 0; x < shape[2]; x += 7) {
+        double sum = 0;
+        uint64_t y = x % shape[1];
+        ok(esdm_dataspace_init(&space, 3, (uint64_t[]){0, y, x}, (uint64_t[]){shape[0], 1, 1},
+                               &err));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, series, NULL, &err));
+        for (uint64_t i = 0; i < shape[0]; i++)
+            sum += series[i];
+        if (fabs(means[y * shape[2] + x] - sum / (double) shape[0]) > 1e-9 * fabs(sum))
+            fail("reduce", "wrong value");
+    }
+    ok(esdm_container_close(container, &err));
+    free(series);
+    free(means);
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(const bench *b);
-    } tasks[] = {{"write", write_variable},  {"read", read_variable},
-                 {"read-steps", read_steps}, {"point", read_points},
-                 {"create", create_small},   {"open", open_small},
-                 {"append", append_records}, {"read-back", read_records},
-                 {"sum", sum_variable},      {"column", read_columns}};
+    } tasks[] = {
+        {"write", write_variable},  {"read", read_variable},     {"read-steps", read_steps},
+        {"point", read_points},     {"create", create_small},    {"open", open_small},
+        {"append", append_records}, {"read-back", read_records}, {"sum", sum_variable},
+        {"column", read_columns},   {"reduce", reduce_first}};
     bench b = parse_arguments(argc, argv);
     init_field();
     ok(esdm_session_open(NULL, &session, &err));

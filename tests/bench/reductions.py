@@ -6,7 +6,8 @@
                               [--rival FOLDER] [--tasks time grid time-to]
 
 cdo reads the same container through netCDF and stores its result in a file on the same RAM disk; esdm-reduce
-writes a list into one, or a container (`time-to`). Printed are medians, least and most of the seconds, and the
+writes a list into one, or a container (`time-to`); with `time-c` esdm_reduce() is timed from opening to the result,
+without the start of a program. Printed are medians, least and most of the seconds, and the
 ratio. --rival: a build folder whose esdm-reduce runs in turns, too. All data lie in $TMPDIR, best on tmpfs.
 """
 
@@ -47,7 +48,8 @@ def arguments():
     parser.add_argument("--rival", type=pathlib.Path)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--shapes", nargs="+", default=["640x180x360", "40x1000x2000"])
-    parser.add_argument("--tasks", nargs="+", default=["time", "grid", "time-to"], choices=["time", "grid", "time-to"])
+    parser.add_argument("--tasks", nargs="+", default=["time", "grid", "time-to", "time-c"],
+                        choices=["time", "grid", "time-to", "time-c"])
     return parser.parse_args()
 
 
@@ -58,7 +60,9 @@ def commands(site, task, options):
     words = ["mean", "esdm://field", "t", "--over", over]
     words += ["--to", "esdm://mean", "--force"] if task == "time-to" else []
     made = {"esdm-reduce": [options.build.resolve() / "tools/esdm-reduce", *words]}
-    if options.rival:
+    if task == "time-c":
+        made = {"esdm_reduce()": [options.build.resolve() / "tests/bench/bench_esdm", "reduce", "field", "-", "0", "0"]}
+    elif options.rival:
         made["esdm-reduce of --rival"] = [options.rival.resolve() / "tools/esdm-reduce", *words]
     made["cdo"] = [options.build.resolve() / "tools/esdm-run", "cdo", "-s", "-O", operator, "esdm://field",
                    site.file("mean.nc")]
@@ -69,7 +73,8 @@ def seconds(site, words):
     with open(site.file("text"), "w", encoding="ascii") as text:
         begin = time.perf_counter()
         subprocess.run([str(w) for w in words], stdout=text, check=True)  # with a timeout it would look every 50 ms
-        return time.perf_counter() - begin
+        took = time.perf_counter() - begin
+    return float(site.file("text").read_text().split()[1]) if words[1] == "reduce" else took
 
 
 def measure(site, task, options):
