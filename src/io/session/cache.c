@@ -169,10 +169,11 @@ make_room(esdm__cache *cache, size_t bytes)
             e->wanted = false;
             unlink_age(cache, e);
             link_newest(cache, e);
+            newer = newer != NULL ? newer : e;
         } else {
             drop(cache, e);
         }
-        e = newer != NULL ? newer : cache->oldest;
+        e = newer;
     }
 }
 
