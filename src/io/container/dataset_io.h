@@ -31,6 +31,9 @@
 #include "model/container.h"
 #include "monitor/monitor.h"
 
+/** Whether a new container is one of many that are small as a whole (io/write/small.h). */
+typedef enum esdm__small { ESDM__SMALL_UNKNOWN, ESDM__SMALL_NOT, ESDM__SMALL_IS } esdm__small;
+
 typedef struct esdm__container_io {
     esdm_session *session;
     esdm_comm *comm;    /* of the ranks that share the container; owned; NULL: one process's */
@@ -79,13 +82,15 @@ typedef struct esdm__container_io {
     const esdm_meta_tag *commit_tag; /* of the next commit's snapshot; borrowed; NULL: none */
     const esdm_meta_seen *commit_follows; /* the next commit's condition; borrowed; NULL: none */
     bool dedups;                          /* what is stored already is not stored once more */
-    bool by_content;             /* and what has one dimension is cut where its values say so */
-    struct esdm__trial *trial;   /* borrowed; NULL, or: fragments are counted and not stored
-                                    (io/write/trial.h) */
-    bool equals_sought;          /* under equals_lock, as the next one */
-    struct esdm__equals *equals; /* owned; NULL: none are there */
-    pthread_mutex_t equals_lock; /* held while they are looked for, under a write lock */
-    bool shapes_sought;          /* under shapes_lock, as the next one */
+    bool by_content;           /* and what has one dimension is cut where its values say so */
+    struct esdm__trial *trial; /* borrowed; NULL, or: fragments are counted and not stored
+                                  (io/write/trial.h) */
+    atomic_int small;          /* an esdm__small */
+    atomic_uint_fast64_t small_bytes; /* of data in index pages because it is */
+    bool equals_sought;               /* under equals_lock, as the next one */
+    struct esdm__equals *equals;      /* owned; NULL: none are there */
+    pthread_mutex_t equals_lock;      /* held while they are looked for, under a write lock */
+    bool shapes_sought;               /* under shapes_lock, as the next one */
     esdm_container *shapes;      /* its variables in a second shape (io/read/second_shape.h); owned;
                                     NULL: none that can be used */
     pthread_mutex_t shapes_lock; /* held while it is looked for */

@@ -89,17 +89,19 @@ struct esdm_session {
     atomic_uint replaced;      /* containers that were replaced or removed */
     atomic_uint_fast64_t relieved_containers; /* former ones that were freed to make room */
     atomic_uint_fast64_t relieved_bytes;
-    atomic_uint next_pack;         /* number in the names of packs */
-    atomic_uint_fast64_t rescued;  /* reads that another copy had to answer */
-    atomic_uint_fast64_t gathered; /* bytes in gather buffers */
-    uint64_t gather_limit_bytes;   /* of them all */
-    atomic_uint_fast64_t indexed;  /* bytes of loaded index pages and directories */
-    atomic_uint_fast64_t inlined;  /* bytes of data in pending fragments' records */
-    uint64_t index_limit_bytes;    /* of each of these, about */
-    uint32_t streams;              /* fragments under way at once */
-    uint64_t fragment_bytes;       /* preferred: stated, or by the model */
-    uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
-    uint64_t archive_block_bytes;  /* blocks of mode archive: as large as memory allows */
+    atomic_uint next_pack;                 /* number in the names of packs */
+    atomic_uint_fast64_t rescued;          /* reads that another copy had to answer */
+    atomic_uint_fast64_t gathered;         /* bytes in gather buffers */
+    uint64_t gather_limit_bytes;           /* of them all */
+    atomic_uint_fast64_t indexed;          /* bytes of loaded index pages and directories */
+    atomic_uint_fast64_t inlined;          /* bytes of data in pending fragments' records */
+    uint64_t index_limit_bytes;            /* of each of these, about */
+    atomic_uint_fast64_t small_containers; /* new ones that were small as a whole, and */
+    atomic_uint_fast64_t small_bytes; /* what of these went to index pages (io/write/small.h) */
+    uint32_t streams;                 /* fragments under way at once */
+    uint64_t fragment_bytes;          /* preferred: stated, or by the model */
+    uint64_t fragment_limit_bytes;    /* largest fragment that a pool thread may have in memory */
+    uint64_t archive_block_bytes;     /* blocks of mode archive: as large as memory allows */
 };
 
 /** @param told NULL: nothing is. Where the configuration of the store is another one, it does not

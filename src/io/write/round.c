@@ -9,6 +9,7 @@
 #include "io/container/access.h"
 #include "io/encode/strings.h"
 #include "io/packs/sources.h"
+#include "io/write/small.h"
 #include "model/copy.h"
 
 /* Largest element of a fragment that is stored as one. */
@@ -284,6 +285,9 @@ esdm__round_store(void *context, size_t i, esdm_error *err)
         fragment->kind = ESDM__KIND_CONSTANT;
         (void) atomic_fetch_sub(&r->behind_bytes, esdm__round_part_bytes(r, i));
         status = keep_in_page(&r->slots[i], raw, r->elements->bytes, err);
+    } else if (r->small && !has_null && esdm__small_take(r, bytes)) {
+        (void) atomic_fetch_sub(&r->behind_bytes, esdm__round_part_bytes(r, i));
+        status = keep_in_page(&r->slots[i], raw, bytes, err);
     } else {
         status = store_in_pack(r, i, raw, bytes, has_null, err);
     }

@@ -45,6 +45,7 @@ typedef struct esdm__round {
     size_t batch;                      /* slots there are */
     atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
     bool inline_room;
+    bool small;                     /* more than usual may stay in the index page (small.h) */
     bool by_content;                /* values say where fragments begin */
     const esdm__accuracy *accuracy; /* what the dataset states */
     esdm__missing missing;          /* what does not count in statistics */

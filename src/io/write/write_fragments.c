@@ -12,6 +12,7 @@
 #include "io/session/readers.h"
 #include "io/write/region_cutter.h"
 #include "io/write/round.h"
+#include "io/write/small.h"
 #include "io/write/write.h"
 #include "model/copy.h"
 
@@ -69,6 +70,7 @@ run_round(round *r, size_t count, esdm_error *err)
     atomic_store(&r->behind_bytes, bytes);
     r->inline_room = has_inline_room(r);
     r->equals = esdm__container_equals(r->dataset->group->container);
+    r->small = esdm__small_allows(r);
     esdm__pool *pool = r->dataset->group->container->session->pool;
     esdm_status status = esdm__round_choose_codecs(r, count, err);
     if (status == ESDM_OK)
