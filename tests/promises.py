@@ -38,6 +38,26 @@ FAULTS = [
         ("src/codec/blob_encode.c", "    return limits == NULL || esdm__limits_kept(",
          "    return limits == NULL || limits->low < limits->high || esdm__limits_kept(")],
      LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    ("natural-numbers-that-wrap", "12d3fd38", [
+        ("src/io/container/accuracy_exact.c", "    limits->natural = type_of_readers(dataset) != dataset->type;",
+         "    limits->natural = false && type_of_readers(dataset) != dataset->type;")],
+     LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    ("limits-that-are-not-turned", "f8cea880", [
+        ("src/io/container/accuracy_exact.c",
+         'esdm__accuracy_number(dataset, "scale_factor", 1) < 0;', 'esdm__accuracy_number(dataset, "scale_factor", 1) < -1e30;')],
+     LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    ("limits-of-coarse-layers", "5ebf51b4", [
+        ("src/io/write/round.c", "(lossy || layers) && esdm__limits_any(limits) ? limits : NULL,",
+         "lossy && esdm__limits_any(limits) ? limits : NULL,")],
+     LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    ("limits-that-come-too-late", "026ca5a8", [
+        ("netcdf-plugin/dispatch/accuracy.c", "    if (strncmp(attribute, \"valid_\", 6) != 0 ||",
+         "    if (strncmp(attribute, \"valid-\", 6) != 0 ||")],
+     PLUGIN, "netcdf.clients.accuracy", (), 1),
+    ("choices-of-the-first-fragment", "71a86c37", [
+        ("src/io/write/round.c", "            status = look_at_others(r, first, count, w, err);",
+         "            status = count == 0 ? look_at_others(r, first, count, w, err) : ESDM_OK;")],
+     LIBRARY, "integration.archive", (), 1),
     ("another-site-is-read", "169ce7fd", [
         ("netcdf-plugin/dispatch/session.c", "        rc = check_config();",
          "        rc = writing ? check_config() : NC_NOERR;")],
@@ -244,6 +264,19 @@ FAULTS = [
     ("listed-three-times", "c50b344a", [
         ("tools/esdm-fsck/esdm-fsck.c", "    if (status == ESDM_OK && list.gathers)", "    if (status == ESDM_OK)")],
      ("tools/all",), "faults.fsck", ("test_fsck__lists_containers_twice",), 1),
+    ("a-pack-for-each-small-file", "42ebf35c", [
+        ("src/io/write/small.c", ">= FIRST)\n        kind = ESDM__SMALL_IS;", ">= FIRST)\n        kind = ESDM__SMALL_NOT;")],
+     LIBRARY, "netcdf.clients.small_files", ("test_many_small_files_make_few_packs",), 1),
+    ("children-that-wait-for-the-linker", "1e2ab396", [
+        ("netcdf-plugin/shim/open.c", "static bool\ncalled_by_hdf5(const void *caller)\n{",
+         "static int\npass_by(struct dl_phdr_info *info, size_t bytes, void *user)\n{\n    (void) info;\n    (void) bytes;\n"
+         "    (void) user;\n    return 1;\n}\n\nstatic bool\ncalled_by_hdf5(const void *caller)\n{\n"
+         "    (void) dl_iterate_phdr(pass_by, NULL);")],
+     ("netcdf-plugin/all",), "netcdf.processes", (), 1),
+    ("answers-to-no-range", "e309fe65", [
+        ("backends/data/s3/transfer.c", "    if (request->range_bytes > 0 && !refused) {",
+         "    if (wants_range(request, request->http_status)) {")],
+     LIBRARY, "faults.s3", ("test_s3__wrong_bytes_are_found",), 1),
     ("callers-looked-up-each-time", "43c1ce80", [
         ("netcdf-plugin/router/libraries.c", "    if (_dl_find_object((void *) (uintptr_t) address, &found) == 0) {",
          "    Dl_info slow;\n    (void) dladdr(address, &slow);\n    if (_dl_find_object((void *) (uintptr_t) address, &found) == 0) {")],
@@ -315,7 +348,13 @@ PROMISES = [
      ["netcdf.clients.accuracy: test_wildcards_round_no_coordinates test_rules_round_no_coordinates",
       "integration.fit: test_coordinates_are_not_rounded", "unit.model.auxiliary"], ["rules-round-dates"]),
     ("numbers within valid_range stay within it",
-     ["netcdf.clients.accuracy: test_valid_range", "unit.codec.blob_numbers"], ["beyond-valid-range"]),
+     ["netcdf.clients.accuracy", "unit.codec.blob_numbers"],
+     ["beyond-valid-range", "natural-numbers-that-wrap", "limits-that-are-not-turned", "limits-of-coarse-layers",
+      "limits-that-come-too-late"]),
+    ("archive: whole numbers that are kept do not make others cost more", ["integration.archive"],
+     ["choices-of-the-first-fragment"]),
+    ("children of fork open containers, whatever threads of their parents did", ["netcdf.processes"],
+     ["children-that-wait-for-the-linker"]),
     ("a program that names another site reads nothing of the first one",
      ["netcdf.clients.mishaps: test_a_program_that_names_another_site_later"], ["another-site-is-read"]),
     ("statements are judged when definitions end; nothing is left of a program that fails",
@@ -383,7 +422,7 @@ PROMISES = [
      ["codes-that-mislead"]),
     ("S3: what was not stored is not taken for stored; a flipped bit is found",
      ["faults.s3: test_s3__answers_that_say_nothing_are_not_believed test_s3__wrong_bytes_are_found"],
-     ["foreign-etags"]),
+     ["foreign-etags", "answers-to-no-range"]),
     ("more than 64 targets", ["integration.many_targets"], ["too-many-targets"]),
     # what programs and people met
     ("attributes that differ between ranks are rank 0's",
@@ -402,7 +441,7 @@ PROMISES = [
       "netcdf.clients.stub_folders: test_stubs_of_what_was_renamed_and_removed"],
      ["stubs-of-a-named-route", "stubs-of-clones", "stubs-of-what-may-come-back", "stubs-of-running-programs"]),
     ("small classic files cost little", ["netcdf.clients.small_files"],
-     ["each-dataset-asks", "callers-looked-up-each-time"]),
+     ["each-dataset-asks", "callers-looked-up-each-time", "a-pack-for-each-small-file"]),
     ("esdm-fsck lists the containers as often as needed", ["faults.fsck: test_fsck__lists_containers_twice"],
      ["listed-three-times"]),
     ("NULL arguments: the same check everywhere", ["integration.null_arguments"], ["null-arguments"]),

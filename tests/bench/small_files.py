@@ -3,6 +3,7 @@
 """What small files and single calls cost, in instructions, beside the same program with plain files.
 
     tests/bench/small_files.py --build build [--rows create,open,…] [--json FILE] [--keep FOLDER]
+    tests/bench/small_files.py --build build --turns 9 [--folder FOLDER] [--before BUILD]
 
 Each row runs the same program twice under `valgrind --tool=callgrind`, with few and with many files
 (or records), for containers and for plain files. The figure is the difference, divided by the
@@ -10,6 +11,8 @@ number of files between them: so the start and the end of the program do not cou
 user space alone; they do not depend on what else the machine does.
 Valgrind counts each byte of `rep stosb` as an instruction, so glibc is told not to use it.
 `--keep` keeps the profiles (`callgrind_annotate`).
+With `--turns` it is processor time, user and kernel, of a program that computes for about 3 ms and writes
+a file of 11 KiB, 300 times (`bench_days`): on files, in containers, and in those of another build, in turns.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -61,6 +65,8 @@ def arguments():
     parser.add_argument("--folder", default="/dev/shm", help="where files and the site lie")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--turns", type=int, help="processor time, so many times in turns")
+    parser.add_argument("--before", type=pathlib.Path, help="another build, with --turns")
     options = parser.parse_args()
     options.build = options.build.resolve()
     unknown = [row for row in options.rows.split(",") if row not in ROWS]
@@ -143,12 +149,53 @@ def mergetime(bench, containers, count):
                        ["cdo", "-s", "-O", "mergetime", *names, bench.folder / "out.nc"])
 
 
+def write_days(bench, containers, count):
+    return bench.count(containers, f"days-{count}",
+                       [bench.options.build / "tests/bench/bench_days", bench.prefix(containers, f"day{count}-"), count, 0])
+
+
+def spend(command, environment):
+    """Seconds of processors, of user and kernel."""
+    pid = os.posix_spawnp(str(command[0]), [str(word) for word in command], environment)
+    _, status, used = os.wait4(pid, 0)
+    if status != 0:
+        sys.exit(f"{command}: status {status}")
+    return used.ru_utime, used.ru_stime
+
+
+DAYS = 300
+
+
+def take_turns(bench):
+    """The same program on files and in containers of one or two builds, in turns; the first round does not count."""
+    days = bench.options.build / "tests/bench/bench_days"
+    builds = {"now": bench.options.build, "before": bench.options.before}
+    sites = {"files": None}
+    for name, build in builds.items():
+        if build is not None:
+            sites[name] = build.resolve()
+    spent = {name: [] for name in sites}
+    for turn in range(bench.options.turns + 1):
+        for name, build in sites.items():
+            prefix = bench.prefix(build is not None, f"{name}{turn}-")
+            run = [build / "tools/esdm-run"] if build is not None else []
+            spent[name].append(spend([*run, days, prefix, DAYS, 30], bench.environment))
+    files = [sum(each) for each in spent["files"][1:]]
+    for name, each in spent.items():
+        sums = [sum(one) for one in each[1:]]
+        ratios = [mine / plain for mine, plain in zip(sums, files)]
+        user, kernel = (statistics.median(one[k] for one in each[1:]) for k in (0, 1))
+        print(f"{name:8} user {user:.3f} s, kernel {kernel:.3f} s, together {statistics.median(sums):.3f} s; "
+              f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
+
+
 # name: what one of them is, how many, and how it is counted
 ROWS = {
     "create": ("a container, created, one variable written, closed", (100, 600), calls("create")),
     "open": ("a container, opened, closed", (100, 600), calls("open")),
     "append": ("a scalar, appended", (100, 20100), calls("append", "records")),
     "read-back": ("a scalar of those, read back", (100, 20100), calls("read-back", "records")),
+    "days": ("a classic file of 11 KiB, written by a C program", (64, 256), write_days),
     "python": ("a file of 20 KiB, written by netCDF4-python", (2, 202), write_python),
     "mergetime": ("a file of 20 KiB, read by cdo mergetime", (2, 202), mergetime),
 }
@@ -159,6 +206,9 @@ def main():
     bench = Bench(options)
     rows = []
     try:
+        if options.turns:
+            take_turns(bench)
+            return
         for name in options.rows.split(","):
             what, (few, many), count = ROWS[name]
             each = {}

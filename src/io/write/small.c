@@ -6,7 +6,7 @@
 /* A program that makes fewer of them is left alone: packs are what is read and moved in bulk. */
 #define FIRST 16u
 /* More than that a session does not put into the catalogue this way. */
-#define SESSION_BYTES (UINT64_C(64) << 20)
+#define SESSION_BYTES (UINT64_C(16) << 20)
 /* Who has more is not asked how large all are. */
 #define DATASETS_MOST 32u
 

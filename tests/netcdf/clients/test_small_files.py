@@ -6,6 +6,7 @@ file before it opens it is opened once, and yet is the newest."""
 import re
 import sys
 
+import lostsite
 from clients import python_of
 from esdmtest import SANITIZE, SOURCE, Site, client, client_environment, expect, main, need_program, run, skip, tool
 
@@ -104,6 +105,86 @@ def test_each_small_file_is_written_by_few_calls():
         run([tool("esdm-fsck"), "--data"])
 
 
+MANY = """
+import netCDF4, numpy, sys
+first, last, longitudes, options = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+for day in range(first, last):
+    with netCDF4.Dataset(f"esdm://days/{day:03}.nc", "w", format="NETCDF4_CLASSIC" if options else "NETCDF3_CLASSIC") as data:
+        data.createDimension("time", None)
+        data.createDimension("lat", 40)
+        data.createDimension("lon", longitudes)
+        data.createVariable("lat", "f8", ("lat",))[:] = numpy.arange(40) + day
+        tas = data.createVariable("tas", "f4", ("time", "lat", "lon"), zlib="zlib" in options)
+        tas[0] = numpy.arange(40 * longitudes).reshape(40, longitudes) * 1.1 + day
+"""
+
+# Opened anew, changed, and by another session: what is added goes to a pack.
+CHANGE = """
+import netCDF4, numpy
+with netCDF4.Dataset("esdm://days/030.nc", "a") as data:
+    data["tas"][1] = numpy.arange(2400).reshape(40, 60) + 7.5
+    data["tas"][0, 3, 4] = -1
+"""
+
+LOOK_AT = """
+import netCDF4, numpy, sys
+count, changed = int(sys.argv[1]), sys.argv[2:]
+for day in range(count):
+    with netCDF4.Dataset(f"esdm://days/{day:03}.nc") as data:
+        data.set_auto_mask(False)
+        expected = numpy.arange(2400).reshape(40, 60) * 1.1 + day
+        if changed and day == 30:
+            expected[3, 4] = -1
+            assert data["tas"].shape[0] == 2 and (data["tas"][1] == numpy.arange(2400).reshape(40, 60) + 7.5).all()
+        assert (data["tas"][0] == expected.astype("f4")).all(), day
+        assert (data["lat"][:] == numpy.arange(40) + day).all(), day
+"""
+
+OWN_PACKS = 16  # of the first containers of a session
+
+
+def python(*arguments):
+    client([python_of("debian"), "-c", *arguments])
+
+
+def test_many_small_files_make_few_packs():
+    """Of 9.6 KB and 320 bytes each. What is larger, compressed, or not among many has packs as ever."""
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        python(MANY, 0, 40, 60)
+        expect(len(site.pack_files()) == OWN_PACKS, f"{len(site.pack_files())} packs of 40 files")
+        python(LOOK_AT, 40)
+        run([tool("esdm-fsck"), "--data"])
+        python(MANY, 40, 44, 60)
+        expect(len(site.pack_files()) == OWN_PACKS + 4, f"{len(site.pack_files())} packs, 4 files of another program")
+        python(MANY, 100, 140, 120)
+        expect(len(site.pack_files()) == OWN_PACKS + 44, f"{len(site.pack_files())} packs, 40 files of 19 KB")
+        python(MANY, 200, 240, 60, "zlib")
+        expect(len(site.pack_files()) == OWN_PACKS + 84, f"{len(site.pack_files())} packs, 40 files that are compressed")
+    with Site(engine={"inline": 0}) as site:
+        python(MANY, 0, 40, 60)
+        expect(len(site.pack_files()) == 40, f"{len(site.pack_files())} packs without small ones")
+
+
+def test_what_has_no_pack_is_changed_cloned_drained_and_brought_back():
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        python(MANY, 0, 40, 60)
+        python(CHANGE)
+        expect(len(site.pack_files()) == OWN_PACKS + 1, f"{len(site.pack_files())} packs: what was added has one")
+        python(LOOK_AT, 40, "changed")
+        run([tool("esdm-cp"), "--reflink", "esdm://days/020.nc", "esdm://clone.nc"])
+        run([tool("esdm-rm"), "esdm://days/020.nc"])
+        run([tool("esdm-gc"), "--age", "0", "--replaced-now", "--yes"])
+        run([tool("esdm-mv"), "esdm://clone.nc", "esdm://days/020.nc"])
+        run([tool("esdm-compact"), "esdm://days/030.nc", "esdm://days/025.nc"])
+        run([tool("esdm-drain")])
+        python(LOOK_AT, 40, "changed")
+        run([tool("esdm-fsck"), "--data"])
+        lostsite.lose(site)
+        lostsite.expect_restored(lostsite.restore())
+        python(LOOK_AT, 40, "changed")
+        lostsite.check_sound()
+
+
 # Asked of a module, what is not there costs an error that is made and dropped: watch.py asked so seven times for each
 # file, 61,000 of the 74,600 instructions that it took.
 ASKED = """
@@ -191,5 +272,6 @@ def test_who_looks_before_opening_gets_the_newest():
 
 
 main(test_each_small_file_costs_few_readings, test_opening_costs_few_instructions,
-     test_each_small_file_is_written_by_few_calls, test_watching_asks_for_nothing_that_is_not_there,
+     test_each_small_file_is_written_by_few_calls, test_many_small_files_make_few_packs,
+     test_what_has_no_pack_is_changed_cloned_drained_and_brought_back, test_watching_asks_for_nothing_that_is_not_there,
      test_who_looks_before_opening_gets_the_newest)
