@@ -53,7 +53,7 @@ FAULTS = [
     ("limits-that-come-too-late", "026ca5a8", [
         ("netcdf-plugin/dispatch/accuracy.c", "    if (strncmp(attribute, \"valid_\", 6) != 0 ||",
          "    if (strncmp(attribute, \"valid-\", 6) != 0 ||")],
-     PLUGIN, "netcdf.clients.accuracy", (), 1),
+     PLUGIN, "netcdf.clients.accuracy", ("test_valid_range_after_the_values__is_told",), 1),
     ("choices-of-the-first-fragment", "71a86c37", [
         ("src/io/write/round.c", "            status = look_at_others(r, first, count, w, err);",
          "            status = count == 0 ? look_at_others(r, first, count, w, err) : ESDM_OK;")],
@@ -276,7 +276,7 @@ FAULTS = [
     ("answers-to-no-range", "e309fe65", [
         ("backends/data/s3/transfer.c", "    if (request->range_bytes > 0 && !refused) {",
          "    if (wants_range(request, request->http_status)) {")],
-     LIBRARY, "faults.s3", ("test_s3__wrong_bytes_are_found",), 1),
+     ("esdm-data-s3",), "faults.s3", ("test_s3__wrong_bytes_are_found",), 1),
     ("callers-looked-up-each-time", "43c1ce80", [
         ("netcdf-plugin/router/libraries.c", "    if (_dl_find_object((void *) (uintptr_t) address, &found) == 0) {",
          "    Dl_info slow;\n    (void) dladdr(address, &slow);\n    if (_dl_find_object((void *) (uintptr_t) address, &found) == 0) {")],
