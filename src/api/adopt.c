@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/process_place.h"
 #include "base/text.h"
+#include "io/commit/extents.h"
 #include "io/io.h"
 #include "io/read/read.h"
 #include "io/session/former.h"
@@ -283,6 +284,7 @@ esdm__branch_over_publish(esdm_container *container, esdm_error *err)
     free(container->name);
     container->name = io->over;
     io->over = NULL;
+    esdm__extents_mark(session, container->name);
     if (replaced != 0)
         esdm__session_replaced(session);
     return ESDM_OK;

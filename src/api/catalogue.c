@@ -13,6 +13,7 @@
 #include "api/seen.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/commit/extents.h"
 #include "io/read/coarse.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
@@ -249,6 +250,7 @@ move(esdm_session *session, const char *from, const char *to, bool replace, esdm
         esdm__renamed_note(session, normal_from, normal_to);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0) {
         esdm__drain_later(session, normal_to); /* it waits under the name that it had */
+        esdm__extents_mark(session, normal_to);
         esdm__shapes_follow(session, normal_from, normal_to);
         status = esdm__branches_follow(session, normal_from, normal_to, err);
     }

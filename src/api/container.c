@@ -303,8 +303,10 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
         status = esdm__branch_over_publish(container, err);
     if (status == ESDM_OK)
         esdm__undo_forget(container);
-    if (status == ESDM_OK && container->writable)
+    if (status == ESDM_OK && container->writable) {
         esdm__drain_later(container->session, container->name);
+        esdm__virtual_follow_later(container->session);
+    }
     if (status == ESDM_OK && container->snapshot % PRUNE_EVERY == 0)
         prune_old(container);
     return status;
@@ -344,8 +346,10 @@ esdm_container_close(esdm_container *container, esdm_error *err)
     esdm_status status = esdm__io_commit(container, NULL, err);
     if (status == ESDM_OK)
         status = esdm__branch_over_publish(container, err);
-    if (status == ESDM_OK && container->writable)
+    if (status == ESDM_OK && container->writable) {
         esdm__drain_later(container->session, container->name);
+        esdm__virtual_follow_later(container->session);
+    }
     esdm_container_discard(container);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "io/session/former.h"
 #include "io/session/session.h"
 #include "query/query.h"
+#include "virtual/virtual.h"
 
 typedef struct match_visitor {
     esdm_match_visitor visit;
@@ -28,13 +29,25 @@ visit_match(const char *container, const char *dataset_path, void *user)
     return v->visit(&match, v->user);
 }
 
+/* Whether it asks for times, boxes, levels or values. */
+static bool
+asks_for_extents(const esdm__query *query)
+{
+    bool asks = query->nopens > 0;
+    for (size_t i = 0; i < query->nconditions && !asks; i++)
+        asks = esdm_meta_is_extent(query->conditions[i].attribute);
+    return asks;
+}
+
 /* Parses an expression, and asks the store what it is about. */
 static esdm_status
-ask(const esdm_session *session, const char *expression, esdm__query *ret_query, esdm_error *err)
+ask(esdm_session *session, const char *expression, esdm__query *ret_query, esdm_error *err)
 {
     esdm_status status = esdm__query_parse(expression, ret_query, err);
     if (status != ESDM_OK)
         return status;
+    if (asks_for_extents(ret_query))
+        (void) esdm__virtual_follow(session);
     ret_query->most_ms = atomic_load(&session->find_most_ms);
     status = esdm__query_resolve(session->meta, session->store, ret_query, err);
     if (status != ESDM_OK)
@@ -131,9 +144,8 @@ visit_row(const char *container, const char *dataset, const esdm__query_value *v
 }
 
 static esdm_status
-ask_rows(const esdm_session *session, const char *expression, const char *const *columns,
-         size_t ncolumns, const esdm__query_order *order, esdm_find_row_visitor visit, void *user,
-         esdm_error *err)
+ask_rows(esdm_session *session, const char *expression, const char *const *columns, size_t ncolumns,
+         const esdm__query_order *order, esdm_find_row_visitor visit, void *user, esdm_error *err)
 {
     esdm__query query = {0};
     esdm_status status = ask(session, expression, &query, err);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "esdm/history.h"
+#include "io/commit/extents.h"
 #include "io/session/fact_name.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
@@ -204,6 +205,8 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
         return no_former(&s, err);
     if (status != ESDM_OK && err != NULL)
         *err = why;
+    if (status == ESDM_OK)
+        esdm__extents_mark(session, target);
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);
     return status;

@@ -10,6 +10,7 @@
 #include "io/session/journaling.h"
 #include "io/session/models.h"
 #include "upkeep/upkeep.h"
+#include "virtual/virtual.h"
 
 esdm_status
 esdm_session_open(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
@@ -24,6 +25,8 @@ esdm_session_settle(esdm_session *session)
 {
     if (session == NULL)
         return;
+    if (atomic_load(&session->changed))
+        (void) esdm__virtual_follow(session);
     esdm__drain_end(session);
     esdm__models_settle(session->models, session);
     esdm__journaling_settle(session);
@@ -35,6 +38,8 @@ void
 esdm_session_close(esdm_session *session)
 {
     ESDM_FLOAT_ENV_OWN;
+    if (session != NULL && atomic_load(&session->changed))
+        (void) esdm__virtual_follow(session);
     if (session != NULL)
         esdm__drain_end(session);
     esdm__session_free(session);

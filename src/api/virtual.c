@@ -10,6 +10,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/float_env.h"
 #include "esdm/history.h"
 #include "virtual/virtual.h"
 
@@ -90,6 +91,16 @@ esdm_virtual_save(esdm_session *session, const char *query, const char *name, bo
     status = save(session, whole, normal, name, pin, replace, err);
     esdm_container_discard(whole);
     return status;
+}
+
+esdm_status
+esdm_virtual_follow(esdm_session *session, bool *ret_waits, esdm_error *err)
+{
+    ESDM_FLOAT_ENV_OWN;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_waits);
+    *ret_waits = esdm__virtual_follow(session);
+    return ESDM_OK;
 }
 
 esdm_status

@@ -118,7 +118,8 @@ esdm__check_extents(const esdm_meta_extent *extents, size_t count, esdm_error *e
         const esdm_meta_extent *e = &extents[i];
         if (e->name == NULL || !esdm_meta_is_extent(e->name) ||
             strlen(e->name) > ESDM_META_EXTENT_NAME_MAX ||
-            (unsigned) e->how > ESDM_META_EXTENT_UPPER || (e->has_number && isnan(e->number)) ||
+            (unsigned) e->how > ESDM_META_EXTENT_IF_FOLLOWED ||
+            (e->has_number && isnan(e->number)) ||
             (!e->has_number && e->how != ESDM_META_EXTENT_SET))
             return esdm__error_set(err, ESDM_EINVAL, "extent %zu has no fitting name or no value",
                                    i + 1);

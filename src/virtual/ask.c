@@ -219,8 +219,12 @@ find_names(esdm_session *session, const esdm_meta_condition *conditions, size_t 
            esdm__question *question, esdm_error *err)
 {
     esdm__pointers names = {0};
+    const esdm_meta_expression all = {.conditions = conditions, .nconditions = count};
     esdm_status status =
-        session->meta->find(session->store, conditions, count, add_match, &names, err);
+        question->among != NULL && session->meta->find_among != NULL
+            ? session->meta->find_among(session->store, &all, question->among, question->namong,
+                                        add_match, &names, err)
+            : session->meta->find(session->store, conditions, count, add_match, &names, err);
     if (names.count == SIZE_MAX) {
         free(names.items);
         return esdm__error_nomem(err, sizeof(char *), "what a query found");
@@ -303,17 +307,19 @@ find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
             status = esdm__error_prefix(err, status, "in '%.200s'", expressions[i]);
     }
     leave_out_named(question);
-    return status == ESDM_OK ? leave_out_saved(session, question, err) : status;
+    return status == ESDM_OK && question->among == NULL ? leave_out_saved(session, question, err)
+                                                        : status;
 }
 
-esdm_status
-esdm__question_ask(esdm_session *session, const char *query, const char *pins, esdm__question *ret,
-                   esdm_error *err)
+/* @param among NULL: all. */
+static esdm_status
+ask(esdm_session *session, const char *query, const char *pins, const uint64_t *among,
+    size_t namong, esdm__question *ret, esdm_error *err)
 {
     esdm_meta_condition conditions[CONDITIONS_MOST];
     const char *expressions[CONDITIONS_MOST];
     size_t count = 0, nexpressions = 0;
-    esdm__question question = {0};
+    esdm__question question = {.among = among, .namong = namong};
     esdm_status status = ESDM_OK;
     char *text = strdup(query + 1);
     if (text == NULL)
@@ -347,7 +353,7 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
         status = esdm__pins_read(pins, &question, err);
     else if (status == ESDM_OK)
         status = find(session, conditions, count, expressions, nexpressions, &question, err);
-    if (status == ESDM_OK && question.count == 0) {
+    if (status == ESDM_OK && question.count == 0 && among == NULL) {
         char why[ESDM_ERROR_MESSAGE_BYTES];
         esdm__question_why(session, text, conditions, count, expressions, nexpressions, why,
                            sizeof why);
@@ -362,11 +368,26 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
         status = esdm__error_set(err, ESDM_ENOTSUP,
                                  "'%s' finds more than %u containers, too many to open as one",
                                  query, ESDM__MEMBERS_MOST);
+    question.among = NULL;
     if (status != ESDM_OK)
         esdm__question_clear(&question);
     else
         *ret = question;
     return status;
+}
+
+esdm_status
+esdm__question_ask(esdm_session *session, const char *query, const char *pins, esdm__question *ret,
+                   esdm_error *err)
+{
+    return ask(session, query, pins, NULL, 0, ret, err);
+}
+
+esdm_status
+esdm__question_ask_among(esdm_session *session, const char *query, const uint64_t *among,
+                         size_t namong, esdm__question *ret, esdm_error *err)
+{
+    return ask(session, query, NULL, among, namong, ret, err);
 }
 
 void

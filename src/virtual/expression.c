@@ -97,12 +97,18 @@ esdm__question_narrow(esdm_session *session, const char *expression, bool first,
 {
     esdm__query query = {0};
     found all = {0};
+    esdm_status some = ESDM_ENOTSUP;
     esdm_status status = esdm__query_parse(expression, &query, err);
     if (status != ESDM_OK)
         return status;
     status = esdm__query_resolve(session->meta, session->store, &query, err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && question->among != NULL)
+        some = esdm__query_find_among(session->meta, session->store, &query, question->among,
+                                      question->namong, note_match, &all, NULL);
+    if (status == ESDM_OK && some == ESDM_ENOTSUP)
         status = esdm__query_find(session->meta, session->store, &query, note_match, &all, err);
+    else if (status == ESDM_OK)
+        status = some;
     esdm__query_clear(&query);
     if (status == ESDM_OK && all.nomem)
         status = esdm__error_nomem(err, sizeof(char *), "what a query found");

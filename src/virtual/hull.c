@@ -27,6 +27,9 @@ typedef struct end {
     char *name; /* owned */
     double number;
     size_t members; /* that have it */
+    double stored;  /* NAN: it is not */
+    bool unknown;   /* a member has the variable, and not this */
+    bool of_whole;  /* the saved query has the variable */
 } end;
 
 typedef struct hull {
@@ -44,6 +47,8 @@ typedef struct hull {
     bool pinned;  /* members may be at older snapshots */
     bool changed; /* what is stored is not of these members */
     char made_of[64];
+    char seen[64];                   /* what is stored in its place; "": nothing */
+    double stored_west, stored_east; /* NAN: not stored */
     bool nomem;
 } hull;
 
@@ -100,8 +105,10 @@ static bool
 note_stored(const esdm_meta_extent *row, void *user)
 {
     hull *h = user;
-    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL)
+    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL) {
         h->changed = strcmp(row->text, h->made_of) != 0;
+        (void) snprintf(h->seen, sizeof h->seen, "%s", row->text);
+    }
     bool own =
         begins(row->name, "@grid") || begins(row->name, "@length:") || begins(row->name, "@word:");
     return !own || add_row(h, row);
@@ -123,11 +130,25 @@ end_of(hull *h, const char *name)
     if (!esdm__array_grow(&h->ends, h->nends, sizeof *h->ends))
         return NULL;
     end *e = &h->ends[h->nends];
-    *e = (end){.name = strdup(name), .number = NAN};
+    *e = (end){.name = strdup(name), .number = NAN, .stored = NAN};
     if (e->name == NULL)
         return NULL;
     h->at = ++h->nends;
     return e;
+}
+
+static bool
+is_lower(const char *name)
+{
+    return begins(name, "@time_min") || begins(name, "@lat_min") || begins(name, "@level_min") ||
+           begins(name, "@min:");
+}
+
+static bool
+is_upper(const char *name)
+{
+    return begins(name, "@time_max") || begins(name, "@lat_max") || begins(name, "@level_max") ||
+           begins(name, "@max:");
 }
 
 /* Of a container as a whole; a variable's own range is part of that. */
@@ -135,10 +156,8 @@ static bool
 widen(const esdm_meta_extent *row, void *user)
 {
     hull *h = user;
-    bool lower = begins(row->name, "@time_min") || begins(row->name, "@lat_min") ||
-                 begins(row->name, "@level_min") || begins(row->name, "@min:");
-    bool upper = begins(row->name, "@time_max") || begins(row->name, "@lat_max") ||
-                 begins(row->name, "@level_max") || begins(row->name, "@max:");
+    bool lower = is_lower(row->name);
+    bool upper = is_upper(row->name);
     if (row->dataset != 0 || !row->has_number)
         return true;
     if (strcmp(row->name, "@lon_max") == 0 || strcmp(row->name, "@lon_min") == 0) {
@@ -226,11 +245,18 @@ is_of(const char *end_name, const char *path)
 }
 
 typedef struct counting {
-    const hull *h;
+    hull *h;
     size_t *having; /* of each end: members that have the variable */
     size_t *last;   /* the last of these, so that groups with the same names count once */
     size_t first;   /* of the batch */
 } counting;
+
+static bool
+is_of_values(const char *end_name, const char *path)
+{
+    return path != NULL && (begins(end_name, "@min:") || begins(end_name, "@max:")) &&
+           is_of(end_name, path);
+}
 
 static bool
 count_variable(size_t container, const esdm_meta_attribute *type, void *user)
@@ -239,12 +265,21 @@ count_variable(size_t container, const esdm_meta_attribute *type, void *user)
     for (size_t i = 0; type->dataset_path != NULL && i < c->h->nends; i++) {
         const char *name = c->h->ends[i].name;
         size_t member = c->first + container + 1;
-        if ((!begins(name, "@min:") && !begins(name, "@max:")) || c->last[i] == member ||
-            !is_of(name, type->dataset_path))
+        if (c->last[i] == member || !is_of_values(name, type->dataset_path))
             continue;
         c->having[i]++;
         c->last[i] = member;
     }
+    return true;
+}
+
+static bool
+note_of_whole(size_t container, const esdm_meta_attribute *type, void *user)
+{
+    hull *h = user;
+    (void) container;
+    for (size_t i = 0; i < h->nends; i++)
+        h->ends[i].of_whole |= is_of_values(h->ends[i].name, type->dataset_path);
     return true;
 }
 
@@ -268,8 +303,10 @@ leave_out_unknown(hull *h, esdm_error *err)
                                     count_variable, &c, err);
     }
     for (size_t i = 0; i < h->nends && status == ESDM_OK; i++)
-        if (c.having[i] > h->ends[i].members)
+        if (c.having[i] > h->ends[i].members) {
             h->ends[i].number = NAN;
+            h->ends[i].unknown = true;
+        }
     free(c.having);
     free(c.last);
     return status;
@@ -328,6 +365,130 @@ note_members(hull *h, const esdm_container *whole, esdm__virtual_member *single)
     (void) note_member(single, h);
 }
 
+/* ---- widening it ---------------------------------------------------------------------------- */
+
+/* What is stored of the saved query: its ends. */
+static bool
+note_ends(const esdm_meta_extent *row, void *user)
+{
+    hull *h = user;
+    if (row->dataset != 0 || !row->has_number)
+        return true;
+    if (strcmp(row->name, "@lon_max") == 0)
+        h->stored_east = row->number;
+    if (strcmp(row->name, "@lon_min") == 0)
+        h->stored_west = row->number;
+    if (!is_lower(row->name) && !is_upper(row->name))
+        return true;
+    end *e = end_of(h, row->name);
+    h->nomem = e == NULL;
+    if (e != NULL)
+        e->stored = row->number;
+    return e != NULL;
+}
+
+/* Whether all members have to be looked at: these have ends that the whole has not, or do not say
+ * what it says. Where the whole has a variable without ends, some member does not tell them. */
+static bool
+needs_all(const hull *h)
+{
+    bool all = h->has_longitudes && (isnan(h->stored_west) || isnan(h->stored_east));
+    for (size_t i = 0; i < h->nends && !all; i++) {
+        const end *e = &h->ends[i];
+        all = isnan(e->stored) ? e->members > 0 && !e->of_whole : e->unknown;
+    }
+    return all;
+}
+
+/* In any order with what others do at the same time: never too narrow. */
+static bool
+add_wider(hull *h)
+{
+    double west, east;
+    bool fits = true;
+    for (size_t i = 0; i < h->nends && fits; i++) {
+        const end *e = &h->ends[i];
+        bool lower = is_lower(e->name);
+        if (isnan(e->stored) || isnan(e->number) ||
+            (lower ? e->number >= e->stored : e->number <= e->stored))
+            continue;
+        fits = add_number(h, e->name, e->number);
+        if (fits)
+            h->rows[h->nrows - 1].how = lower ? ESDM_META_EXTENT_LOWER : ESDM_META_EXTENT_UPPER;
+    }
+    if (!fits || !h->has_longitudes)
+        return fits;
+    esdm__circle_add(&h->circle, h->stored_west, h->stored_east);
+    if (!esdm__circle_range(&h->circle, &west, &east) ||
+        (west >= h->stored_west && east <= h->stored_east))
+        return true;
+    if (west > h->stored_west || east < h->stored_east) { /* it begins elsewhere */
+        west = -180;
+        east = fmax(180, h->stored_east);
+    }
+    fits = add_number(h, "@lon_min", west) && add_number(h, "@lon_max", east);
+    if (fits) {
+        h->rows[h->nrows - 2].how = ESDM_META_EXTENT_LOWER;
+        h->rows[h->nrows - 1].how = ESDM_META_EXTENT_UPPER;
+    }
+    return fits;
+}
+
+esdm_status
+esdm__hull_widen(esdm_session *session, const char *name, const esdm_meta_container *saved,
+                 const esdm__virtual_member *members, size_t nmembers, bool *ret_all,
+                 esdm_error *err)
+{
+    static const char *const type[] = {"@type"};
+    const esdm_meta_plugin *meta = session->meta;
+    hull h = {.session = session, .stored_west = NAN, .stored_east = NAN};
+    for (size_t i = 0; i < nmembers && !h.nomem; i++)
+        (void) note_member(&members[i], &h);
+    esdm_status status = meta->extent_list(session->store, saved->container, note_ends, &h, err);
+    if (status == ESDM_OK && !h.nomem)
+        status = look_at_members(&h, err);
+    if (status == ESDM_OK && !h.nomem)
+        status = leave_out_unknown(&h, err);
+    if (status == ESDM_OK && !h.nomem)
+        status = esdm__query_values(meta, session->store, &name, 1, type, 1, true, note_of_whole,
+                                    &h, err);
+    *ret_all = status == ESDM_OK && !h.nomem && needs_all(&h);
+    if (status == ESDM_OK && !h.nomem && !*ret_all && add_wider(&h) && h.nrows > 0) {
+        char uuid[ESDM__UUID_BYTES]; /* no digest: the next opening looks at all members */
+        esdm__uuid_new(uuid);
+        (void) snprintf(h.made_of, sizeof h.made_of, "~%s", uuid);
+        if (add_row(&h, &(esdm_meta_extent){.name = MADE_OF, .text = h.made_of}))
+            status = meta->extent_merge(session->store, saved->container, saved->snapshot, h.rows,
+                                        h.nrows, err);
+    }
+    if (status == ESDM_OK && h.nomem)
+        status = esdm__error_nomem(err, sizeof *h.rows, "the index of a container");
+    hull_clear(&h);
+    return status;
+}
+
+/* ---- keeping it ----------------------------------------------------------------------------- */
+
+static bool
+note_seen(const esdm_meta_extent *row, void *user)
+{
+    hull *h = user;
+    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL)
+        h->changed = strcmp(row->text, h->seen) == 0;
+    return true;
+}
+
+/* Somebody may have widened it while members were looked at, by some that these are not. */
+static esdm_status
+is_as_seen(hull *h, uint64_t record, bool *ret_same, esdm_error *err)
+{
+    h->changed = h->seen[0] == '\0';
+    esdm_status status =
+        h->session->meta->extent_list(h->session->store, record, note_seen, h, err);
+    *ret_same = h->changed;
+    return status;
+}
+
 esdm_status
 esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot, bool pinned,
                 bool again, esdm_error *err)
@@ -345,7 +506,10 @@ esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot,
         status = look_at_members(&h, err);
         if (status == ESDM_OK)
             status = leave_out_unknown(&h, err);
+        bool same = false;
         if (status == ESDM_OK)
+            status = is_as_seen(&h, record, &same, err);
+        if (status == ESDM_OK && same) /* else the next opening does it */
             status = store_rows(&h, record, snapshot, err);
     } else if (status == ESDM_OK && h.nomem)
         status = esdm__error_nomem(err, h.nmembers * sizeof *h.members, "members");

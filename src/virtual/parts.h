@@ -46,7 +46,10 @@ typedef struct esdm__question {
     char *
         *within; /* owned; likewise, and folders: what is in none of them is left out; none: all */
     size_t nwithin;
-    size_t nelsewhere; /* found, and left out by `within` */
+    size_t nelsewhere;     /* found, and left out by `within` */
+    const uint64_t *among; /* borrowed while it is asked; the store's numbers of the containers that
+                              are looked at, where the store can; NULL: all */
+    size_t namong;
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */
@@ -67,6 +70,11 @@ void esdm__question_why(const esdm_session *session, const char *text,
 /** @param pins NULL, or the text that esdm__pins_write() made: then nothing is asked for. */
 esdm_status esdm__question_ask(esdm_session *session, const char *query, const char *pins,
                                esdm__question *ret, esdm_error *err);
+/** The same of some containers, by the store's numbers; others may be found as well. Nothing is no
+ *  error, and saved queries are not left out. */
+esdm_status esdm__question_ask_among(esdm_session *session, const char *query,
+                                     const uint64_t *among, size_t namong, esdm__question *ret,
+                                     esdm_error *err);
 void esdm__question_clear(esdm__question *question);
 /** Names of containers that are saved queries, sorted. @param ret cleared by the caller. */
 esdm_status esdm__question_saved(esdm_session *session, esdm__question *ret, esdm_error *err);
@@ -96,6 +104,17 @@ esdm_status esdm__pins_read(const char *text, esdm__question *question, esdm_err
  */
 esdm_status esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot,
                             bool pinned, bool again, esdm_error *err);
+
+struct esdm__virtual_member;
+/**
+ * Widens what the index has of a saved query by some of its members, at their newest snapshots.
+ * @param saved its record. @param ret_all nothing is done: all members have to be looked at.
+ * @return ESDM_ECONFLICT: it was saved anew.
+ */
+esdm_status esdm__hull_widen(esdm_session *session, const char *name,
+                             const esdm_meta_container *saved,
+                             const struct esdm__virtual_member *members, size_t nmembers,
+                             bool *ret_all, esdm_error *err);
 
 /* ---- open.c ------------------------------------------------------------------------------- */
 

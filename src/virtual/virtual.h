@@ -29,6 +29,7 @@
  *     remembered.c  what was found out, kept for the next opening
  *     saved.c       queries under a name
  *     hull.c        times, boxes and values of their members, in the index
+ *     follow.c      these are widened by what was committed
  *     view.c        places of views
  *
  * No data are stored: the container lives in memory above the engine, and its data are the
@@ -81,6 +82,14 @@ esdm_status esdm__virtual_index(const esdm_container *whole, const char *name, e
 /** Looks at all saved queries, and enters what is not there, or all. Those whose members cannot be
  *  joined are passed by. */
 esdm_status esdm__virtual_reindex(esdm_session *session, bool again, esdm_error *err);
+/**
+ * Widens what the index has of saved queries by the containers that were committed, renamed or
+ * brought back since somebody did so (ESDM__EXTENT_FRESH says which). Costs one question when there
+ * are none. @return some wait still: the index cannot be written to, or something failed.
+ */
+bool esdm__virtual_follow(esdm_session *session);
+/** After a commit: now and then the same, so that what waits stays little. */
+void esdm__virtual_follow_later(esdm_session *session);
 /** Visits the members of what a query opened, with their snapshots. */
 void esdm__virtual_pinned(const esdm_container *whole,
                           bool (*visit)(const char *member, uint64_t snapshot, void *user),

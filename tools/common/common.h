@@ -82,6 +82,9 @@ tool_exit tool_session_made(bool read_only, esdm_session **ret_session);
 bool tool_no_site(void);
 /** For reading. NULL, with a line on standard error: nobody has used the default site yet. */
 tool_exit tool_session_if_made(esdm_session **ret_session);
+/** Before a question for times, boxes or values: widens what the index has of saved virtual
+ *  containers (esdm_virtual_follow()), where some wait for it and this user may. */
+void tool_follow(esdm_session *session);
 
 /* ---- chance ------------------------------------------------------------------------------- */
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "esdm/virtual.h"
+
 tool_globals tool = {.name = "esdm"};
 
 static const char exit_statuses[] =
@@ -225,6 +227,18 @@ tool_session(bool read_only, esdm_session **ret_session)
         return tool_fail(status, &err);
     tool_tell_made(*ret_session);
     return TOOL_OK;
+}
+
+void
+tool_follow(esdm_session *session)
+{
+    esdm_session_options options = {.config_path = tool.config};
+    esdm_session *writer = NULL;
+    bool waits = false;
+    if (esdm_virtual_follow(session, &waits, NULL) == ESDM_OK && waits &&
+        esdm_session_open(&options, &writer, NULL) == ESDM_OK)
+        (void) !esdm_virtual_follow(writer, &waits, NULL);
+    esdm_session_close(writer);
 }
 
 tool_exit

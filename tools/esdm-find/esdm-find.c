@@ -221,6 +221,7 @@ main(int argc, char **argv)
         esdm_session_close(session);
         return result != TOOL_OK ? result : find_save(save, expression);
     }
+    tool_follow(session);
     if (options.facets != NULL)
         result = find_facets(session, expression, &options);
     else if (options.columns != NULL || options.sort != NULL || options.limit > 0)

@@ -110,6 +110,8 @@ list_saved(esdm_session *session, const char *prefix, GPtrArray *all)
     guint before = all->len;
     esdm_status status = esdm_find_saved(session, name, &expression, &err);
     if (status == ESDM_OK)
+        tool_follow(session);
+    if (status == ESDM_OK)
         status = esdm_find(session, expression, visit_match, found, &err);
     free(expression);
     if (status != ESDM_OK)

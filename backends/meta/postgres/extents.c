@@ -70,11 +70,10 @@ postgres__need_extents(postgres__store *store, esdm_error *err)
     return status;
 }
 
-esdm_status
-postgres__extent_put(void *self, uint64_t container, uint64_t snapshot,
-                     const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+static esdm_status
+put(postgres__store *store, uint64_t container, uint64_t snapshot, const esdm_meta_extent *extents,
+    size_t nextents, bool all, esdm_error *err)
 {
-    postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
     postgres__failure failure;
@@ -93,7 +92,7 @@ postgres__extent_put(void *self, uint64_t container, uint64_t snapshot,
     postgres__put_int(&params, container);
     postgres__put_int(&params, snapshot);
     postgres__put_extents(&params, extents, nextents);
-    postgres__put_bool(&params, true);
+    postgres__put_bool(&params, all);
     status = postgres__run(store, POSTGRES__EXTENT_PUT, &params, &result, err);
     postgres__leave(store);
     if (status == ESDM_OK && PQntuples(result) == 0)
@@ -103,6 +102,20 @@ postgres__extent_put(void *self, uint64_t container, uint64_t snapshot,
     PQclear(result);
     postgres__params_clear(&params);
     return status;
+}
+
+esdm_status
+postgres__extent_put(void *self, uint64_t container, uint64_t snapshot,
+                     const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    return put(self, container, snapshot, extents, nextents, true, err);
+}
+
+esdm_status
+postgres__extent_merge(void *self, uint64_t container, uint64_t snapshot,
+                       const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    return put(self, container, snapshot, extents, nextents, false, err);
 }
 
 esdm_status

@@ -48,6 +48,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .extent_list = postgres__extent_list,
     .extent_put = postgres__extent_put,
     .extent_names = postgres__extent_names,
+    .extent_merge = postgres__extent_merge,
     .values = postgres__values,
     .import = postgres__import,
     .fact_get = postgres__fact_get,

@@ -229,6 +229,9 @@ void postgres__put_extents(postgres__params *params, const esdm_meta_extent *ext
 esdm_status postgres__need_extents(postgres__store *store, esdm_error *err);
 esdm_status postgres__extent_put(void *store, uint64_t container, uint64_t snapshot,
                                  const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
+esdm_status postgres__extent_merge(void *store, uint64_t container, uint64_t snapshot,
+                                   const esdm_meta_extent *extents, size_t nextents,
+                                   esdm_error *err);
 esdm_status postgres__extent_list(void *store, uint64_t container, esdm_meta_extent_visitor visit,
                                   void *user, esdm_error *err);
 esdm_status postgres__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,

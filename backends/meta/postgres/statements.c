@@ -3,6 +3,7 @@
 /** @file Texts of the statements. What changes something calls one function
  * (functions.sql, names.sql). */
 
+#include "esdm/sys/meta_types.h"
 #include "link.h"
 
 #define RECORD                                                                                     \
@@ -30,9 +31,11 @@
     " AND NOT EXISTS(SELECT FROM unnest(" a "::bigint[], " b "::text[]) AS u(dataset, name) "      \
     "WHERE u.dataset = x.dataset AND u.name = x.name)), "                                          \
     "put AS (INSERT INTO {S}.extent AS x(container, dataset, name, value, text, how) "             \
-    "SELECT " record ", u.dataset, u.name, u.value::float8, u.text, u.how FROM p, "                \
+    "SELECT " record ", u.dataset, u.name, u.value::float8, u.text, u.how % 3 FROM p, "            \
     "unnest(" a "::bigint[], " b "::text[], " c "::text[], " d "::text[], " e "::bigint[]) "       \
     "AS u(dataset, name, value, text, how) WHERE " record " IS NOT NULL "                          \
+    "AND (u.how < 3 OR EXISTS(SELECT FROM {S}.extent f WHERE f.name = '" ESDM_META_EXTENT_FOLLOWS  \
+    "')) "                                                                                         \
     "ON CONFLICT (container, dataset, name) DO UPDATE SET value = excluded.value, "                \
     "text = excluded.text, how = excluded.how WHERE CASE WHEN excluded.how = 0 OR x.value IS "     \
     "NULL "                                                                                        \

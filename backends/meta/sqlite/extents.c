@@ -54,7 +54,8 @@ merge(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents, s
     static const sqlite__statement_id statements[] = {
         [ESDM_META_EXTENT_SET] = SQLITE__EXTENT_SET,
         [ESDM_META_EXTENT_LOWER] = SQLITE__EXTENT_LOWER,
-        [ESDM_META_EXTENT_UPPER] = SQLITE__EXTENT_UPPER};
+        [ESDM_META_EXTENT_UPPER] = SQLITE__EXTENT_UPPER,
+        [ESDM_META_EXTENT_IF_FOLLOWED] = SQLITE__EXTENT_SET};
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < nextents && status == ESDM_OK; i++) {
         int changes = 0;
@@ -84,13 +85,33 @@ insert(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents, 
     return status;
 }
 
+/* Leaves out what is only for stores with saved queries where there are none: one search. */
+static esdm_status
+leave_unfollowed(sqlite__link *link, const esdm_meta_extent *extents, size_t *nextents,
+                 esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    if (*nextents == 0 || extents[*nextents - 1].how != ESDM_META_EXTENT_IF_FOLLOWED)
+        return ESDM_OK;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__EXTENT_FIRST, &statement, err, "t", ESDM_META_EXTENT_FOLLOWS);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    bool followed = row && strcmp(sqlite__text(statement, 0), ESDM_META_EXTENT_FOLLOWS) == 0;
+    if (row)
+        (void) sqlite3_reset(statement);
+    *nextents -= !followed;
+    return status;
+}
+
 esdm_status
 sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents,
                     size_t nextents, sqlite__extents_how how, esdm_error *err)
 {
-    esdm_status status = ESDM_OK;
     bool changed = false;
-    if (how == SQLITE__EXTENTS_ALL)
+    esdm_status status = leave_unfollowed(link, extents, &nextents, err);
+    if (status == ESDM_OK && how == SQLITE__EXTENTS_ALL)
         status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
     if (status == ESDM_OK)
         status = how == SQLITE__EXTENTS_SOME
@@ -108,11 +129,10 @@ sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_exte
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-esdm_status
-sqlite__extent_put(void *self, uint64_t container, uint64_t snapshot,
-                   const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+static esdm_status
+put(sqlite__store *store, uint64_t container, uint64_t snapshot, const esdm_meta_extent *extents,
+    size_t nextents, sqlite__extents_how how, esdm_error *err)
 {
-    sqlite__store *store = self;
     sqlite3_stmt *statement = NULL;
     bool row = false;
     esdm_status status = esdm__check_extents(extents, nextents, err);
@@ -132,9 +152,22 @@ sqlite__extent_put(void *self, uint64_t container, uint64_t snapshot,
                                  "record %llu has another newest snapshot than %llu",
                                  (unsigned long long) container, (unsigned long long) snapshot);
     if (status == ESDM_OK)
-        status = sqlite__extents_put(&store->writer, container, extents, nextents,
-                                     SQLITE__EXTENTS_ALL, err);
+        status = sqlite__extents_put(&store->writer, container, extents, nextents, how, err);
     return sqlite__end_write(store, status, err);
+}
+
+esdm_status
+sqlite__extent_put(void *self, uint64_t container, uint64_t snapshot,
+                   const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    return put(self, container, snapshot, extents, nextents, SQLITE__EXTENTS_ALL, err);
+}
+
+esdm_status
+sqlite__extent_merge(void *self, uint64_t container, uint64_t snapshot,
+                     const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    return put(self, container, snapshot, extents, nextents, SQLITE__EXTENTS_SOME, err);
 }
 
 esdm_status

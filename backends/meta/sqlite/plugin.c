@@ -78,6 +78,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .extent_list = sqlite__extent_list,
     .extent_put = sqlite__extent_put,
     .extent_names = sqlite__extent_names,
+    .extent_merge = sqlite__extent_merge,
     .values = sqlite__values,
     .shared_of = sqlite__shared_of,
     .why_read_only = sqlite__why_read_only,

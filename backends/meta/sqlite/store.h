@@ -386,6 +386,8 @@ esdm_status sqlite__import(void *store, const esdm_meta_import *import, esdm_err
 
 esdm_status sqlite__extent_put(void *store, uint64_t container, uint64_t snapshot,
                                const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
+esdm_status sqlite__extent_merge(void *store, uint64_t container, uint64_t snapshot,
+                                 const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
 esdm_status sqlite__extent_list(void *store, uint64_t container, esdm_meta_extent_visitor visit,
                                 void *user, esdm_error *err);
 esdm_status sqlite__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,

@@ -16,6 +16,17 @@ extern "C" {
 #endif
 
 /**
+ * Widens what the index knows of saved queries by containers that were committed, renamed or
+ * brought back since somebody did so, so that questions for times, boxes and values find them by
+ * these. A session that writes does so at such questions, about once a second while it commits, and
+ * at its end; what a killed program leaves is for the next one. One question to the store when
+ * there is nothing to do. It may be called by any thread.
+ * @param ret_waits some are still waiting: the session was opened for reading only, the user may
+ *        not write to the index, or others commit just now.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_virtual_follow(esdm_session *session, bool *ret_waits,
+                                                         esdm_error *err);
+/**
  * Saves a query under a name, after it was opened once: what cannot be joined is an error now.
  * @param query "?attribute=value&…". @param pin its members stay those of now, each with the
  * snapshot of now, which gets a tag ("virtual-" and the name), so that it is kept; else the query

@@ -77,8 +77,10 @@ clone_named(esdm_container *source, const char *name, bool replace, const char *
         .nattributes = attributes.count,
     };
     status = make_clone(session, &clone, err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
         index_older(session, source, name, snapshot);
+        esdm__extents_mark(session, name);
+    }
     esdm__attribute_index_clear(&attributes);
     return status;
 }

@@ -15,6 +15,9 @@
 typedef esdm__extents_maker maker;
 typedef esdm__range range;
 
+/* Attempts at a container that others commit to. */
+#define MARK_ATTEMPTS 8
+
 /* ---- entries -------------------------------------------------------------------------------- */
 
 /* Of several objects of one name, in different groups, the range of all together. */
@@ -406,6 +409,42 @@ esdm__extents_make(esdm_container *container, const esdm__written *written, bool
     return status;
 }
 
+/* That saved queries have to look at this container, where there are some. */
+static esdm_status
+put_mark(const esdm_session *session, esdm__extents *made, esdm_error *err)
+{
+    if (session->meta->extent_merge == NULL)
+        return ESDM_OK;
+    esdm_meta_extent mark = {.name = strdup(ESDM__EXTENT_FRESH),
+                             .how = ESDM_META_EXTENT_IF_FOLLOWED,
+                             .has_number = true,
+                             .number = 1};
+    if (mark.name == NULL || !esdm__array_grow(&made->items, made->count, sizeof *made->items)) {
+        free((char *) mark.name);
+        return esdm__error_nomem(err, sizeof mark, "the index of a container");
+    }
+    made->items[made->count++] = mark;
+    return ESDM_OK;
+}
+
+void
+esdm__extents_mark(const esdm_session *session, const char *name)
+{
+    esdm_meta_container record;
+    const esdm_meta_extent mark = {.name = ESDM__EXTENT_FRESH,
+                                   .how = ESDM_META_EXTENT_IF_FOLLOWED,
+                                   .has_number = true,
+                                   .number = 1};
+    esdm_status status = ESDM_ECONFLICT;
+    for (int i = 0; i < MARK_ATTEMPTS && status == ESDM_ECONFLICT; i++) {
+        if (session->meta->extent_merge == NULL ||
+            session->meta->container_find(session->store, name, &record, NULL) != ESDM_OK)
+            return;
+        status = session->meta->extent_merge(session->store, record.container, record.snapshot,
+                                             &mark, 1, NULL);
+    }
+}
+
 esdm_status
 esdm__extents_of_commit(esdm_container *container, const esdm__written *written, bool all,
                         esdm__extents *ret_extents, esdm_error *err)
@@ -416,6 +455,8 @@ esdm__extents_of_commit(esdm_container *container, const esdm__written *written,
     esdm_status status = esdm__extents_make(container, written, all, false, ret_extents, &why);
     if (status != ESDM_OK && status != ESDM_ENOMEM && all)
         status = esdm__extents_make(container, written, false, false, ret_extents, &why);
+    if (status != ESDM_ENOMEM)
+        status = put_mark(esdm__io_of(container)->session, ret_extents, &why);
     if (status != ESDM_ENOMEM)
         return ESDM_OK;
     if (err != NULL)
@@ -434,6 +475,8 @@ esdm__extents_refresh(esdm_container *container, bool read, esdm_error *err)
         return ESDM_OK;
     esdm__container_position(container, &record, &snapshot);
     esdm_status status = esdm__extents_make(container, NULL, true, read, &made, err);
+    if (status == ESDM_OK && !read) /* else saved queries are looked at in the end */
+        status = put_mark(session, &made, err);
     if (status == ESDM_OK)
         status = session->meta->extent_put(session->store, record, snapshot, made.items, made.count,
                                            err);

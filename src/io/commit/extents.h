@@ -13,6 +13,7 @@
  *     @length:DIMENSION
  *     @word:WORD               1: in its title, a long name or a comment (meta/search_words.h)
  *     @min:VARIABLE @max:VARIABLE   a tab, and the units; scale_factor and add_offset are applied
+ *     @fresh                   1: changed since saved queries were widened (virtual/follow.c)
  *
  * They are the container's. Where its data variables do not all have the same coordinates, each
  * has its own range, or "" for none.
@@ -20,6 +21,9 @@
 
 #include "io/container/dataset_io.h"
 #include "meta/coordinates.h"
+
+/** Of containers that saved queries have not seen yet, 1; of others 0, or none. */
+#define ESDM__EXTENT_FRESH "@fresh"
 
 /** Of values of a dataset, or what a coordinate says. */
 typedef struct esdm__range {
@@ -78,6 +82,8 @@ esdm_status esdm__extents_find_coordinates(esdm_container *container, esdm_error
  * @return ESDM_ECONFLICT: there is a newer snapshot.
  */
 esdm_status esdm__extents_refresh(esdm_container *container, bool read, esdm_error *err);
+/** Says that saved queries, if there are any, have to look at a container that has got a name. */
+void esdm__extents_mark(const esdm_session *session, const char *name);
 void esdm__extents_clear(esdm__extents *extents); /* a zeroed one is accepted */
 
 #endif

@@ -77,6 +77,7 @@ struct esdm_session {
     struct esdm__backup_thread *backup;
     atomic_uint_fast64_t backup_due_s; /* monotonic; 0: nothing was committed */
     atomic_bool changed;               /* something of the catalogue */
+    _Atomic uint64_t followed_ns;      /* when saved queries were widened (virtual/follow.c) */
     atomic_bool journal_lacks;         /* and it is told */
     _Atomic(esdm__source_state *) sources[ESDM__SOURCE_KINDS]; /* owned; or NULL */
     char node[256];                                            /* name of this node */

@@ -234,12 +234,46 @@ test_extents__go_with_their_container(void **state)
     assert_string_equal(t.text, "");
 }
 
+/* The engine's mark of what saved queries have to look at. */
+static void
+test_extents__marks_are_set_where_something_follows(void **state)
+{
+    static const esdm_meta_extent marked[] = {RANGE(0, "@time_max", UPPER, 20),
+                                              RANGE(0, "@fresh", ESDM_META_EXTENT_IF_FOLLOWED, 1)};
+    static const esdm_meta_extent seen[] = {RANGE(0, "@fresh", SET, 0),
+                                            RANGE(0, "@time_max", UPPER, 19)};
+    static const esdm_meta_extent members[] = {WORD(0, ESDM_META_EXTENT_FOLLOWS, "2 members")};
+    const fixture *f = *state;
+    if (meta()->extent_merge == NULL)
+        skip();
+    esdm_meta_committed a = create(f, "a", COUNT(attributes), marked, COUNT(marked));
+    expect_extents(f, a.container, "0@time_max=20 ");
+    (void) create(f, "saved", COUNT(attributes), members, COUNT(members));
+    assert_ok(update(f, a.container, marked, COUNT(marked), false));
+    expect_extents(f, a.container, "0@fresh=1 0@time_max=20 ");
+    esdm_meta_committed b = create(f, "b", COUNT(attributes), marked + 1, 1);
+    expect_extents(f, b.container, "0@fresh=1 ");
+    assert_status(
+        meta()->extent_merge(f->store, a.container, a.snapshot, seen, COUNT(seen), &place_error),
+        ESDM_ECONFLICT);
+    assert_ok(meta()->extent_merge(f->store, a.container, a.snapshot + 1, seen, COUNT(seen),
+                                   &place_error));
+    expect_extents(f, a.container, "0@fresh=0 0@time_max=20 ");
+    assert_ok(meta()->extent_merge(f->store, a.container, a.snapshot + 1, marked, COUNT(marked),
+                                   &place_error));
+    expect_extents(f, a.container, "0@fresh=1 0@time_max=20 ");
+    assert_ok(
+        meta()->extent_put(f->store, b.container, b.snapshot, marked, COUNT(marked), &place_error));
+    expect_extents(f, b.container, "0@fresh=1 0@time_max=20 ");
+}
+
 const struct CMUnitTest meta_extent_tests[] = {
     WITH_STORE(test_extents__containers_are_found_by_numbers_and_texts),
     WITH_STORE(test_extents__datasets_have_their_own_or_the_containers),
     WITH_STORE(test_extents__writers_widen_what_others_have_published),
     WITH_STORE(test_extents__all_are_replaced_while_nobody_commits),
     WITH_STORE(test_extents__names_are_listed_once),
+    WITH_STORE(test_extents__marks_are_set_where_something_follows),
     WITH_STORE(test_extents__go_with_their_container),
 };
 const size_t meta_extent_count = COUNT(meta_extent_tests);

@@ -399,6 +399,11 @@ typedef struct esdm_meta_plugin {
      */
     esdm_status (*snapshot_at)(void *store, const char *name, uint64_t time_ns,
                                uint64_t *ret_snapshot, esdm_error *err);
+
+    /** Merges some extents of a container with what is stored, each as its `how` says; others stay.
+     *  ESDM_ECONFLICT: `snapshot` is not its newest one. Since interface 9; optional. */
+    esdm_status (*extent_merge)(void *store, uint64_t container, uint64_t snapshot,
+                                const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -91,8 +91,15 @@ typedef struct esdm_meta_attribute {
 typedef enum esdm_meta_extent_how {
     ESDM_META_EXTENT_SET,   /**< replaces what is stored */
     ESDM_META_EXTENT_LOWER, /**< the lesser of both numbers stays */
-    ESDM_META_EXTENT_UPPER  /**< the greater of both numbers stays */
+    ESDM_META_EXTENT_UPPER, /**< the greater of both numbers stays */
+    /** SET when some container of the store has the extent ESDM_META_EXTENT_FOLLOWS, seen within
+     *  the transaction; else nothing happens. A number. Last of its list. Only where the plug-in
+     *  has extent_merge(). */
+    ESDM_META_EXTENT_IF_FOLLOWED
 } esdm_meta_extent_how;
+
+/** The engine's mark of saved queries, whose ranges follow those of other containers. */
+#define ESDM_META_EXTENT_FOLLOWS "@members"
 
 /**
  * What is known about the values of a container, or of one of its datasets: the ends of its time
