@@ -198,12 +198,29 @@ take_off(const esdm_session *session, const fresh *f)
     }
 }
 
+static bool
+note_followed(const char *name, void *user)
+{
+    *(bool *) user |= strcmp(name, ESDM_META_EXTENT_FOLLOWS) == 0;
+    return false;
+}
+
+/* Costs a search in an index; looking for marks, too, reads what waits to be entered into it. */
+static bool
+has_saved_queries(const esdm_session *session)
+{
+    bool followed = false;
+    esdm_status status = session->meta->extent_names(session->store, ESDM_META_EXTENT_FOLLOWS,
+                                                     note_followed, &followed, NULL);
+    return status == ESDM_OK && followed;
+}
+
 bool
 esdm__virtual_follow(esdm_session *session)
 {
     fresh f = {0};
     const esdm_meta_plugin *meta = session->meta;
-    if (meta->extent_merge == NULL)
+    if (meta->extent_merge == NULL || !has_saved_queries(session))
         return false;
     bool writes = !session->read_only && meta->is_writable(session->store);
     esdm_status status = find_fresh(session, &f);
