@@ -29,6 +29,7 @@ typedef struct object object; /* PyObject */
     X(int, PyDict_SetItemString, (object *, const char *, object *) )                              \
     X(object *, PyDict_GetItemString, (object *, const char *) )                                   \
     X(object *, PyEval_GetBuiltins, (void) )                                                       \
+    X(object *, PyImport_GetModuleDict, (void) )                                                   \
     X(object *, Py_CompileString, (const char *, const char *, int) )                              \
     X(object *, PyEval_EvalCode, (object *, object *, object *) )                                  \
     X(object *, PyCFunction_NewEx, (void *, object *, object *) )                                  \
@@ -263,6 +264,17 @@ esdmnc_python_opening(void)
     return number;
 }
 
+/* What reading() of watch.py is for. To compile watch.py takes 4 ms, three times as long as stock
+ * netCDF takes to open a file: who reads without this does not pay for it. */
+static bool
+has_reader(void)
+{
+    object *modules = py.PyImport_GetModuleDict();
+    bool has = modules != NULL && py.PyDict_GetItemString(modules, "xarray.backends.api") != NULL;
+    py.PyErr_Clear();
+    return has;
+}
+
 void
 esdmnc_python_reading(void)
 {
@@ -270,7 +282,7 @@ esdmnc_python_reading(void)
     if (!has_python())
         return;
     enter(&r);
-    object *reading = function("reading");
+    object *reading = has_reader() ? function("reading") : NULL;
     object *result = reading != NULL ? py.PyObject_CallFunction(reading, NULL) : NULL;
     if (result != NULL)
         py.Py_DecRef(result);
