@@ -147,6 +147,37 @@ def test_committed_all_the_same_on_request():
             expect(done.returncode == 1 and values("esdm://a.nc").startswith(HALF), done.stderr)
 
 
+# Says after each opening whether code of the library's own runs in this interpreter.
+READERS = """
+import sys, types
+import netCDF4
+ours = []
+sys.setprofile(lambda frame, event, _: ours.append(frame.f_code.co_name) if frame.f_code.co_filename == "<esdm>" else None)
+def opened(path, mode):
+    ours.clear()
+    netCDF4.Dataset(path, mode).close()
+    return "<module>" in ours, "reading" in ours
+print(opened(sys.argv[1], "r"))
+if sys.argv[2] == "xarray":
+    sys.modules["xarray.backends.api"] = types.SimpleNamespace(_get_mtime=lambda name: None)
+    print(opened(sys.argv[1], "r"))
+else:
+    print(opened(sys.argv[1], "a"))
+print(opened(sys.argv[1], "r"))
+"""
+
+
+def test_programs_that_only_read_do_not_wait_for_it():
+    """Compiling watch.py takes three times as long as opening a file does without ESDM."""
+    python = clients.python_of("debian")
+    with Site():
+        client([python, "-c", "import netCDF4; netCDF4.Dataset('esdm://a.nc', 'w').close()"])
+        for how, want in (("writes", ["(False, False)", "(True, False)", "(False, False)"]),
+                          ("xarray", ["(False, False)", "(True, True)", "(False, True)"])):
+            told = client([python, "-c", READERS, "esdm://a.nc", how]).stdout.splitlines()
+            expect(told == want, f"{how}: {told}")
+
+
 def test_tolerances_that_came_with_a_file():
     """A close that waits for the exception judges them as every close. Only programs that are known to
     hand numbers on take them: here Python is called as one of these."""
@@ -166,4 +197,5 @@ def test_tolerances_that_came_with_a_file():
 main(test_debian, test_pypi, test_tasks_of_trio_and_several_that_fail, test_tasks_of_uvloop,
      test_threads_that_write_their_first_files_at_once, test_nothing_is_left_of_a_new_container,
      test_what_was_replaced_before_the_failure_is_told,
-     test_committed_all_the_same_on_request, test_tolerances_that_came_with_a_file)
+     test_committed_all_the_same_on_request, test_programs_that_only_read_do_not_wait_for_it,
+     test_tolerances_that_came_with_a_file)
