@@ -3,7 +3,9 @@
 /** @file Saved queries follow commits: what the index has of them is widened by containers that
  * bear a mark. Commits set it in their transaction, where the store has saved queries; it is taken
  * off when all saved queries have seen the container, so nothing is lost when a program ends in
- * between. */
+ * between. Who saves a query asks it again once the store has it. A server's commit that began
+ * before the store had its first saved query, and ends behind that question, bears no mark: the
+ * next opening of the saved query makes its ranges exact. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -288,15 +288,31 @@ esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_cont
     return status;
 }
 
+/* What was committed since the whole was opened bears no mark, as there was nothing yet to follow
+ * it, or has lost it: it is asked for once more. */
+static esdm_status
+look_again(esdm_session *session, const char *name, esdm_error *err)
+{
+    esdm_container *definition = NULL;
+    esdm_container *whole = NULL;
+    esdm_status status =
+        esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &definition, err);
+    if (status == ESDM_OK && esdm_container_hint(definition, ESDM__SAVED_PINS) == NULL)
+        status = open_saved(definition, false, &whole, err);
+    esdm__container_drop(whole);
+    esdm__container_drop(definition);
+    return status;
+}
+
 esdm_status
 esdm__virtual_index(const esdm_container *whole, const char *name, esdm_error *err)
 {
-    const esdm_session *session = whole->session;
+    esdm_session *session = whole->session;
     esdm_meta_container record;
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
-    return status == ESDM_OK
-               ? esdm__hull_keep(whole, record.container, record.snapshot, false, true, err)
-               : status;
+    if (status == ESDM_OK)
+        status = esdm__hull_keep(whole, record.container, record.snapshot, false, true, err);
+    return status == ESDM_OK ? look_again(session, name, err) : status;
 }
 
 typedef struct telling {
