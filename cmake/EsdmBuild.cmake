@@ -121,7 +121,7 @@ function(esdm_field_options)
     set(avx2 ${ESDM_LOOPS} -ffp-contract=off -mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt)
     set_source_files_properties(${folder}/kernels_avx2.c PROPERTIES COMPILE_OPTIONS "${avx2}")
     set_source_files_properties(${folder}/kernels_avx512.c PROPERTIES COMPILE_OPTIONS
-      "${avx2};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")
+      "${avx2};-mavx512f;-mavx512bw;-mavx512cd;-mavx512dq;-mavx512vl")
   endif()
 endfunction()
 

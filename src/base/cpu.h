@@ -60,7 +60,7 @@ static inline bool
 esdm__cpu_has_avx512(void)
 {
     return esdm__cpu_has_avx512dq() && ESDM__CPU_HAS(AVX512BW, "avx512bw") &&
-           ESDM__CPU_HAS(AVX512VL, "avx512vl");
+           ESDM__CPU_HAS(AVX512CD, "avx512cd") && ESDM__CPU_HAS(AVX512VL, "avx512vl");
 }
 
 /* Instructions for SHA-256, and those for vectors that stand beside them. */

@@ -55,14 +55,13 @@ find_former_grid(const field__job *job, const field__map *grid, double absolute,
 {
     double distance = grid->multiplier / grid->divisor;
     double off = grid->divisor > 1 ? field__spacing(job->kind, field__largest(job)) : 0;
-    field__probes p;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     for (size_t i = 0; i < FIELD__FORMER / FIELD__ROUNDINGS; i++) {
         double bound = absolute * field__former_parts[i];
         double factor = steps_within(bound - off, bound, distance);
         *map = *grid;
         map->multiplier *= factor;
-        if (factor > 1 && field__grid_fits(&p, map))
+        if (factor > 1 && field__grid_fits(p, map))
             return true;
     }
     return false;
@@ -140,13 +139,12 @@ find_former_cap(const field__job *job, const esdm_codec_accuracy *a, field__map 
 {
     field__map former = *map;
     double most = field__largest(job);
-    field__probes p;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     for (size_t i = 0; i < FIELD__FORMER; i++) {
         double absolute = a->absolute * field__former_parts[i / FIELD__ROUNDINGS];
         double rounding = field__former_rounding(job, most, a->absolute, i % FIELD__ROUNDINGS);
         set_cap(job, a, absolute, rounding, &former);
-        if (former.cap > former.edge && former.widest > 0 && field__grid_fits(&p, &former)) {
+        if (former.cap > former.edge && former.widest > 0 && field__grid_fits(p, &former)) {
             *map = former;
             return;
         }

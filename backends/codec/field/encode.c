@@ -160,10 +160,9 @@ make_refined_codes(field__job *job, field__map *map, field__volume *volume, bool
 static size_t
 former_tightness(field__job *job)
 {
-    field__probes p;
     if (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY))
         return TIGHTNESSES;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     for (size_t i = 0; i < TIGHTNESSES; i++) {
         field__map map;
         job->tighter = tightnesses[i];
@@ -172,7 +171,7 @@ former_tightness(field__job *job)
         bool fits = !decimals &&
                     (map.kind == FIELD__MAP_GRID || map.kind == FIELD__MAP_LOG ||
                      map.kind == FIELD__MAP_PIECES) &&
-                    field__nearly_fits(&p, &map);
+                    field__nearly_fits(p, &map);
         field__map_clear(&map);
         if (fits)
             return i;
@@ -499,13 +498,15 @@ field__encode_once(const field__block *block, const esdm_codec_accuracy *accurac
                    esdm_codec_effort effort, const void *raw, esdm__buffer *out, esdm_error *err)
 {
     esdm_status st = ESDM_OK;
+    field__taken taken = {.masked = SIZE_MAX};
     field__job job = {.block = block,
                       .accuracy = accuracy,
                       .effort = effort,
                       .kind = field__kind_of(block->type),
                       .raw = raw,
                       .axes = field__axes_of(block),
-                      .tighter = 1};
+                      .tighter = 1,
+                      .taken = &taken};
     size_t start = out->bytes;
     size_t raw_bytes = block->elements * field__kind_bytes(job.kind);
     bool number = field__is_number(block->type);

@@ -43,6 +43,21 @@ typedef enum field__coder {
 #define FIELD__FLAG_ONE   4u /* all elements under the mask are the same, which is stored once */
 #define FIELD__FLAG_PARTS 8u /* of format 6: in parts */
 
+#define FIELD__PROBES 2048
+/** Points spread over the block that are not masked. */
+typedef struct field__probes {
+    double values[FIELD__PROBES + 1];
+    size_t count;
+    size_t numbers; /**< of them that are not 0 */
+} field__probes;
+
+/** Probes that were taken while so many points were masked: masks only grow, but where the block is
+ *  split once more. */
+typedef struct field__taken {
+    field__probes probes;
+    size_t masked; /**< SIZE_MAX: none were taken */
+} field__taken;
+
 typedef struct field__job {
     const field__block *block;
     const esdm_codec_accuracy *accuracy; /**< NULL: lossless */
@@ -50,13 +65,14 @@ typedef struct field__job {
     field__kind kind;
     const void *raw;
     field__axes axes;
-    uint8_t *mask;      /**< owned; block->elements bytes */
-    size_t masked;      /**< points in it */
-    double least, most; /**< of the points not masked; least > most: there are none */
-    double smallest;    /**< the smallest size that is not 0; INFINITY: none */
-    double apart;       /**< the largest size of what was masked as it stands apart; 0: nothing */
-    double tighter;     /**< factor of bounds for the map: room to move codes for the sum */
-    bool refined;       /**< the map has fine steps, on which levels left nearly all numbers */
+    uint8_t *mask;       /**< owned; block->elements bytes */
+    size_t masked;       /**< points in it */
+    double least, most;  /**< of the points not masked; least > most: there are none */
+    double smallest;     /**< the smallest size that is not 0; INFINITY: none */
+    double apart;        /**< the largest size of what was masked as it stands apart; 0: nothing */
+    double tighter;      /**< factor of bounds for the map: room to move codes for the sum */
+    bool refined;        /**< the map has fine steps, on which levels left nearly all numbers */
+    field__taken *taken; /**< borrowed; see field__probes_of() */
 } field__job;
 
 /** As field__encode(), of a block whose shape is right; of a few numbers, some may change once more
@@ -98,18 +114,11 @@ bool field__zeros_have_edges(const field__job *job, double step);
 
 /* Steps on which numbers lie already (grids.c). */
 
-#define FIELD__PROBES 2048
-/** Points spread over the block that are not masked. */
-typedef struct field__probes {
-    double values[FIELD__PROBES + 1];
-    size_t count;
-    size_t numbers; /**< of them that are not 0 */
-} field__probes;
-
 /** Distance of neighbouring numbers of the type at a size; the largest size of the block. */
 double field__spacing(field__kind kind, double size);
 double field__largest(const field__job *job);
-void field__take_probes(const field__job *job, field__probes *p);
+/** Valid until more points are masked. */
+const field__probes *field__probes_of(const field__job *job);
 /** Whether the map is exact at nearly all probes. */
 bool field__grid_fits(const field__probes *p, const field__map *map);
 /** The same of a map with steps, and of numbers that are not all 0: they were rounded by it before.

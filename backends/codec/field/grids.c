@@ -48,8 +48,8 @@ probe_step(const field__job *job)
     return job->block->elements / probes + 1;
 }
 
-void
-field__take_probes(const field__job *job, field__probes *p)
+static void
+take_probes(const field__job *job, field__probes *p)
 {
     size_t n = job->block->elements;
     size_t step = probe_step(job);
@@ -65,6 +65,17 @@ field__take_probes(const field__job *job, field__probes *p)
         field__load(job->kind, job->raw, i, 1, &p->values[0]);
         p->numbers += p->values[0] != 0 && (job->mask == NULL || !job->mask[i]);
     }
+}
+
+const field__probes *
+field__probes_of(const field__job *job)
+{
+    field__taken *taken = job->taken;
+    if (taken->masked != job->masked) {
+        take_probes(job, &taken->probes);
+        taken->masked = job->masked;
+    }
+    return &taken->probes;
 }
 
 /* At how many probes the map is not exact; those behind the first `most` are not all counted. */
@@ -128,16 +139,15 @@ field__grid_find(const field__job *job, field__map *map)
     *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = 1, .divisor = 1};
     if (most == 0 || !(most < 0x1p60))
         return false;
-    field__probes p;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     for (double divisor = 1; divisor <= 1e6 && 1 / divisor > 2 * finest; divisor *= 10) {
         map->divisor = divisor;
-        if (field__grid_fits(&p, map))
+        if (field__grid_fits(p, map))
             return true;
     }
     map->divisor = 1;
-    map->multiplier = power_grid(&p, finest);
-    return map->multiplier < INFINITY && map->multiplier > finest && field__grid_fits(&p, map);
+    map->multiplier = power_grid(p, finest);
+    return map->multiplier < INFINITY && map->multiplier > finest && field__grid_fits(p, map);
 }
 
 /* ---- steps beside what must be exact ------------------------------------------------------ */
@@ -164,11 +174,10 @@ bool
 field__takes_exact(const field__job *job, const field__map *map)
 {
     const esdm_codec_accuracy *a = job->accuracy;
-    field__probes p;
     size_t taken = 0;
     if (a == NULL || a->exact_count > EXACT_MOST || !field__meets_exact(job, map))
         return false;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     for (uint32_t i = 0; i < a->exact_count; i++) {
         double exact, again;
         int64_t code, other;
@@ -177,12 +186,12 @@ field__takes_exact(const field__job *job, const field__map *map)
         if (code == INT64_MIN)
             continue;
         field__map_values(map, &code, 1, &again);
-        for (size_t k = 0; k < p.count && again == exact; k++) {
-            field__map_codes(map, &p.values[k], 1, &other);
+        for (size_t k = 0; k < p->count && again == exact; k++) {
+            field__map_codes(map, &p->values[k], 1, &other);
             taken += other == code;
         }
     }
-    return taken > p.count / TAKEN;
+    return taken > p->count / TAKEN;
 }
 
 double
@@ -238,8 +247,7 @@ find_steps(const field__job *job, double absolute, double fine, double apart, si
 {
     double most = field__largest(job);
     double usual = field__former_rounding(job, most, absolute, 0);
-    field__probes p;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .divisor = 1};
     for (size_t i = 0; i < FIELD__FORMER; i++) {
         double rounding = field__former_rounding(job, most, absolute, i % FIELD__ROUNDINGS);
@@ -248,11 +256,11 @@ find_steps(const field__job *job, double absolute, double fine, double apart, si
         if ((i % FIELD__ROUNDINGS == 0 || rounding != usual) &&
             map->multiplier > apart * 2 * usual && most / map->multiplier < CODES_MOST) {
             map->base = 0;
-            if (fits(&p, map, misses))
+            if (fits(p, map, misses))
                 return true;
             map->base =
                 fine == 1 && field__meets_exact(job, map) ? field__base_beside_exact(job, map) : 0;
-            if (map->base != 0 && fits(&p, map, misses))
+            if (map->base != 0 && fits(p, map, misses))
                 return true;
         }
     }
@@ -378,25 +386,23 @@ field__fine_log(const field__job *job, field__map *ret_fine, uint32_t *ret_width
 bool
 field__find_fine_log_steps(const field__job *job, field__map *ret_fine)
 {
-    field__probes p;
     uint32_t width;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     if (!field__fine_log(job, ret_fine, &width))
         return false;
     /* Some may have been nudged by half a step. */
     ret_fine->growth /= 2;
-    if (ret_fine->growth * LN2 > APART * epsilon_of(job) && fits(&p, ret_fine, MISSES_FINE) &&
-        is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine, true))
+    if (ret_fine->growth * LN2 > APART * epsilon_of(job) && fits(p, ret_fine, MISSES_FINE) &&
+        is_no_chance(job, p, ret_fine) && !lies_coarser(p, ret_fine, true))
         return true;
     ret_fine->growth *= 2;
-    return fits(&p, ret_fine, MISSES_FINE) && is_no_chance(job, &p, ret_fine);
+    return fits(p, ret_fine, MISSES_FINE) && is_no_chance(job, p, ret_fine);
 }
 
 bool
 field__find_fine_steps(const field__job *job, double absolute, field__map *ret_fine)
 {
-    field__probes p;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     /* The coarser ones are of numbers for which the finer ones are too fine, or nearly so. */
     double spacing = field__spacing(job->kind, field__largest(job) + absolute);
     for (size_t i = 0; i < FINENESSES; i++) {
@@ -405,7 +411,7 @@ field__find_fine_steps(const field__job *job, double absolute, field__map *ret_f
         for (int parts = 2; parts > 0; parts--) { /* some may have been nudged by a half */
             double fine = 1.0 / (parts * finenesses[i]);
             if (find_steps(job, absolute, fine, APART, MISSES_FINE, ret_fine) &&
-                is_no_chance(job, &p, ret_fine) && !lies_coarser(&p, ret_fine, parts == 2))
+                is_no_chance(job, p, ret_fine) && !lies_coarser(p, ret_fine, parts == 2))
                 return true;
         }
     }
@@ -451,9 +457,8 @@ field__edge_below(double smallest, double growth)
 bool
 field__map_fits(const field__job *job, const field__map *map)
 {
-    field__probes p;
     if (map->kind == FIELD__MAP_ORDERED || map->kind == FIELD__MAP_PALETTE)
         return false;
-    field__take_probes(job, &p);
-    return p.numbers > 0 && field__grid_fits(&p, map);
+    const field__probes *p = field__probes_of(job);
+    return p->numbers > 0 && field__grid_fits(p, map);
 }

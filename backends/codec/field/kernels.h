@@ -125,10 +125,14 @@ typedef struct field__sizes {
     const uint16_t *n, *z, *zn, *zs, *b;
 } field__sizes;
 
+/** A token at a level. */
+#define FIELD__SYMBOL(level, token) ((level) *FIELD__TOKENS + (token))
+#define FIELD__SYMBOLS_OF_ROWS      (FIELD__LEVELS * FIELD__TOKENS)
+
 /** How to append a token to a state; of a token that does not occur: zeros. */
 typedef struct field__token_code {
-    uint32_t reciprocal, start, limit;
-    uint16_t rest, shift;
+    uint32_t reciprocal;
+    uint32_t rest; /**< what is added to the state, frequency from bit 12, shift from bit 24 */
 } field__token_code;
 
 /** States and the words that refill them; `word` is NULL when there were too few. */
@@ -216,6 +220,14 @@ typedef struct field__kernels {
     /** Folded differences as sizes, and how large all are together: their bits or'ed. */
     uint32_t (*find_sizes)(const uint32_t *folded, size_t count, uint16_t *sizes);
     void (*find_tokens)(const uint32_t *folded, size_t count, uint8_t *tokens);
+    /** symbols[i] = FIELD__SYMBOL(levels[i], tokens[i]) */
+    void (*join_symbols)(const uint8_t *levels, const uint8_t *tokens, size_t count,
+                         uint16_t *symbols);
+    /** Appends the tokens of a row to the states, the last one first; the words that these become
+     *  too large for end at `end`. Returns their start. @param codes of all symbols. Up to
+     *  FIELD__WORDS_ROOM words before them are written to. */
+    uint8_t *(*encode_tokens)(uint32_t state[FIELD__STATES], const field__token_code *codes,
+                              const uint16_t *symbols, size_t count, uint8_t *end);
     /** to[i] = table[levels[i]] */
     void (*look_up)(const uint32_t table[FIELD__LEVELS], const uint8_t *levels, size_t count,
                     uint32_t *to);
@@ -261,8 +273,18 @@ typedef struct field__kernels {
     /** Adds again - values, and |values|, of what is not masked; in the same order everywhere. */
     void (*sum_errors)(const double *values, const double *again, const uint8_t *mask, size_t count,
                        double sums[2]);
+    /** The same of what codes, and `origin`, times a step are, rounded to single precision. */
+    void (*sum_single_errors)(const float *values, const int32_t *codes, const uint8_t *mask,
+                              size_t count, double step, int64_t origin, double sums[2]);
+    /** far[i]: 1 where those are too large by more than `bound`, 2 where they are too small, else
+     *  0. Returns how many are not 0. */
+    size_t (*far_singles)(const float *values, const int32_t *codes, const uint8_t *mask,
+                          size_t count, double step, int64_t origin, double bound, uint8_t *far);
     /** Widens the extremes by values that are not masked; returns how many are. */
     size_t (*survey)(const double *values, const uint8_t *mask, size_t count, field__extremes *ret);
+    /** bits[i] = field__log2(1 + |values[i] - values[i - 1]| / step) from 1 on; -1 where those are
+     *  `most` steps and more, or no number. */
+    void (*step_bits)(const double *values, size_t count, double step, double most, double *bits);
     void (*mask_infinite)(const double *values, size_t count, uint8_t *mask);
 
     /** Codes the sink's symbols backwards into words that end at `end`; returns their start. */

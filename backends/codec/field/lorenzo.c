@@ -87,25 +87,29 @@ sizes_masked(const uint32_t *folded, const uint8_t *mask, const uint16_t *n, siz
 typedef struct encoder {
     const field__volume *volume;
     sizes sizes;
-    uint32_t *folded; /* a row */
-    uint8_t *tokens;  /* of all points that are coded */
-    uint8_t *levels;  /* of the same */
-    uint32_t *coded;  /* of each row: how many */
-    uint8_t *raw;     /* raw bits */
-    size_t raw_room;  /* bytes */
-    size_t raw_bytes; /* whole ones */
-    uint64_t pending; /* bits that are no whole byte yet */
+    uint32_t *folded;  /* a row */
+    uint8_t *tokens;   /* a row */
+    uint8_t *levels;   /* a row */
+    uint16_t *symbols; /* of all points that are coded */
+    uint32_t *coded;   /* of each row: how many */
+    uint8_t *raw;      /* raw bits */
+    size_t raw_room;   /* bytes */
+    size_t raw_bytes;  /* whole ones */
+    uint64_t pending;  /* bits that are no whole byte yet */
     uint32_t npending;
-    field__counts *counts; /* FIELD__LEVELS, twice: of even and of odd tokens */
+    uint32_t *counts; /* of all symbols, COUNTED times: of every so manieth point */
 } encoder;
+
+/* Neighbours are often the same: what adds one to them does not wait for the one before. */
+#define COUNTED 4u
 
 static void
 encoder_clear(encoder *e)
 {
     esdm__scratch_free(e->sizes.all);
     free(e->folded);
-    esdm__scratch_free(e->tokens);
-    esdm__scratch_free(e->levels);
+    free(e->tokens);
+    esdm__scratch_free(e->symbols);
     free(e->coded);
     free(e->raw);
     free(e->counts);
@@ -120,13 +124,15 @@ encoder_init(encoder *e, const field__volume *v, esdm_error *err)
     if (st != ESDM_OK)
         return st;
     e->folded = malloc((nx + 16) * sizeof *e->folded);
-    e->tokens = esdm__scratch_new(v->elements + 16);
-    e->levels = esdm__scratch_new(v->elements + nx + 16);
+    e->tokens = malloc(2 * (nx + 16));
+    e->symbols = esdm__scratch_new((v->elements + 16) * sizeof *e->symbols);
     e->coded = malloc(v->rows * sizeof *e->coded);
-    e->counts = calloc((size_t) 2 * FIELD__LEVELS, sizeof *e->counts);
-    if (e->folded != NULL && e->tokens != NULL && e->levels != NULL && e->coded != NULL &&
-        e->counts != NULL)
+    e->counts = calloc((size_t) COUNTED * FIELD__SYMBOLS_OF_ROWS, sizeof *e->counts);
+    if (e->folded != NULL && e->tokens != NULL && e->symbols != NULL && e->coded != NULL &&
+        e->counts != NULL) {
+        e->levels = e->tokens + nx + 16;
         return ESDM_OK;
+    }
     return esdm__error_nomem(err, v->elements * 2, "tokens of a block");
 }
 
@@ -193,6 +199,18 @@ put_row_bits(encoder *e, const uint8_t *tokens, size_t count)
     }
 }
 
+static void
+count_symbols(uint32_t *counts, const uint16_t *symbols, size_t count)
+{
+    size_t i = 0;
+    for (; i + COUNTED <= count; i += COUNTED) {
+        for (size_t k = 0; k < COUNTED; k++)
+            counts[k * FIELD__SYMBOLS_OF_ROWS + symbols[i + k]]++;
+    }
+    for (; i < count; i++)
+        counts[symbols[i]]++;
+}
+
 static esdm_status
 encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
 {
@@ -201,8 +219,8 @@ encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
     size_t nx = (size_t) v->axes.nx;
     const uint8_t *mask = field__modes_mask(v, r);
     field__sizes around = sizes_around(&e->sizes, v, r);
-    uint8_t *levels = e->levels + first;
-    uint8_t *tokens = e->tokens + first;
+    uint8_t *levels = e->levels;
+    uint8_t *tokens = e->tokens;
     size_t count = nx;
     field__modes_differences(v, mode, r, nx, e->folded);
     kernels->find_levels(&around, nx, levels);
@@ -221,8 +239,8 @@ encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
     sizes_close(&e->sizes, r, nx);
     e->coded[r] = (uint32_t) count;
     kernels->find_tokens(e->folded, count, tokens);
-    for (size_t i = 0; i < count; i++)
-        e->counts[(i & 1) * FIELD__LEVELS + levels[i]][tokens[i]]++;
+    kernels->join_symbols(levels, tokens, count, e->symbols + first);
+    count_symbols(e->counts, e->symbols + first, count);
     if (any < FIELD__SMALL)
         return ESDM_OK;
     esdm_status st = need_raw(e, count, err);
@@ -236,28 +254,14 @@ static uint8_t *
 encode_tokens(const encoder *e, const field__tables *tables, size_t total, uint32_t *state,
               uint8_t *end)
 {
-    field__token_code codes[FIELD__TABLES_MOST][FIELD__TOKENS];
-    const field__token_code *of_level[FIELD__LEVELS];
+    const field__kernels *kernels = field__kernels_best();
+    field__token_code codes[FIELD__SYMBOLS_OF_ROWS];
     field__tables_codes(tables, codes);
-    for (size_t i = 0; i < FIELD__LEVELS; i++)
-        of_level[i] = codes[tables->table[i]];
     for (size_t i = 0; i < FIELD__STATES; i++)
         state[i] = FIELD__STATE_LEAST;
     for (size_t r = e->volume->rows; r-- > 0;) {
         total -= e->coded[r];
-        const uint8_t *tokens = e->tokens + total;
-        const uint8_t *levels = e->levels + total;
-        for (size_t i = e->coded[r]; i-- > 0;) {
-            const field__token_code *c = &of_level[levels[i]][tokens[i]];
-            uint32_t x = state[i % FIELD__STATES];
-            uint16_t word = (uint16_t) x;
-            uint32_t full = x >= c->limit;
-            memcpy(end - 2, &word, sizeof word);
-            end -= 2 * full;
-            x = full ? x >> 16 : x;
-            uint32_t whole = (uint32_t) ((uint64_t) x * c->reciprocal >> 32) >> c->shift;
-            state[i % FIELD__STATES] = x + c->start + whole * c->rest;
-        }
+        end = kernels->encode_tokens(state, codes, e->symbols + total, e->coded[r], end);
     }
     return end;
 }
@@ -268,7 +272,7 @@ put_streams(encoder *e, const field__tables *tables, size_t total, esdm__buffer 
 {
     static const uint8_t zeros[2 * FIELD__WORDS_ROOM] = {0};
     uint32_t state[FIELD__STATES];
-    size_t room = 2 * total + 2;
+    size_t room = 2 * (total + FIELD__WORDS_ROOM);
     uint8_t *words = esdm__scratch_new(room);
     if (words == NULL)
         return esdm__error_nomem(err, room, "an encoded block");
@@ -306,10 +310,8 @@ field__lorenzo_encode(const field__volume *volume, esdm__buffer *out, esdm_error
         st = encode_row(&e, mode, r, total, err);
         total += e.coded[r];
     }
-    for (size_t i = 0; i < FIELD__LEVELS; i++) {
-        for (size_t k = 0; k < FIELD__TOKENS; k++)
-            e.counts[i][k] += e.counts[FIELD__LEVELS + i][k];
-    }
+    for (size_t i = FIELD__SYMBOLS_OF_ROWS; i < (size_t) COUNTED * FIELD__SYMBOLS_OF_ROWS; i++)
+        e.counts[i % FIELD__SYMBOLS_OF_ROWS] += e.counts[i];
     if (st == ESDM_OK) {
         field__tables_make((const field__counts *) e.counts, &tables);
         esdm__buffer_put_u8(out, (uint8_t) mode);

@@ -5,6 +5,7 @@
  * them go to the other one while the errors do not cancel each other by themselves. */
 
 #include <math.h>
+#include <string.h>
 
 #include "base/scratch.h"
 #include "encode.h"
@@ -78,6 +79,58 @@ note_far(const field__job *job, const double *values, const double *again, size_
     }
 }
 
+/* Whether errors can be had from single precision and codes at once. */
+static bool
+is_simple(const field__job *job, const field__map *map, const field__volume *volume)
+{
+    return job->kind == FIELD__FLOAT32 && ((uintptr_t) job->raw & 3) == 0 && !volume->wide &&
+           map->kind == FIELD__MAP_GRID && map->base == 0 && map->divisor == 1 &&
+           !(job->accuracy->relative < INFINITY);
+}
+
+/* As note_far(), of what is_simple(): in the same order. */
+static void
+note_far_singles(const field__job *job, const field__map *map, const int32_t *codes, size_t first,
+                 size_t count, movable *m)
+{
+    uint8_t far[CHUNK + 8];
+    const float *values = (const float *) job->raw + first;
+    memset(far + count, 0, 8);
+    if (field__kernels_best()->far_singles(values, codes, job->mask + first, count, map->multiplier,
+                                           map->origin, m->share * job->accuracy->absolute,
+                                           far) == 0)
+        return;
+    for (size_t i = 0; i < count; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, far + i, sizeof eight);
+        if (eight == 0)
+            continue;
+        for (size_t k = i; k < i + 8; k++) {
+            size_t which = far[k] == 2;
+            if (far[k] != 0 && m->count[which] + 1 < m->most)
+                m->places[which * m->most + m->count[which]++] = first + k;
+        }
+    }
+}
+
+static void
+look_at_singles(const field__job *job, const field__map *map, const field__volume *volume,
+                size_t row, bool wants_places, movable *m)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    for (size_t x = 0; x < nx; x += CHUNK) {
+        size_t first = row * nx + x;
+        size_t count = nx - x < CHUNK ? nx - x : CHUNK;
+        const int32_t *codes = field__row32(volume, row) + x;
+        if (wants_places)
+            note_far_singles(job, map, codes, first, count, m);
+        else
+            field__kernels_best()->sum_single_errors((const float *) job->raw + first, codes,
+                                                     job->mask + first, count, map->multiplier,
+                                                     map->origin, m->sums);
+    }
+}
+
 /* What a part of a row becomes. */
 static void
 decode(const field__map *map, const field__volume *volume, size_t row, size_t x, size_t count,
@@ -104,6 +157,10 @@ look_at_row(const field__job *job, const field__map *map, const field__volume *v
             bool wants_places, movable *m)
 {
     size_t nx = (size_t) volume->axes.nx;
+    if (is_simple(job, map, volume)) {
+        look_at_singles(job, map, volume, row, wants_places, m);
+        return;
+    }
     for (size_t x = 0; x < nx; x += CHUNK) {
         double values[CHUNK], again[CHUNK];
         size_t first = row * nx + x;
@@ -174,13 +231,12 @@ field__neutral_tightness(field__job *job)
 {
     if (!is_wanted(job))
         return 1;
-    field__probes p;
     field__map usual, finer;
-    field__take_probes(job, &p);
+    const field__probes *p = field__probes_of(job);
     job->tighter = 1;
     field__map_choose(job, &usual);
     /* What was rounded before keeps its bits; pieces have room as they are. */
-    bool room = usual.kind != FIELD__MAP_PIECES && !field__grid_fits(&p, &usual);
+    bool room = usual.kind != FIELD__MAP_PIECES && !field__grid_fits(p, &usual);
     field__map_clear(&usual);
     if (!room)
         return 1;
@@ -189,7 +245,7 @@ field__neutral_tightness(field__job *job)
         job->tighter = 1 - slacks[i].slack;
         field__map_choose(job, &finer);
         bool before =
-            is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && field__grid_fits(&p, &finer);
+            is_stepped(&finer) && finer.kind != FIELD__MAP_PIECES && field__grid_fits(p, &finer);
         field__map_clear(&finer);
         job->tighter = 1;
         if (before)

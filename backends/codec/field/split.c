@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "encode.h"
-#include "exponent.h"
 
 #define CHUNK       512
 #define PROBES      512
@@ -225,28 +224,72 @@ field__mask_zeros(field__job *job)
     field__survey(job);
 }
 
+/* Part of a row in the middle of a block's rows. */
+typedef struct strip {
+    double values[CHUNK];
+    const uint8_t *mask; /* or NULL */
+    size_t width;
+} strip;
+
+static void
+load_strip(const field__job *job, size_t r, strip *ret)
+{
+    size_t nx = (size_t) job->axes.nx;
+    ret->width = nx < CHUNK ? nx : CHUNK;
+    size_t first = r * nx + (nx - ret->width) / 2;
+    ret->mask = job->mask != NULL ? job->mask + first : NULL;
+    field__load(job->kind, job->raw, first, ret->width, ret->values);
+}
+
+static inline bool
+is_masked(const strip *s, size_t x)
+{
+    return s->mask != NULL && (s->mask[x] | s->mask[x - 1]) != 0;
+}
+
+static size_t
+count_edges(const strip *s)
+{
+    size_t count = 0;
+    for (size_t x = 1; x < s->width; x++)
+        count += ((s->values[x] == 0) != (s->values[x - 1] == 0)) & !is_masked(s, x);
+    return count;
+}
+
+/* Whether so many zeros have others beside them that these may tell something. */
+static bool
+has_edges(const field__job *job, size_t rows)
+{
+    size_t count = 0;
+    if (job->mask != NULL && (job->least > 0 || job->most < 0)) /* of what is not masked */
+        return false;
+    for (size_t r = 0; r < rows && count < EDGES_LEAST; r += rows / EDGE_ROWS + 1) {
+        strip s;
+        load_strip(job, r, &s);
+        count += count_edges(&s);
+    }
+    return count >= EDGES_LEAST;
+}
+
 bool
 field__zeros_have_edges(const field__job *job, double step)
 {
     double bits[2] = {0, 0}; /* of the steps between neighbours: no zeros, and one of them */
     size_t count[2] = {0, 0};
-    size_t nx = (size_t) job->axes.nx;
-    size_t rows = job->block->elements / nx;
-    size_t width = nx < CHUNK ? nx : CHUNK;
-    if (!field__is_float(job->kind) || !(step > 0))
+    size_t rows = job->block->elements / (size_t) job->axes.nx;
+    if (!field__is_float(job->kind) || !(step > 0) || !has_edges(job, rows))
         return false;
     for (size_t r = 0; r < rows; r += rows / EDGE_ROWS + 1) {
-        double values[CHUNK];
-        size_t first = r * nx + (nx - width) / 2;
-        field__load(job->kind, job->raw, first, width, values);
-        for (size_t x = 1; x < width; x++) {
-            bool zero = values[x] == 0;
-            bool left = values[x - 1] == 0;
-            double steps = fabs(values[x] - values[x - 1]) / step;
-            bool masked = job->mask != NULL && (job->mask[first + x] || job->mask[first + x - 1]);
-            if ((zero && left) || masked || !(steps < EDGE_STEPS))
+        double of[CHUNK];
+        strip s;
+        load_strip(job, r, &s);
+        field__kernels_best()->step_bits(s.values, s.width, step, EDGE_STEPS, of);
+        for (size_t x = 1; x < s.width; x++) {
+            bool zero = s.values[x] == 0;
+            bool left = s.values[x - 1] == 0;
+            if ((zero && left) || is_masked(&s, x) || !(of[x] >= 0))
                 continue;
-            bits[zero != left] += field__log2(1 + steps);
+            bits[zero != left] += of[x];
             count[zero != left]++;
         }
     }
@@ -260,6 +303,7 @@ field__split(field__job *job, esdm_error *err)
     job->mask = malloc(job->block->elements);
     if (job->mask == NULL)
         return esdm__error_nomem(err, job->block->elements, "a mask");
+    job->taken->masked = SIZE_MAX;
     job->apart = 0;
     if (!split_singles(job)) {
         mask_specials(job);

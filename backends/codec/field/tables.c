@@ -210,30 +210,30 @@ field__tables_get(field__tables *tables, esdm__cursor *in)
 static field__token_code
 code_of(uint32_t start, uint32_t f)
 {
-    field__token_code code = {.limit = f << (31 - FIELD__SUM_BITS), .rest = (uint16_t) (SUM - f)};
-    if (f < 2) {
-        code.reciprocal = UINT32_MAX;
-        code.start = start + SUM - 1;
-        return code;
-    }
+    if (f < 2)
+        return (field__token_code){.reciprocal = UINT32_MAX, .rest = (start + SUM - 1) | f << 12};
     uint32_t shift = 0;
     while (f > UINT32_C(1) << shift)
         shift++;
-    code.reciprocal = (uint32_t) (((UINT64_C(1) << (shift + 31)) + f - 1) / f);
-    code.shift = (uint16_t) (shift - 1);
-    code.start = start;
-    return code;
+    return (field__token_code){.reciprocal =
+                                   (uint32_t) (((UINT64_C(1) << (shift + 31)) + f - 1) / f),
+                               .rest = start | f << 12 | (shift - 1) << 24};
 }
 
 void
-field__tables_codes(const field__tables *tables,
-                    field__token_code codes[FIELD__TABLES_MOST][FIELD__TOKENS])
+field__tables_codes(const field__tables *tables, field__token_code codes[FIELD__SYMBOLS_OF_ROWS])
 {
-    for (uint32_t c = 0; c < tables->count; c++) {
+    for (uint32_t level = 0; level < FIELD__LEVELS; level++) {
+        uint32_t c = tables->table[level];
         uint32_t start = 0;
+        field__token_code *of_level = codes + FIELD__SYMBOL(level, 0);
+        if (level > 0 && tables->table[level - 1] == c) {
+            memcpy(of_level, of_level - FIELD__TOKENS, FIELD__TOKENS * sizeof *codes);
+            continue;
+        }
         for (uint32_t i = 0; i < FIELD__TOKENS; i++) {
             uint32_t f = tables->frequency[c][i];
-            codes[c][i] = f > 0 ? code_of(start, f) : (field__token_code){0};
+            of_level[i] = f > 0 ? code_of(start, f) : (field__token_code){0};
             start += f;
         }
     }

@@ -24,9 +24,9 @@ void field__tables_put(const field__tables *tables, esdm__buffer *out);
 /** False when they are not what field__tables_put() writes. */
 bool field__tables_get(field__tables *tables, esdm__cursor *in);
 
-/** What encoding a token takes. */
+/** What encoding each symbol takes. */
 void field__tables_codes(const field__tables *tables,
-                         field__token_code codes[FIELD__TABLES_MOST][FIELD__TOKENS]);
+                         field__token_code codes[FIELD__SYMBOLS_OF_ROWS]);
 /** The decoder's form, one table of 2048 entries after the other. */
 void field__tables_slots(const field__tables *tables, uint32_t *slots);
 
