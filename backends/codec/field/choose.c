@@ -250,6 +250,14 @@ field__map_choose(const field__job *job, field__map *map)
 
 /* ---- codes -------------------------------------------------------------------------------- */
 
+/* Whether patterns of single precision are ordered as integers. */
+static bool
+orders_singles(const field__job *job, const field__map *map)
+{
+    return map->kind == FIELD__MAP_ORDERED && job->kind == FIELD__FLOAT32 &&
+           ((uintptr_t) job->raw & 3) == 0;
+}
+
 /* Extremes of the codes of points that are not masked. */
 static void
 code_range(const field__job *job, const field__map *map, int64_t *ret_least, int64_t *ret_most)
@@ -263,6 +271,11 @@ code_range(const field__job *job, const field__map *map, int64_t *ret_least, int
         field__map_codes(map, ends, 2, codes);
         least = codes[0];
         most = codes[1];
+    } else if (orders_singles(job, map)) {
+        int32_t ends[2] = {INT32_MAX, INT32_MIN};
+        field__kernels_best()->order_range(job->raw, job->mask, n, ends);
+        least = ends[0];
+        most = ends[1];
     } else {
         for (size_t first = 0; first < n; first += CHUNK) {
             int64_t codes[CHUNK];
@@ -402,6 +415,12 @@ map_singles(const field__job *job, const field__map *map, const field__volume *v
     size_t missed = 0;
     if (map->kind == FIELD__MAP_PIECES) {
         *ret_missed = map_pieces(job, map, volume);
+        return true;
+    }
+    if (orders_singles(job, map) && !volume->wide) {
+        for (size_t r = 0; r < volume->rows; r++)
+            field__kernels_best()->order_codes((const uint32_t *) job->raw + r * nx, nx,
+                                               (uint32_t) map->origin, field__row32(volume, r));
         return true;
     }
     if (job->kind != FIELD__FLOAT32 || ((uintptr_t) job->raw & 3) != 0 || volume->wide ||

@@ -180,8 +180,8 @@ target_init(target *t, const piece *p, const field__map *map, const field__volum
                 map->divisor == 1 && !volume->wide && ((uintptr_t) raw & 3) == 0 &&
                 map->origin > -(INT64_C(1) << 52) && map->origin < INT64_C(1) << 52;
     t->pieces = map->kind == FIELD__MAP_PIECES && !volume->wide && ((uintptr_t) raw & 3) == 0;
-    t->ordered = map->kind == FIELD__MAP_ORDERED && map->type == FIELD__FLOAT32 &&
-                 map->origin == 0 && !volume->wide && ((uintptr_t) raw & 3) == 0;
+    t->ordered = map->kind == FIELD__MAP_ORDERED && map->type == FIELD__FLOAT32 && !volume->wide &&
+                 ((uintptr_t) raw & 3) == 0;
     t->nudged = field__map_nudge(map, &t->half);
     t->codes = malloc(nx * sizeof *t->codes);
     t->row = malloc(nx * field__kind_bytes(map->type));
@@ -225,8 +225,8 @@ put_row(void *user, const field__volume *volume, size_t r)
                                             (uint32_t) t->map->origin,
                                             (uint32_t *) (void *) values);
     } else if (t->ordered) {
-        field__kernels_best()->order_patterns((const uint32_t *) field__row32(volume, r), nx,
-                                              (int32_t *) (void *) values);
+        field__kernels_best()->code_patterns(field__row32(volume, r), nx, (uint32_t) t->map->origin,
+                                             (uint32_t *) (void *) values);
     } else {
         for (size_t x = 0; x < nx; x++)
             t->codes[x] = volume->wide ? field__row64(volume, r)[x] : field__row32(volume, r)[x];

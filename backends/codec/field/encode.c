@@ -237,24 +237,47 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
     return st;
 }
 
+/* Elements under the mask: where they are all the same and stored once, *ret_one is set and they
+ * are not copied. */
+static esdm_status
+take_specials(const field__job *job, field__coder coder, uint8_t **ret_elements,
+              const uint8_t **ret_one, esdm_error *err)
+{
+    size_t n = job->block->elements;
+    size_t size = field__kind_bytes(job->kind);
+    bool may_be_one = coder == FIELD__CODER_LORENZO || coder == FIELD__CODER_GROUPS;
+    *ret_one = NULL;
+    if (may_be_one && size == 4 && ((uintptr_t) job->raw & 3) == 0) {
+        const uint32_t *patterns = job->raw;
+        const uint32_t *first = patterns + ((const uint8_t *) memchr(job->mask, 1, n) - job->mask);
+        if (field__kernels_best()->count_others(patterns, job->mask, n, *first) == 0) {
+            *ret_one = (const uint8_t *) first;
+            return ESDM_OK;
+        }
+    }
+    *ret_elements = esdm__scratch_new(job->masked * size);
+    if (*ret_elements == NULL)
+        return esdm__error_nomem(err, job->masked * size, "special values");
+    (void) field__gather(job->mask, n, job->raw, size, *ret_elements);
+    if (may_be_one && field__all_same(*ret_elements, job->masked * size, size))
+        *ret_one = *ret_elements;
+    return ESDM_OK;
+}
+
 static esdm_status
 put_block(const field__job *job, const field__map *map, field__coder coder, bool wide,
           esdm__buffer *out, esdm_error *err)
 {
     uint8_t *elements = NULL;
+    const uint8_t *one = NULL;
     size_t start = out->bytes;
     size_t size = field__kind_bytes(job->kind);
-    size_t bytes = job->masked * size;
     uint8_t flags = (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0);
-    if (job->masked > 0) {
-        elements = esdm__scratch_new(bytes);
-        if (elements == NULL)
-            return esdm__error_nomem(err, bytes, "special values");
-        (void) field__gather(job->mask, job->block->elements, job->raw, size, elements);
-        if ((coder == FIELD__CODER_LORENZO || coder == FIELD__CODER_GROUPS) &&
-            field__all_same(elements, bytes, size))
-            flags |= FIELD__FLAG_ONE;
-    }
+    esdm_status st = job->masked > 0 ? take_specials(job, coder, &elements, &one, err) : ESDM_OK;
+    if (st != ESDM_OK)
+        return st;
+    if (one != NULL)
+        flags |= FIELD__FLAG_ONE;
     field__put_head(job, coder, flags, out);
     if (!out->failed && map->nudged != 0)
         out->data[start] = FIELD__VERSION_NUDGED;
@@ -263,10 +286,11 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
     else if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
         out->data[start] = FIELD__VERSION_LORENZO;
     field__map_put(map, out);
-    esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
-    if (st == ESDM_OK && elements != NULL)
-        st = field__put_specials(job->mask, &job->axes, elements, bytes, size,
-                                 (flags & FIELD__FLAG_ONE) != 0, out, err);
+    if (map->kind == FIELD__MAP_PALETTE)
+        st = field__palette_put(map, out, err);
+    if (st == ESDM_OK && job->masked > 0)
+        st = field__put_specials(job->mask, &job->axes, one != NULL ? one : elements,
+                                 job->masked * size, size, one != NULL, out, err);
     esdm__scratch_free(elements);
     return st;
 }

@@ -215,10 +215,24 @@ typedef struct field__kernels {
                          uint32_t origin, uint32_t *patterns);
     /** Where the mask says so a value stays, else it becomes the other one. Of 4 bytes. */
     void (*blend)(const uint32_t *others, const uint8_t *mask, size_t count, uint32_t *values);
+    /** The other way round: masked ones become the other one, or 0 where that is NULL. */
+    void (*fill)(const int32_t *others, const uint8_t *mask, size_t count, int32_t *codes);
+    /** How many masked patterns differ from one. */
+    size_t (*count_others)(const uint32_t *patterns, const uint8_t *mask, size_t count,
+                           uint32_t pattern);
+    /** As order_patterns(), less `origin`, and back. */
+    void (*order_codes)(const uint32_t *patterns, size_t count, uint32_t origin, int32_t *codes);
+    void (*code_patterns)(const int32_t *codes, size_t count, uint32_t origin, uint32_t *patterns);
+    /** Widens the extremes by what patterns that are not masked are as ordered integers. */
+    void (*order_range)(const uint32_t *patterns, const uint8_t *mask, size_t count,
+                        int32_t extremes[2]);
     /** Levels of a row's differences by the sizes around them. */
     void (*find_levels)(const field__sizes *around, size_t nx, uint8_t *levels);
     /** Folded differences as sizes, and how large all are together: their bits or'ed. */
     uint32_t (*find_sizes)(const uint32_t *folded, size_t count, uint16_t *sizes);
+    /** The same; masked ones have that of the row before. */
+    void (*find_masked_sizes)(const uint32_t *folded, const uint8_t *mask, const uint16_t *north,
+                              size_t count, uint16_t *sizes);
     void (*find_tokens)(const uint32_t *folded, size_t count, uint8_t *tokens);
     /** symbols[i] = FIELD__SYMBOL(levels[i], tokens[i]) */
     void (*join_symbols)(const uint8_t *levels, const uint8_t *tokens, size_t count,
@@ -233,6 +247,7 @@ typedef struct field__kernels {
                     uint32_t *to);
     /** Moves values that are not masked to the front, in their order; returns how many. */
     size_t (*leave_out)(uint32_t *values, const uint8_t *mask, size_t count);
+    size_t (*leave_out_bytes)(uint8_t *values, const uint8_t *mask, size_t count);
     /** The inverse: masked values become 0. Some behind the last one may be read. */
     void (*put_between)(const uint32_t *kept, const uint8_t *mask, size_t count, uint32_t *to);
     /** As restore_row() of a row where masked points have the codes `filling` (NULL: 0). Changes

@@ -71,17 +71,6 @@ sizes_around(const sizes *s, const field__volume *v, size_t r)
                           .b = sizes_beside(s, v, b)};
 }
 
-/* Sizes of a row with masked points, which have those of the row before. */
-static void
-sizes_masked(const uint32_t *folded, const uint8_t *mask, const uint16_t *n, size_t nx,
-             uint16_t *to)
-{
-    for (size_t x = 0; x < nx; x++) {
-        uint16_t size = (uint16_t) (folded[x] < 65535 ? folded[x] : 65535);
-        to[x] = mask[x] ? n[x] : size;
-    }
-}
-
 /* ---- encoding ----------------------------------------------------------------------------- */
 
 typedef struct encoder {
@@ -228,12 +217,8 @@ encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
     if (mask == NULL) {
         any = kernels->find_sizes(e->folded, nx, sizes_row(&e->sizes, r));
     } else {
-        sizes_masked(e->folded, mask, around.n, nx, sizes_row(&e->sizes, r));
-        count = 0;
-        for (size_t x = 0; x < nx; x++) {
-            levels[count] = levels[x];
-            count += mask[x] == 0;
-        }
+        kernels->find_masked_sizes(e->folded, mask, around.n, nx, sizes_row(&e->sizes, r));
+        count = kernels->leave_out_bytes(levels, mask, nx);
         (void) kernels->leave_out(e->folded, mask, nx);
     }
     sizes_close(&e->sizes, r, nx);
@@ -425,7 +410,7 @@ decode_row(decoder *d, size_t r)
         kernels->restore_row(d->folded, at.n, at.z, at.zn, nx, field__row32(v, r));
     } else {
         kernels->put_between(d->folded, mask, nx, d->spread);
-        sizes_masked(d->spread, mask, around.n, nx, sizes_row(&d->sizes, r));
+        kernels->find_masked_sizes(d->spread, mask, around.n, nx, sizes_row(&d->sizes, r));
         kernels->restore_masked(d->spread, mask, field__modes_filling(v, r), at.n, at.z, at.zn, nx,
                                 field__row32(v, r));
     }

@@ -59,17 +59,44 @@ four(const uint8_t *row, size_t nx, size_t x)
            point(row, nx, x + 3);
 }
 
-/* Contexts of the group at x: 12 bits, and 8 of them. */
-static uint32_t
-group_context(const uint8_t *row, const uint8_t *north, const uint8_t *before, size_t nx, size_t x)
+/* Contexts of groups from the left to the right: what the one before knows is not read again. */
+typedef struct around {
+    const uint8_t *north, *before;
+    size_t nx;
+    uint32_t four, next; /* of the row north of the group, and of the group behind it */
+    uint32_t left;       /* the points before the group, the last one lowest */
+    uint32_t north_west;
+} around;
+
+static around
+around_row(const uint8_t *north, const uint8_t *before, size_t nx)
 {
-    uint32_t n = four(north, nx, x);
-    uint32_t z = before != NULL ? four(before, nx, x) : four(north, nx, x + GROUP);
-    uint32_t west = x > 0 ? point(row, nx, x - 1) : point(north, nx, 0);
-    uint32_t west2 = x > 1 ? point(row, nx, x - 2) : west;
-    uint32_t north_west = x > 0 ? point(north, nx, x - 1) : west;
-    uint32_t next = before != NULL ? point(before, nx, x + GROUP) : point(north, nx, x + GROUP);
-    return west << 7 | n << 3 | z >> 1 | (z & 1) << 11 | next << 10 | north_west << 9 | west2 << 8;
+    return (around){.north = north,
+                    .before = before,
+                    .nx = nx,
+                    .four = four(north, nx, 0),
+                    .next = four(north, nx, GROUP),
+                    .left = 3 * point(north, nx, 0),
+                    .north_west = point(north, nx, 0)};
+}
+
+static inline __attribute__((always_inline)) uint32_t
+context_at(const around *a, size_t x)
+{
+    uint32_t z = a->before != NULL ? four(a->before, a->nx, x) : a->next;
+    uint32_t next = a->before != NULL ? point(a->before, a->nx, x + GROUP) : a->next >> 3;
+    return (a->left & 1) << 7 | a->four << 3 | z >> 1 | (z & 1) << 11 | next << 10 |
+           a->north_west << 9 | (a->left & 2) << 7;
+}
+
+/* The group at x is `bits`. */
+static inline __attribute__((always_inline)) void
+step_right(around *a, size_t x, uint32_t bits)
+{
+    a->north_west = a->four & 1;
+    a->left = bits;
+    a->four = a->next;
+    a->next = four(a->north, a->nx, x + 2 * GROUP);
 }
 
 typedef struct mask_rows {
@@ -101,10 +128,13 @@ encode_mask_row(field__sink *sink, mask_coder *coder, const uint8_t *row, const 
     uint32_t model = before != NULL ? 0 : 1;
     put_mixed(sink, &coder->row[model], &coder->row_seen[model], &coder->row[2],
               &coder->row_seen[2], repeated ? 0 : 1);
+    around a = around_row(north, before, nx);
     for (size_t x = 0; !repeated && x < nx; x += GROUP) {
-        uint32_t c = group_context(row, north, before, nx, x);
+        uint32_t c = context_at(&a, x);
+        uint32_t bits = four(row, nx, x);
         put_mixed(sink, &coder->group[c], &coder->group_seen[c], &coder->rough[c & 255],
-                  &coder->rough_seen[c & 255], four(row, nx, x));
+                  &coder->rough_seen[c & 255], bits);
+        step_right(&a, x, bits);
     }
 }
 
@@ -123,8 +153,9 @@ decode_mask_row(field__source *source, mask_coder *coder, uint8_t *row, const ui
             memset(row, 0, nx);
         return;
     }
+    around a = around_row(north, before, nx);
     for (size_t x = 0; x < nx; x += GROUP) {
-        uint32_t c = group_context(row, north, before, nx, x);
+        uint32_t c = context_at(&a, x);
         uint32_t bits = get_mixed(source, source, &coder->group[c], &coder->group_seen[c],
                                   &coder->rough[c & 255], &coder->rough_seen[c & 255]);
         uint32_t points =
@@ -133,6 +164,7 @@ decode_mask_row(field__source *source, mask_coder *coder, uint8_t *row, const ui
             memcpy(row + x, &points, GROUP);
         else
             memcpy(row + x, &points, nx - x);
+        step_right(&a, x, bits);
     }
 }
 

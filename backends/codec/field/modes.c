@@ -54,10 +54,7 @@ field__modes_fill(const field__volume *v)
         const uint8_t *mask = field__modes_mask(v, r);
         if (mask == NULL)
             continue;
-        const int32_t *from = field__modes_filling(v, r);
-        int32_t *to = field__row32(v, r);
-        for (size_t x = 0; x < nx; x++)
-            to[x] = !mask[x] ? to[x] : from != NULL ? from[x] : 0;
+        field__kernels_best()->fill(field__modes_filling(v, r), mask, nx, field__row32(v, r));
     }
 }
 

@@ -137,22 +137,19 @@ typedef struct without {
 static without
 look_without(const field__job *job, double value)
 {
-    without w = {.least = INFINITY, .most = -INFINITY};
+    field__extremes extremes = {INFINITY, -INFINITY, INFINITY};
     size_t n = job->block->elements;
+    size_t masked = 0;
     for (size_t first = 0; first < n; first += CHUNK) {
         double values[CHUNK];
+        uint8_t mask[CHUNK];
         size_t count = n - first < CHUNK ? n - first : CHUNK;
         field__load(job->kind, job->raw, first, count, values);
-        for (size_t i = 0; i < count; i++) {
-            bool other = values[i] != value;
-            if (job->mask[first + i])
-                continue;
-            w.count += !other;
-            w.least = other && values[i] < w.least ? values[i] : w.least;
-            w.most = other && values[i] > w.most ? values[i] : w.most;
-        }
+        for (size_t i = 0; i < count; i++)
+            mask[i] = job->mask[first + i] | (values[i] == value);
+        masked += field__kernels_best()->survey(values, mask, count, &extremes);
     }
-    return w;
+    return (without){masked - job->masked, extremes.least, extremes.most};
 }
 
 static void
