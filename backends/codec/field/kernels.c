@@ -22,11 +22,16 @@ field__kernels_at(uint32_t i)
 const field__kernels *
 field__kernels_best(void)
 {
+    static const field__kernels *found; /* any thread may set it, all to the same */
     if (forced != NULL)
         return forced;
-    const field__kernels *best = &field__kernels_base;
+    const field__kernels *best = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    if (best != NULL)
+        return best;
+    best = &field__kernels_base;
     for (uint32_t i = 1; field__kernels_at(i) != NULL; i++)
         best = field__kernels_at(i);
+    __atomic_store_n(&found, best, __ATOMIC_RELAXED);
     return best;
 }
 
