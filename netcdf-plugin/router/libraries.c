@@ -238,6 +238,7 @@ library_enter(void *marker)
         library->api.instance = i;
         if (atomic_compare_exchange_strong(&libraries[i], &other, library)) {
             esdmnc_debug("libnetcdf %d: %s", i, library->api.path);
+            esdmnc__chunk_cache_set(library);
             return library;
         }
         if (other->start == library->start) { /* another thread was faster */

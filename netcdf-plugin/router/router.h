@@ -124,6 +124,9 @@ int esdmnc__library_serve(esdmnc__library *library);
 void *esdmnc__real(const esdmnc__library *library, esdmnc__function function);
 extern const char *const esdmnc__function_names[ESDMNC_FN_COUNT];
 
+/** Gives a copy that was found the chunk cache of $ESDM_NC_CHUNK_CACHE (chunk_cache.c). */
+void esdmnc__chunk_cache_set(const esdmnc__library *library);
+
 /** Waits until no other thread is initialising a libnetcdf (filelist.c). */
 void esdmnc__initialised(void);
 /** In a forked child, as esdmnc__creations_forked(). */

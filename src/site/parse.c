@@ -488,7 +488,7 @@ static esdm_status
 parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
              esdm_error *err)
 {
-    static const char *const keys[] = {"routes", "accuracy_attributes", NULL};
+    static const char *const keys[] = {"routes", "accuracy_attributes", "chunk_cache", NULL};
     static const char *const policies[] = {"keep", "remove", NULL};
     esdm__json_node node, list;
     if (!esdm__json_member(root, "netcdf", &node))
@@ -498,6 +498,9 @@ parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm_
     if (status == ESDM_OK && esdm__json_member(&node, "accuracy_attributes", &list))
         status = esdm__json_choice(&list, policies, &policy, err);
     site->removes_accuracy = policy == 1;
+    uint64_t chunk_cache = 0; /* of plain files: esdm-run is who reads it */
+    if (status == ESDM_OK)
+        status = optional_size(&node, "chunk_cache", MIB, 1024 * GIB, &chunk_cache, err);
     size_t count = 0;
     if (status == ESDM_OK)
         status = esdm__json_list(&node, "routes", MAX_ROUTES, &list, &count, err);

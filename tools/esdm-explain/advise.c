@@ -12,6 +12,7 @@
 #define WORTH_SHARE  0.02  /* … nor what gains less of the run */
 #define DEFLATE_RATE 250e6 /* bytes a second that a core inflates, about */
 #define BETTER_RATE  900e6 /* converted and copied alone */
+#define CHUNK_RATE   4e9   /* chunks that are read whole for a few values */
 #define LIBRARY_CALL 10e-6 /* seconds of a NetCDF call that decodes nothing */
 #define MANY_LOOKUPS 200
 #define MANY_OPENS   100
@@ -302,6 +303,32 @@ opened_again(run *r, const object *o, double gain_s)
                  "is given a file twice reads it twice.");
 }
 
+/* Bytes of a variable's values, as they are in memory. */
+static double
+raw_bytes(const object *v)
+{
+    double bytes = v->entry.element_bytes;
+    for (guint i = 0; i < MIN(v->entry.rank, WATCH_DIMS); i++)
+        bytes *= (double) v->entry.size[i];
+    return bytes;
+}
+
+/* A chunk cache in which the variable finds room, up to so much; "": there is none. Owned. */
+#define CACHE_MOST (UINT64_C(4) << 30)
+
+static char *
+cache_text(const object *v)
+{
+    guint64 size = UINT64_C(32) << 20;
+    while (size <= CACHE_MOST && (double) size < 1.05 * raw_bytes(v))
+        size *= 2;
+    if (size > CACHE_MOST || g_str_has_prefix(v->name, "esdm:"))
+        return g_strdup("");
+    return g_strdup_printf(" A cache in which all of %s finds room needs no change of the program: "
+                           "ESDM_NC_CHUNK_CACHE=%" G_GUINT64_FORMAT "M esdm-run PROGRAM.",
+                           v->variable, size >> 20);
+}
+
 static void
 read_again(run *r, const object *o)
 {
@@ -324,14 +351,15 @@ read_again(run *r, const object *o)
     if (v != NULL && v->entry.chunked == 1) {
         char *chunk = shape_text(v->entry.chunk, v->entry.rank);
         char *shape = shape_text(v->entry.size, v->entry.rank);
+        g_autofree char *cache = cache_text(v);
         advise(
             r, share * (seconds + (v->entry.deflate >= 0 ? 0.7 * library : 0)),
             "%s was read %.1f times over: %s from a file of %s. Its variable %s (%s) is stored in "
             "chunks of %s, and each is read%s again when the program comes back to it. Read along "
             "whole chunks, make the chunk cache larger (nc_set_chunk_cache, in Python "
-            "set_var_chunk_cache), or store it with chunks as it is read: nccopy -c.",
+            "set_var_chunk_cache), or store it with chunks as it is read: nccopy -c.%s",
             name, bytes / size, read, has, v->variable, shape, chunk,
-            v->entry.deflate >= 0 ? " and decompressed" : "");
+            v->entry.deflate >= 0 ? " and decompressed" : "", cache);
         g_free(chunk);
         g_free(shape);
     } else {
@@ -359,10 +387,45 @@ waited_text(double seconds, double work)
     return g_strdup_printf(" at most (calls took %s: the rest they waited for processors)", spent);
 }
 
+static const object *
+file_of(const run *r, const object *v)
+{
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind == WATCH_FILE && g_str_equal(o->name, v->name))
+            return o;
+    }
+    return NULL;
+}
+
+/* Bytes that came out of decompression, at least: chunks that are read again give all of their
+ * values again. */
+static double
+decoded_bytes(const run *r, const object *v)
+{
+    const object *file = file_of(r, v);
+    double values = (double) v->entry.read.bytes;
+    if (file == NULL || file->entry.file_bytes == 0)
+        return values;
+    return MAX(values,
+               raw_bytes(v) * (double) file->entry.read.bytes / (double) file->entry.file_bytes);
+}
+
+/* Where chunks come again: what was decompressed for the values. Owned. */
+static char *
+decoded_text(double decoded, double values)
+{
+    g_autofree char *all = bytes_text(decoded);
+    return decoded > 1.5 * values
+               ? g_strdup_printf(", for which whole chunks of %s were decompressed", all)
+               : g_strdup("");
+}
+
 static void
 library_time(run *r)
 {
     double seconds = seconds_of(r->library_read_ns);
+    double decoded = 0;
     guint64 deflated = 0;
     guint64 calls = 0;
     const object *most = NULL;
@@ -371,6 +434,7 @@ library_time(run *r)
         if (o->kind == WATCH_VARIABLE && o->entry.deflate >= 0 && o->entry.read.bytes > 0 &&
             !g_str_has_prefix(o->name, "esdm:")) {
             deflated += o->entry.read.bytes;
+            decoded += decoded_bytes(r, o);
             calls += o->entry.read.calls;
             most = most == NULL || o->entry.read.ns > most->entry.read.ns ? o : most;
         } else if (o->kind == WATCH_VARIABLE && g_str_has_prefix(o->name, "esdm:")) {
@@ -381,22 +445,24 @@ library_time(run *r)
         return;
     /* Decompression is work: of what is beyond the processors' time, others had these. */
     double work = MIN(seconds, r->cpu_most_s);
-    double better = (double) deflated / BETTER_RATE + (double) calls * LIBRARY_CALL;
+    double better = (double) deflated / BETTER_RATE + (decoded - (double) deflated) / CHUNK_RATE +
+                    (double) calls * LIBRARY_CALL;
     char *time = time_text(work);
     char *bytes = bytes_text((double) deflated);
     char *rate = bytes_text((double) deflated / MAX(work, 1e-6));
     char *name = short_name(most->name);
     char *less = time_text(MIN(better, work));
     g_autofree char *waited = waited_text(seconds, work);
+    g_autofree char *whole = decoded_text(decoded, (double) deflated);
     advise(
         r, MAX(work - better, 0),
-        "Reading was held up by decompression: %s of work%s in the NetCDF library for %s (%s/s), "
+        "Reading was held up by decompression: %s of work%s in the NetCDF library for %s (%s/s)%s, "
         "most "
         "for %s in %s, which is compressed with deflate %d. A file without deflate, which is "
         "larger "
         "(nccopy -d0), would take about %s; a container of ESDM (esdm-cp) stays small, and is "
         "decoded faster and on all cores.",
-        time, waited, bytes, rate, most->variable, name, most->entry.deflate, less);
+        time, waited, bytes, rate, whole, most->variable, name, most->entry.deflate, less);
     g_free(less);
     g_free(name);
     g_free(rate);

@@ -332,7 +332,7 @@ main(int argc, char **argv)
         opt.watch.unusual = may_look(library, opt.verbose);
     }
     if ((is_watched(&opt) && !add_watch(library, false)) || !set_preload(library) ||
-        (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
+        !chunk_cache_set() || (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
         return EXIT_OWN;
     }
     if (is_watched(&opt) && !opt.dry_run) {

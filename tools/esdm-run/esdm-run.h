@@ -28,6 +28,10 @@ int program_examine(const char *path, bool strict, bool quiet);
  *  False when out of memory. */
 bool preload_add(const char *library);
 
+/** The site's chunk cache of plain files, or that of the environment, as a number for the plug-in
+ *  (chunk_cache.c). False when out of memory. */
+bool chunk_cache_set(void);
+
 /** Becomes `esdm-recipe record` with this program and its arguments. @param image in which it runs;
  *  NULL: none. @return only where that fails: an errno. */
 int record_run(int argc, char **argv, const char *image);

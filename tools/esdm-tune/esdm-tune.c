@@ -22,7 +22,7 @@ static const tool_help help = {
     .description =
         "Finds settings of a site with which a program, or a kernel that does what models\n"
         "do, takes less time: the number of threads, the size of fragments, the codec; with\n"
-        "--try also memory and pack. The program runs again and again (under esdm-run), each\n"
+        "--try also others, see below. The program runs again and again (under esdm-run), each\n"
         "time with another configuration, on the storage of the site: it must be one that\n"
         "can be repeated, such as a short run of a model, or an analysis.\n"
         "\n"
@@ -81,13 +81,21 @@ static const tool_help help = {
         "  fragment  bytes of a fragment (256K … 64M)\n"
         "  codec     of data whose accuracy nobody states; all are lossless\n"
         "  memory    of buffers and caches (64M … 1G)\n"
-        "  pack      bytes at which a pack ends (64M … 1G)",
+        "  pack      bytes at which a pack ends (64M … 1G)\n"
+        "  writes    direct, or background: programs do not wait for data to be stored until\n"
+        "            they commit\n"
+        "  connections, part  of all targets on S3: requests at once, bytes of a part\n"
+        "  chunk-cache  of plain netCDF-4 files that a program under esdm-run reads or writes\n"
+        "            (16M … 1G for each variable): what is read across chunks, such as time\n"
+        "            series of a file that was written step by step, is decompressed again\n"
+        "            and again unless all chunks that a read meets find room there",
     .statuses = "  0  done, whether or not something better was found\n"
                 "  1  the program failed with the site as it is, or the configuration cannot be\n"
                 "     written\n"
                 "  2  usage\n"
                 "  3  the site has no configuration file\n",
     .examples = "  esdm-tune --kernel gcrm --size 512M\n"
+                "  esdm-tune --try chunk-cache --apply -- python3 series.py tas_day.nc\n"
                 "  esdm-tune --try fragment --try threads=1,2,4 --apply -- cdo timmean "
                 "esdm://run1.nc esdm://mean.nc\n"
                 "  esdm-run --records day/ ./model; esdm-tune --replay day/ --apply\n"

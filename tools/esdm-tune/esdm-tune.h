@@ -10,15 +10,17 @@
 
 #include "common/common.h"
 
-#define TUNE_PARAMETERS 5u
+#define TUNE_PARAMETERS 9u
 #define TUNE_VALUES     12u
 
 /* ---- what can be set (space.c) ------------------------------------------------------------- */
 
-/** One member of "engine" of the site configuration. */
+/** One member of the site configuration. */
 typedef struct tune_parameter {
-    const char *name; /* "fragment" */
-    bool category;    /* values have no order */
+    const char *name;    /* "fragment" */
+    const char *section; /* where it stands: "engine", "netcdf"; "targets": of each one on S3 */
+    const char *key;     /* its name there */
+    bool category;       /* values have no order */
     guint count;
     char *texts[TUNE_VALUES]; /* "4M" */
     json_t *json[TUNE_VALUES];
@@ -87,7 +89,7 @@ const char *kernel_names(void);
 
 /* ---- the model (model.c) -------------------------------------------------------------------- */
 
-#define MODEL_FEATURES 40u
+#define MODEL_FEATURES 64u /* all parameters, codecs of all values */
 
 /** Bayesian linear regression of the logarithm of seconds. */
 typedef struct tune_model {

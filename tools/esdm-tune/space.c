@@ -9,18 +9,28 @@
 /* What holds where nothing is stated (site-config/README.md). */
 typedef struct choice {
     const char *name;
+    const char *section; /* of the configuration; TARGETS: each target on S3 */
+    const char *key;     /* there */
     const char *otherwise;
     const char *values[TUNE_VALUES];
 } choice;
 
+#define TARGETS "targets"
+#define PLUGIN  "s3" /* whose targets have "connections" and "part" */
+
 static const choice choices[] = {
-    {"threads", "0", {"1", "2", "4", "8", "16"}},
-    {"fragment", "4M", {"256K", "1M", "4M", "16M", "64M"}},
-    {"codec", "none", {"none", "lz4", "shuffle+lz4", "shuffle+zstd"}},
-    {"memory", "256M", {"64M", "256M", "1G"}},
-    {"pack", "1G", {"64M", "256M", "1G"}},
+    {"threads", "engine", "threads", "0", {"1", "2", "4", "8", "16"}},
+    {"fragment", "engine", "fragment", "4M", {"256K", "1M", "4M", "16M", "64M"}},
+    {"codec", "engine", "codec", "none", {"none", "lz4", "shuffle+lz4", "shuffle+zstd"}},
+    {"memory", "engine", "memory", "256M", {"64M", "256M", "1G"}},
+    {"pack", "engine", "pack", "1G", {"64M", "256M", "1G"}},
+    {"writes", "engine", "writes", "direct", {"direct", "background"}},
+    {"chunk-cache", "netcdf", "chunk_cache", "16M", {"16M", "64M", "256M", "1G"}},
+    {"connections", TARGETS, "connections", "16", {"4", "16", "64"}},
+    {"part", TARGETS, "part", "32M", {"8M", "32M", "128M"}},
 };
 #define CHOICES G_N_ELEMENTS(choices)
+#define USUAL   3 /* the first ones are tried where nobody says which */
 /* Threads beyond that many for each core gain nothing but on targets that are far away. */
 #define THREADS_PER_CORE 8
 
@@ -64,10 +74,17 @@ x_of(const tune_parameter *p, const char *text)
     return is_threads(p) && x == 0 ? cores() : x;
 }
 
+/* Whether its numbers are no sizes. */
+static bool
+is_count(const tune_parameter *p)
+{
+    return is_threads(p) || g_str_equal(p->name, "connections");
+}
+
 static json_t *
 json_of(const tune_parameter *p, const char *text)
 {
-    if (is_threads(p))
+    if (is_count(p))
         return json_integer((json_int_t) number_of(text));
     return p->category ? json_string(text) : json_integer((json_int_t) number_of(text));
 }
@@ -124,11 +141,40 @@ place_values(tune_parameter *p)
             p->category || high <= low ? 0 : 2 * (log2(fmax(p->x[i], 1)) - low) / (high - low) - 1;
 }
 
-/* What the configuration states, as a text. */
+static bool
+is_on_s3(const json_t *target)
+{
+    const char *plugin = json_string_value(json_object_get(target, "plugin"));
+    return plugin != NULL && g_str_equal(plugin, PLUGIN);
+}
+
+/* Target number `from` or one behind it that is on S3; NULL: there is none. */
+static json_t *
+target_on_s3(const json_t *config, gsize *from)
+{
+    const json_t *targets = json_object_get(config, TARGETS);
+    for (; *from < json_array_size(targets); (*from)++) {
+        json_t *target = json_array_get(targets, *from);
+        if (is_on_s3(target))
+            return target;
+    }
+    return NULL;
+}
+
+static bool
+is_of_targets(const char *section)
+{
+    return g_str_equal(section, TARGETS);
+}
+
+/* What the configuration states, as a text; of targets on S3, what the first one states. */
 static char *
 stated_text(const json_t *config, const choice *c)
 {
-    const json_t *member = json_object_get(json_object_get(config, "engine"), c->name);
+    gsize first = 0;
+    const json_t *section = is_of_targets(c->section) ? target_on_s3(config, &first)
+                                                      : json_object_get(config, c->section);
+    const json_t *member = json_object_get(section, c->key);
     if (json_is_string(member))
         return g_strdup(json_string_value(member));
     if (json_is_integer(member))
@@ -149,7 +195,15 @@ init_parameter(tune_parameter *p, const json_t *config, const choice *c, const c
     g_autofree char *stated = stated_text(config, c);
     g_auto(GStrv) list = wished != NULL ? g_strsplit(wished, ",", -1) : NULL;
     guint place = 0;
-    *p = (tune_parameter){.name = c->name, .category = g_str_equal(c->name, "codec")};
+    gsize first = 0;
+    *p = (tune_parameter){.name = c->name,
+                          .section = c->section,
+                          .key = c->key,
+                          .category =
+                              g_str_equal(c->name, "codec") || g_str_equal(c->name, "writes")};
+    if (is_of_targets(c->section) && target_on_s3(config, &first) == NULL)
+        return tool_usage("--try: %s is one of targets on S3, of which this site has none",
+                          c->name);
     for (guint i = 0; list != NULL && list[i] != NULL; i++) {
         const char *text = g_strstrip(list[i]);
         if (*text == '\0' || isnan(x_of(p, text)))
@@ -186,7 +240,7 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
 {
     *space = (tune_space){.config = config};
     tool_exit result = TOOL_OK;
-    for (gsize i = 0; wishes == NULL && i < 3 && result == TOOL_OK; i++)
+    for (gsize i = 0; wishes == NULL && i < USUAL && result == TOOL_OK; i++)
         result = init_parameter(&space->parameters[space->count++], config, &choices[i], NULL);
     for (guint i = 0; wishes != NULL && wishes[i] != NULL && result == TOOL_OK; i++) {
         const char *equals = strchr(wishes[i], '=');
@@ -194,7 +248,7 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
         const choice *c = choice_named(wishes[i], bytes);
         if (c == NULL)
             return tool_usage("--try: there is no parameter '%.*s'; known are threads, fragment, "
-                              "codec, memory, pack",
+                              "codec, memory, pack, writes, chunk-cache, connections, part",
                               (int) bytes, wishes[i]);
         for (guint k = 0; k < space->count; k++)
             if (g_str_equal(space->parameters[k].name, c->name))
@@ -240,20 +294,31 @@ tune_setting_equal(const tune_space *space, const tune_setting *a, const tune_se
     return memcmp(a->value, b->value, space->count) == 0;
 }
 
+static void
+set_member(json_t *config, const tune_parameter *p, json_t *value)
+{
+    json_t *target;
+    if (is_of_targets(p->section)) {
+        for (gsize i = 0; (target = target_on_s3(config, &i)) != NULL; i++)
+            tool_json_set(target, p->key, json_incref(value));
+        return;
+    }
+    json_t *section = json_object_get(config, p->section);
+    if (section == NULL) {
+        section = json_object();
+        tool_json_set(config, p->section, section);
+    }
+    tool_json_set(section, p->key, json_incref(value));
+}
+
 json_t *
 tune_space_config(const tune_space *space, const tune_setting *setting)
 {
     json_t *config = json_deep_copy(space->config);
-    json_t *engine = json_object_get(config, "engine");
     for (guint i = 0; i < space->count; i++) {
         const tune_parameter *p = &space->parameters[i];
-        if (setting->value[i] == p->current)
-            continue;
-        if (engine == NULL) {
-            engine = json_object();
-            tool_json_set(config, "engine", engine);
-        }
-        tool_json_set(engine, p->name, json_incref(p->json[setting->value[i]]));
+        if (setting->value[i] != p->current)
+            set_member(config, p, p->json[setting->value[i]]);
     }
     return config;
 }

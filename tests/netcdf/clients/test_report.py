@@ -334,6 +334,41 @@ def test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again():
                str(texts))
 
 
+STEPWISE = """
+import sys, netCDF4, numpy
+values = numpy.random.default_rng(1).integers(0, 100, (96, 144)).astype("f4")
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("time", None), ("lat", 96), ("lon", 144)):
+        d.createDimension(name, size)
+    v = d.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True)
+    for i in range(400):
+        v[i] = values + i % 30
+"""
+PLACES = """
+import sys, netCDF4
+v = netCDF4.Dataset(sys.argv[1])["tas"]
+for i in range(12):
+    v[:, i * 5, i * 7].mean()
+"""
+
+
+def test_a_chunk_cache_is_told_that_helps():
+    """How much the library decompressed for a few values, and the cache that ends it: with it, the sentences are gone."""
+    if SANITIZE or run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
+        skip("no python3-netcdf4, or it is not sanitized")
+    with Folder() as folder:
+        file = folder.path / "tas.nc"
+        run(["/usr/bin/python3", "-c", STEPWISE, file])
+        text = " ".join(reported("/usr/bin/python3", "-c", PLACES, file, options=("--report",)).stderr.split())
+        expect(re.search(r"tas.nc was read 1[12]\.\d times over", text) and "ESDM_NC_CHUNK_CACHE=32M esdm-run PROGRAM" in text, text)
+        found = re.search(r"for 19 kB \([^)]*\), for which whole chunks of (\d+) MB were decompressed", text)
+        expect(found and 250 <= int(found[1]) <= 280, f"12 times 22 MB: {text}")
+        better = re.search(r"\(nccopy -d0\), would take about (\d+) ms", text)
+        expect(better and 40 <= int(better[1]) <= 100, f"these are copied from the file: {text}")
+        text = " ".join(reported("/usr/bin/python3", "-c", PLACES, file, options=("--report",), env={"ESDM_NC_CHUNK_CACHE": "32M"}).stderr.split())
+        expect("times over" not in text, text)
+
+
 WHOLE = """
 import os, sys, netCDF4, numpy
 if os.fork() == 0: # a child that leaves no time
@@ -559,7 +594,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
 
 
 main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_chunks_of_one_step_are_not_blamed, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
-     test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again, test_short_run__is_said_to_tell_little,
+     test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again, test_a_chunk_cache_is_told_that_helps, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
      test_a_command_is_told_as_it_was_given, test_advice_names_what_took_the_time, test_advice_is_true, test_the_same_for_esdm,

@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-tune: parameters that are none of the engine's: the chunk cache of plain netCDF files, requests to targets on S3."""
+
+import json
+import os
+import subprocess
+
+from esdmtest import (BUILD, Site, by_clock, by_size, client_environment, environment, expect, expect_error, main, need_program, run, tool)
+from s3proxy import Proxy, Rule, delay
+from s3server import Server
+
+os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+PYTHON = "/usr/bin/python3"
+STEPS = by_size(400, 600, 1460)
+STATIONS = 16
+
+# As netCDF makes it: a chunk for each step. 22 MB at least, more than netCDF's chunk cache.
+MAKE = """
+import sys, netCDF4, numpy
+values = numpy.add.outer(numpy.arange(96), numpy.arange(144)).astype("f4")
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    for name, size in (("time", None), ("lat", 96), ("lon", 144)):
+        d.createDimension(name, size)
+    v = d.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True)
+    for i in range(int(sys.argv[2])):
+        v[i] = values + i % 30
+"""
+
+# What a tutorial does.
+SERIES = """
+import sys, netCDF4
+v = netCDF4.Dataset(sys.argv[1])["tas"]
+for i in range(int(sys.argv[2])):
+    print(v[:, i * 5, i * 7].mean())
+"""
+
+
+def series_of(site):
+    data = site.file("tas.nc")
+    script = site.file("series.py")
+    script.write_text(SERIES)
+    run([PYTHON, "-c", MAKE, data, STEPS])
+    return [PYTHON, script, data, STATIONS]
+
+
+def chunks_read(command, site):
+    """How often a piece of the file was read, and what the program printed."""
+    log = site.file("calls")
+    command = [str(c) for c in ["strace", "-f", "-qq", "-o", log, "-e", "trace=pread64", tool("esdm-run"), *command]]
+    done = subprocess.run(command, env=client_environment({"ESDM_DEBUG": "1"}), text=True, capture_output=True, check=True)
+    return log.read_text().count("pread64("), done.stdout, done.stderr
+
+
+@by_clock
+def test_the_chunk_cache_of_plain_files():
+    need_program("strace")
+    with Site() as site:
+        command = series_of(site)
+        reads, values, said = chunks_read(command, site)
+        expect(reads >= STEPS * STATIONS and "chunk cache" not in said, f"netCDF's own cache: {reads} reads")
+        found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--try=chunk-cache=16M,256M", "--pairs=2", "--apply", "--",
+                                *command]).stdout)
+        print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
+        expect(found["better"] and found["best"] == {"chunk-cache": 256 << 20} and found["ratio"] < 0.5, f"{found}")
+        config = json.loads(site.config.read_text())
+        expect(config["netcdf"] == {"chunk_cache": 256 << 20}, f"{config}")
+        fewer, same, said = chunks_read(command, site)
+        expect(f"chunk cache of plain files: {256 << 20} bytes: status 0" in said, said)
+        expect(fewer < STEPS + STEPS // 4 and same == values, f"each chunk is read once: {fewer} reads in place of {reads}")
+
+
+def test_whose_chunk_cache_counts():
+    """The environment's, then that of the site; what is none is said or left out; a number for what starts below."""
+    show = ["-q", "sh", "-c", "echo \"<$ESDM_NC_CHUNK_CACHE>\""]
+    with Site() as site:
+        config = json.loads(site.config.read_text())
+        for value, seen in ((1 << 26, "67108864"), ("64M", "67108864"), ("64 MiB", "67108864"), ("64MB", "64000000"), (None, "")):
+            config["netcdf"] = {"accuracy_attributes": "keep"} | ({} if value is None else {"chunk_cache": value})
+            for indent in (None, 4):
+                site.config.write_text(json.dumps({"note": "a \"netcdf\": {", **config}, indent=indent))
+                done = run([tool("esdm-run"), *show])
+                expect(done.stdout == f"<{seen}>\n", f"{value}: {done.stdout}")
+            if value is not None:
+                done = run([tool("esdm-run"), *show], env=environment({"ESDM_NC_CHUNK_CACHE": "1G"}))
+                expect(done.stdout == f"<{1 << 30}>\n", done.stdout)
+        config["netcdf"]["chunk_cache"] = "64M"
+        site.config.write_text(json.dumps(config))
+        done = run([tool("esdm-run"), *show], env=environment({"ESDM_NC_CHUNK_CACHE": ""}))
+        expect(done.stdout == "<>\n", f"an empty one takes it away: {done.stdout}")
+        done = run([tool("esdm-run"), *show], env=environment({"ESDM_NC_CHUNK_CACHE": "much"}))
+        expect("expected a size such as 256M" in done.stderr and done.stdout == "<>\n", done.stderr + done.stdout)
+        run([tool("esdm-ls")])
+        for bad in ("1K", "much", -1):
+            config["netcdf"]["chunk_cache"] = bad
+            site.config.write_text(json.dumps(config))
+            expect_error(run([tool("esdm-ls")], check=False), "chunk_cache")
+
+
+def test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own():
+    env = {k: v for k, v in environment().items() if k != "ESDM_CONFIG"}
+    show = [tool("esdm-run"), "-q", "sh", "-c", "echo \"<$ESDM_NC_CHUNK_CACHE>\""]
+    with Site() as site:
+        here = site.file("here")
+        here.mkdir()
+        (here / "esdm.json").write_text(json.dumps(json.loads(site.config.read_text()) | {"netcdf": {"chunk_cache": "2M"}}))
+        for mode, seen in ((0o644, str(2 << 20)), (0o666, "")):
+            (here / "esdm.json").chmod(mode)
+            done = run(show, env=env, cwd=here)
+            expect(done.stdout == f"<{seen}>\n", f"{mode:o}: {done.stdout}")
+        home = site.file("home")
+        (home / "esdm").mkdir(parents=True)
+        (here / "esdm.json").rename(home / "esdm" / "site.json")
+        (home / "esdm" / "site.json").chmod(0o600)
+        done = run(show, env=env | {"XDG_CONFIG_HOME": str(home)}, cwd=here)
+        expect(done.stdout == f"<{2 << 20}>\n", done.stdout)
+
+
+@by_clock
+def test_requests_to_s3():
+    saved = dict(os.environ)
+    with Server() as server, Proxy(server) as proxy:
+        os.environ.update(server.client_environment())
+        try:
+            target = server.target(prefix="tuned", part="5 MiB", endpoint=proxy.endpoint, connections=1)
+            with Site(targets=[target], engine={"threads": 8, "fragment": "256K", "inline": 0}) as site:
+                proxy.rules = [Rule(delay(0.02))]
+                found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--kernel=vorpal", "--size=4M", "--try=connections=8",
+                                        "--pairs=2", "--apply"]).stdout)
+                print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
+                expect(found["better"] and found["best"] == {"connections": 8} and found["settings"] == 2, f"{found}")
+                told = json.loads(site.config.read_text())["targets"][0]
+                expect(told["connections"] == 8 and told["part"] == "5 MiB", f"{told}")
+                found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--kernel=vorpal", "--size=64K", "--try=part=8M", "--trials=2",
+                                        "--pairs=0"]).stdout)
+                expect([t["setting"]["part"] for t in found["trials"]] == [5 << 20, 8 << 20], f"{found}")
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)
+
+
+def test_what_a_site_has_not():
+    with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}]):
+        bad = run([tool("esdm-tune"), "--kernel=vorpal", "--try=connections"], check=False)
+        expect_error(bad, "connections", "targets on S3, of which this site has none")
+        found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--kernel=vorpal", "--size=64K", "--try=writes", "--pairs=0"]).stdout)
+        expect([t["setting"]["writes"] for t in found["trials"]] == ["direct", "background"], f"{found}")
+
+
+main(test_the_chunk_cache_of_plain_files, test_whose_chunk_cache_counts, test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own,
+     test_requests_to_s3, test_what_a_site_has_not)
