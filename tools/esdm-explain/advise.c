@@ -421,6 +421,20 @@ decoded_text(double decoded, double values)
                : g_strdup("");
 }
 
+/* So many times what the program wanted was decompressed: the chunks' shape is not its own. */
+#define FAR_MORE 4
+
+static char *
+smaller_text(const object *v)
+{
+    g_autofree char *chunk = shape_text(v->entry.chunk, v->entry.rank);
+    if (v->entry.chunked != 1)
+        return g_strdup("");
+    return g_strdup_printf(" Its chunks of %s hold far more than the program takes of them: chunks "
+                           "of the shape that is read (nccopy -c) leave less to decompress.",
+                           chunk);
+}
+
 static void
 library_time(run *r)
 {
@@ -454,15 +468,17 @@ library_time(run *r)
     char *less = time_text(MIN(better, work));
     g_autofree char *waited = waited_text(seconds, work);
     g_autofree char *whole = decoded_text(decoded, (double) deflated);
+    g_autofree char *shape =
+        decoded > FAR_MORE * (double) deflated ? smaller_text(most) : g_strdup("");
     advise(
         r, MAX(work - better, 0),
         "Reading was held up by decompression: %s of work%s in the NetCDF library for %s (%s/s)%s, "
         "most "
-        "for %s in %s, which is compressed with deflate %d. A file without deflate, which is "
+        "for %s in %s, which is compressed with deflate %d.%s A file without deflate, which is "
         "larger "
         "(nccopy -d0), would take about %s; a container of ESDM (esdm-cp) stays small, and is "
         "decoded faster and on all cores.",
-        time, waited, bytes, rate, whole, most->variable, name, most->entry.deflate, less);
+        time, waited, bytes, rate, whole, most->variable, name, most->entry.deflate, shape, less);
     g_free(less);
     g_free(name);
     g_free(rate);

@@ -494,6 +494,8 @@ void
 run_classes(run *r)
 {
     mark_calls(r);
+    g_ptr_array_free(r->read_classes, TRUE); /* the empty ones of run_new() */
+    g_ptr_array_free(r->write_classes, TRUE);
     r->read_classes = classes_of(r, WATCH_KIND_READ);
     r->write_classes = classes_of(r, WATCH_KIND_WRITE);
     explain_reads(r->read_classes);

@@ -6,10 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NCO writes out.nc as out.nc.pid271.ncra.tmp, which is renamed when it is complete: users know
+ * out.nc. @param name of a file, or "FILE\nVARIABLE" */
+static void
+drop_temporary(char *name)
+{
+    static const char digits[] = "0123456789", letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    char *end = strchr(name, '\n');
+    char *mark = NULL;
+    end = end != NULL ? end : name + strlen(name);
+    for (char *at = strstr(name, ".pid"); at != NULL && at < end; at = strstr(at + 1, ".pid"))
+        mark = at;
+    if (mark == NULL || mark == name || mark[-1] == '/')
+        return;
+    const char *at = mark + strlen(".pid");
+    gsize number = strspn(at, digits);
+    gsize program = at[number] == '.' ? strspn(at + number + 1, letters) : 0;
+    if (number > 0 && program > 0 && g_str_has_prefix(at + number + 1 + program, ".tmp") &&
+        at + number + 1 + program + strlen(".tmp") == end)
+        memmove(mark, end, strlen(end) + 1);
+}
+
 object *
 object_named(run *r, const watch_entry *e)
 {
     char *name = g_strndup(e->name, sizeof e->name);
+    drop_temporary(name);
     char *key = g_strdup_printf("%u %s", e->kind, name);
     object *found = g_hash_table_lookup(r->by_name, key);
     if (found != NULL) {

@@ -391,6 +391,38 @@ longest_wait(const GPtrArray *classes)
     return found;
 }
 
+/* Modules of Python, and libraries. */
+static bool
+is_code(const char *name)
+{
+    return g_str_has_suffix(name, ".pyc") || g_str_has_suffix(name, ".py") ||
+           g_str_has_suffix(name, ".so") || strstr(name, ".so.") != NULL ||
+           strstr(name, "/site-packages/") != NULL || strstr(name, "/dist-packages/") != NULL;
+}
+
+/* When most of a wait for reads was for the program itself; "": it was not. Owned. */
+static char *
+code_text(const run *r, double waited_s)
+{
+    double seconds = 0;
+    guint files = 0;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind == WATCH_FILE && o->entry.read.calls > 0 && is_code(o->name)) {
+            seconds += seconds_of(o->entry.read.ns);
+            files++;
+        }
+    }
+    if (seconds < 0.5 * waited_s)
+        return g_strdup("");
+    g_autofree char *time = time_text(seconds);
+    return g_strdup_printf(
+        " Most of it was no data: reading %u file%s of the program's own code (modules of Python, "
+        "libraries) took %s. The next run on this node mostly finds them in memory; for many nodes "
+        "keep the environment on local disks, or in one file (an image).",
+        files, files == 1 ? "" : "s", time);
+}
+
 /* Where calls are as they should be it is the storage that takes the time: that is told, too. */
 static void
 print_wait(const run *r)
@@ -401,12 +433,15 @@ print_wait(const run *r)
     if (c == NULL || c->seconds < WAIT_SHARE * run_seconds(r))
         return;
     g_autofree char *time = time_text(c->seconds);
+    g_autofree char *code = writes ? g_strdup("") : code_text(r, c->seconds);
     g_autofree char *text = g_strdup_printf(
         "What took longest was storage itself: %" G_GUINT64_FORMAT " call%s that %s waited %s "
-        "together, %.0f %% of the run (%s). Fewer bytes (compression, fewer digits, only what is "
-        "needed) or faster storage shorten that; other calls do not.",
+        "together, %.0f %% of the run (%s).%s",
         c->calls, c->calls == 1 ? "" : "s", writes ? "write" : "read", time,
-        100 * c->seconds / run_seconds(r), c->cause);
+        100 * c->seconds / run_seconds(r), c->cause,
+        code[0] != '\0' ? code
+                        : " Fewer bytes (compression, fewer digits, only what is needed) or "
+                          "faster storage shorten that; other calls do not.");
     print_sentences(" ", text);
 }
 

@@ -172,6 +172,39 @@ def test_a_command_is_told_as_it_was_given():
     expect("cat /dev/null after\n" in text, text)
 
 
+def test_files_that_are_renamed_have_their_names():
+    """NCO writes to a file of another name until it is complete; a name that only looks so stays."""
+    need_program("ncks", "nccopy")
+    with Folder() as folder:
+        (folder.path / "in.cdl").write_text("netcdf in { dimensions: t = UNLIMITED; variables: float v(t); data: v = 1, 2, 3; }")
+        run(["ncgen", "-4", "-o", folder.path / "in.nc", folder.path / "in.cdl"])
+        report = report_of(reported("sh", "-c", f"cd {folder.path}; for t in 0 1; do ncks -O -d t,$t in.nc out.nc; done"))
+        expect(".tmp" not in json.dumps(report) and entry(report, "/out.nc")["write"]["calls"] > 1
+               and entry(report, "/out.nc", "v")["write"]["bytes"] == 8, json.dumps(report, indent=1)[:3000])
+        odd = "own.pid1.ncks.tmp.nc"
+        report = report_of(reported("nccopy", folder.path / "in.nc", folder.path / odd))
+        expect(entry(report, odd, "v"), "that is its name")
+
+
+def test_modules_are_told_from_data():
+    """What Python reads to begin is no reason to compress data."""
+    with tempfile.TemporaryDirectory(dir=BUILD) as disk:
+        for i in range(150):
+            (pathlib.Path(disk) / f"m{i}.py").write_text(f"x = '{os.urandom(1 << 16).hex()}'\n")
+        script = "import os, sys\nsys.dont_write_bytecode = True\n" + "".join(f"import m{i}\n" for i in range(150))
+        (pathlib.Path(disk) / "run.py").write_text(script)
+        for _ in range(3):
+            for file in pathlib.Path(disk).iterdir():
+                with open(file, "rb") as f:
+                    os.fsync(f.fileno())
+                    os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            text = " ".join(reported("/usr/bin/python3", pathlib.Path(disk) / "run.py", options=("--report",)).stderr.split())
+            if "What took longest was storage itself" in text:
+                expect(re.search(r"Most of it was no data: reading 1[5-9]\d files of the program's own code", text) and "Fewer bytes" not in text, text)
+                return
+        skip("this disk made nobody wait")
+
+
 def test_what_cdo_takes_for_a_file_is_esdms():
     """What is made in memory for programs that look at files is no file of the user's; one commit is no "1 commits"."""
     need_program("cdo")
@@ -365,6 +398,7 @@ def test_a_chunk_cache_is_told_that_helps():
         expect(found and 250 <= int(found[1]) <= 280, f"12 times 22 MB: {text}")
         better = re.search(r"\(nccopy -d0\), would take about (\d+) ms", text)
         expect(better and 40 <= int(better[1]) <= 100, f"these are copied from the file: {text}")
+        expect("Its chunks of 1 x 96 x 144 hold far more than the program takes of them" in text, text)
         text = " ".join(reported("/usr/bin/python3", "-c", PLACES, file, options=("--report",), env={"ESDM_NC_CHUNK_CACHE": "32M"}).stderr.split())
         expect("times over" not in text, text)
 
@@ -593,7 +627,7 @@ def test_a_second_job_in_one_folder_waits_for_its_own_ranks():
                 expect(any(f.endswith(f"/out.{job}.{number}") for f in files), f"job {job}: rank {number} of {files}")
 
 
-main(test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_chunks_of_one_step_are_not_blamed, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
+main(test_files_that_are_renamed_have_their_names, test_modules_are_told_from_data, test_calls_that_the_kernel_refuses_are_refused_alike, test_many_calls_cost_calls_and_decompression, test_what_cdo_takes_for_a_file_is_esdms, test_the_page_tells_where_the_time_went, test_calls_with_flags_are_seen, test_compression_that_takes_the_time_is_told, test_chunks_of_one_step_are_not_blamed, test_what_containers_take_is_not_told_of_a_small_compressed_file, test_who_waits_for_a_processor_does_not_work, test_a_program_that_fails, test_calls_without_decoding_take_time_too,
      test_a_file_that_is_opened_again_is_no_chunk_that_is_read_again, test_a_chunk_cache_is_told_that_helps, test_short_run__is_said_to_tell_little,
      test_headings_have_something_below,
      test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
