@@ -202,7 +202,8 @@ small_calls(run *r, const object *o, bool writes)
     advise(r, seconds_of(sum.ns) * 0.9,
            "The program %s %s in %s with %" G_GUINT64_FORMAT
            " NetCDF calls of %s on average, %s each, "
-           "%s together: %s. %s many time steps in one call (nc_%s_vara, in Python a slice, in R "
+           "%s together: %s. %s whole fields or many steps in one call (nc_%s_vara, in Python a "
+           "slice, in R "
            "count), or use a tool that does.",
            writes ? "writes" : "reads", variables->str, name, sum.calls, size, each, time,
            compressed ? "the cost of calls, and of compression" : "mostly the cost of calls",
@@ -486,6 +487,15 @@ library_time(run *r)
     g_free(time);
 }
 
+/* Deflate 1 takes less than a level: of 4 by 4 to 41 % for temperature, precipitation, humidity and
+ * relief, of 6 by 33 to 70 %, of 9 by 68 to 93 %. */
+#define HIGH_LEVEL 6
+static double
+saved_by_deflate_1(int level)
+{
+    return level >= 9 ? 0.7 : level >= 7 ? 0.45 : 0.33;
+}
+
 /* Chunks are compressed when the library's cache of them is full, or when the file is closed: the
  * calls that write have a part of it alone. */
 static void
@@ -521,14 +531,19 @@ compression_time(run *r)
     char *text = bytes_text((double) bytes);
     char *name = short_name(most->name);
     g_autofree char *waited = waited_text(seconds, work);
+    int level = most->entry.deflate;
     advise(
-        r, 0.5 * work,
+        r, (level >= HIGH_LEVEL ? saved_by_deflate_1(level) : 0.5) * work,
         "Writing was held up by compression: %s of work%s for %s in compressed variables, most for "
         "%s in %s with deflate %d. %s",
-        time, waited, text, most->variable, name, most->entry.deflate,
-        most->entry.deflate > 1
-            ? "Deflate 1 with shuffle costs a fraction of it and gives files that are a few "
+        time, waited, text, most->variable, name, level,
+        level >= HIGH_LEVEL
+            ? "Deflate 1 with shuffle takes half of that or less, and gives files that are a few "
               "percent larger."
+        : level > 1
+            ? "Deflate 1 would take little less; a container of ESDM (esdm://NAME in place of the "
+              "file's name, with esdm-run before the program) is compressed faster, and on all "
+              "cores."
             : "That is the fastest deflate; a container of ESDM (esdm://NAME in place of the "
               "file's name, with esdm-run before the program) is compressed faster, and on all "
               "cores.");

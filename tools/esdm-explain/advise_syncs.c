@@ -84,7 +84,8 @@ sum_netcdf_syncs(const run *r)
 
 /* nc_sync() stores what was not stored yet, which has to be done once in any
  * case; only the rest is saved when it is called seldom: chunks that are not
- * full and come again, and the work around. In ESDM each one is a commit. */
+ * full and come again, and the work around, which is compression where there is
+ * some, and has to be done once, too. In ESDM each one is a commit. */
 static void
 netcdf_syncs(run *r)
 {
@@ -93,7 +94,9 @@ netcdf_syncs(run *r)
         return;
     double again = rewritten(r, s.last->name);
     double seldom = 1 - 1 / fmax((double) s.count / 10, 1);
-    double gain = seldom * (s.seconds - s.inside + again * s.inside);
+    bool compressed = is_compressed(r, s.last->name);
+    double around = (compressed ? again : 1) * (s.seconds - s.inside);
+    double gain = seldom * (around + again * s.inside);
     g_autofree char *time = time_text(s.seconds);
     g_autofree char *files = time_text(s.inside);
     g_autofree char *each = time_text(s.seconds / (double) s.count);
@@ -101,32 +104,31 @@ netcdf_syncs(run *r)
     double catalogue = MIN(catalogue_s(r), s.seconds);
     g_autofree char *commits = time_text(catalogue);
     if (g_str_has_prefix(s.last->name, "esdm:"))
-        advise(r, seldom * catalogue,
-               "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
-               " times, last for %s: %s, %s each. In ESDM each call is a commit, which others see "
-               "and which is not lost. %s of that were transactions of the catalogue; once in ten "
-               "times as many steps would save most of these. Data have to be stored in any case.",
-               s.count, name, time, each, commits);
+        advise(
+            r, seldom * catalogue,
+            "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
+            " times, last for %s: %s, %s each. In ESDM each call is a commit, which others see "
+            "and which is not lost. %s of that were transactions of the catalogue; a tenth of the "
+            "calls would save most of these. Data have to be stored in any case.",
+            s.count, name, time, each, commits);
     else if (again < MUCH_AGAIN)
         advise(r, gain,
                "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
                " times, last for %s: %s, %s each, of which the file system took %s. What was not "
-               "stored yet is%s stored then, and the file's tables again. Once in ten times as "
-               "many steps would lose little in a crash.",
-               s.count, name, time, each, files,
-               is_compressed(r, s.last->name) ? " compressed and" : "");
+               "stored yet is%s stored then, and the file's tables again. With a tenth of "
+               "the calls a crash would lose little.",
+               s.count, name, time, each, files, compressed ? " compressed and" : "");
     else
         advise(r, gain,
                "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
                " times, last for %s: %s, %s each, of which the file system took "
                "%s. %.0f %% of what "
-               "was written was written again later, as chunks had changed%s. Once "
-               "in ten times as "
-               "many steps would lose little in a crash; chunks of one time step "
+               "was written was written again later, as chunks had changed%s. "
+               "With a tenth of the calls a crash would lose little; chunks of one time step "
                "(nc_def_var_chunking) are written%s once.",
                s.count, name, time, each, files, 100 * again,
-               is_compressed(r, s.last->name) ? ", and was compressed each time" : "",
-               is_compressed(r, s.last->name) ? " and compressed" : "");
+               compressed ? ", and was compressed each time" : "",
+               compressed ? " and compressed" : "");
 }
 
 static void
@@ -151,8 +153,7 @@ syncs(run *r)
     advise(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
            "The program waited %" G_GUINT64_FORMAT
            " times until data were stored (%s, last for %s), %s "
-           "each. Once in ten times as many steps would lose little in a crash "
-           "and save most of it.",
+           "each. A tenth as often would save most of it, and lose little in a crash.",
            count, time, name, each);
     g_free(name);
     g_free(each);
