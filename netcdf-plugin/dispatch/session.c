@@ -80,7 +80,8 @@ set_current(esdm_session *session, bool read_only)
 {
     note_config();
     free(current_file);
-    current_file = site_file();
+    /* Where it was found; "(embedded default)" is no file. */
+    current_file = realpath(esdm_session_config_source(session), NULL);
     current = session;
     current_read_only = read_only;
     current_generation = esdmnc_session_generation();

@@ -42,6 +42,17 @@ def test_few_names_are_looked_for():
         expect(not own, f"libesdm looks for its own: {own[:5]}")
 
 
+def test_the_site_is_looked_for_once():
+    need_program("ncgen", "ncdump", "strace")
+    with Site() as site:
+        small_container(site)
+        log = site.file("calls")
+        told = client(["ncdump", "esdm://small.nc"], prefix=["strace", "-f", "-qq", "-o", log, "-e", "trace=access,faccessat,faccessat2"])
+        expect("v = 7" in told.stdout, told.stdout)
+        looks = [line for line in log.read_text().splitlines() if f'"{site.config}", R_OK' in line]
+        expect(len(looks) == 1, f"{looks}")
+
+
 def test_the_processor_is_not_asked_again():
     library = BUILD / "libesdm.so"
     symbols = subprocess.run(["nm", library], capture_output=True, text=True, check=False).stdout
@@ -50,4 +61,4 @@ def test_the_processor_is_not_asked_again():
                "a constructor of libesdm asks the processor")
 
 
-main(test_few_names_are_looked_for, test_the_processor_is_not_asked_again)
+main(test_few_names_are_looked_for, test_the_site_is_looked_for_once, test_the_processor_is_not_asked_again)
