@@ -167,6 +167,9 @@ would_be_made(void)
     char *path = NULL;
     const char *data = secure_getenv("XDG_DATA_HOME");
     const char *home = secure_getenv("HOME");
+    const char *named = secure_getenv("ESDM_CONFIG");
+    if (named != NULL && named[0] != '\0')
+        return false;
     bool absolute = data != NULL && data[0] == '/';
     if (!absolute && (home == NULL || home[0] != '/'))
         return false;
