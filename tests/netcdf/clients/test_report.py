@@ -218,10 +218,10 @@ def test_what_cdo_takes_for_a_file_is_esdms():
 
 
 def test_advice_names_what_took_the_time():
-    """A program whose time goes into nc_sync() is told so first, and how often it was called."""
+    """A program whose time goes into nc_sync() is told so, first or behind what it compresses each time, and how often it was called."""
     with Folder() as folder:
         advice = report_of(reported(WATCHED, "synced", folder.path / "s.nc"))["advice"]
-        expect(advice and "nc_sync" in advice[0]["text"] and "called 40 times" in advice[0]["text"],
+        expect(any("nc_sync" in a["text"] and "called 40 times" in a["text"] for a in advice[:2]),
                json.dumps(advice, indent=1))
 
 
@@ -246,7 +246,7 @@ def test_advice_is_true():
         expect("ESDM's catalogue" in done.stderr and "small pieces" not in done.stderr and "0 bytes of 0" not in done.stderr
                and "NetCDF library" not in done.stderr, done.stderr)
         done = report_of(reported(WATCHED, "synced", site.file("s.nc")))
-        expect("chunks had changed" in done["advice"][0]["text"], json.dumps(done["advice"], indent=1))
+        expect(any("chunks had changed" in a["text"] for a in done["advice"][:2]), json.dumps(done["advice"], indent=1))
 
 
 def test_the_same_for_esdm():
