@@ -7,7 +7,7 @@
 "first byte": of a file of 50 GiB that nobody has written to, just mounted: without and with a header in the cache. "cold": the folder was just mounted,
 so that the kernel knows nothing of the file, and the container was just opened; "evicted": the file was read before, and taken out of the kernel's
 memory, so that its pages come from memory that the machine has at hand; "all cold": just mounted, and the packs are not in memory, for both. "warm":
-the file was read before. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
+the file was read once before, "again": twice and more often. Ratios are of the API's speed, in alternating pairs: reading step by step into the same memory, in a new
 process. "bare": a FUSE server that makes nothing (bench_fuse), which is what the kernel allows. Memory is the most that the daemon had.
 """
 
@@ -106,8 +106,8 @@ def bare(site, *how):
 def reading(site, codec):
     bench("make", "cube.nc", OPTIONS.mib)
     packs = site.pack_files()
-    rows = {row: [] for row in ("cold", "cold, --direct", "bare, cold", "evicted", "bare, evicted", "all cold", "warm", "warm, --direct", "bare, warm",
-                                "bare, directly", f"{OPTIONS.readers} readers, cold")}
+    rows = {row: [] for row in ("cold", "cold, --direct", "bare, cold", "evicted", "bare, evicted", "all cold", "warm", "again", "warm, --direct",
+                                "bare, warm", "bare, again", "bare, directly", f"{OPTIONS.readers} readers, cold")}
     speeds, memory = [], 0
     bench("container", "cube.nc")  # the first pass into fresh memory is slower
     for _ in range(OPTIONS.repeat):
@@ -127,11 +127,12 @@ def reading(site, codec):
                     api, _ = bench("container", "cube.nc")
                     rows[row.replace("cold", "warm")].append(api / bench("file", mnt / "cube.nc", 1)[0])
                 if row == "cold":
+                    rows["again"] += [api / bench("file", mnt / "cube.nc", 1)[0] for _ in range(2)]
                     evict([mnt / "cube.nc"])
                     rows["evicted"].append(api / bench("file", mnt / "cube.nc", 1)[0])
         api, count = bench("container", "cube.nc")
         with bare(site) as folder:
-            for row in "bare, cold", "bare, warm", "bare, evicted":
+            for row in "bare, cold", "bare, warm", "bare, again", "bare, again", "bare, evicted":
                 if row == "bare, evicted":
                     evict([folder / "data"])
                 file, size = bench("file", folder / "data", 1)
