@@ -6,7 +6,8 @@
 
 [ "${ESDM_TEST_SIZE:-}" = long ] || skip "packages are built with --long alone"
 command -v dpkg-shlibdeps >/dev/null || skip "dpkg-dev is not installed"
-ESDM_PACKAGES_BUILD=$SITE_DIR/build "$ESDM_SOURCE/tools/make-packages.sh" "$SITE_DIR/packages" >make.log 2>&1 ||
+export ESDM_PACKAGES_BUILD=${ESDM_PACKAGES_BUILD:-$SITE_DIR/build} # or one that was begun already
+"$ESDM_SOURCE/tools/make-packages.sh" "$SITE_DIR/packages" >make.log 2>&1 ||
     fail "$(tail -20 make.log)"
 for name in libesdm0 libesdm-dev esdm python3-esdm; do
     package=$(echo packages/"$name"_*.deb)
