@@ -1,14 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""The recipes of conda and Spack name the version, the options and all that the build needs; with --long conda's
-script builds and installs, and what it installs works."""
+"""The recipes of conda and Spack name the version, the options and all that the build needs; with --long rattler-build
+resolves conda's, its script builds and installs with this machine's libraries, and what it installs works."""
 
+import hashlib
+import io
+import json
 import os
 import re
+import shutil
 import sys
+import tarfile
 import types
 
-from esdmtest import SIZE, SOURCE, Site, expect, main, run
+from esdmtest import SIZE, SOURCE, Site, expect, main, run, skip
 
 # What pkg-config calls it: what conda-forge and Spack do.
 NAMES = {"jansson": ("jansson", "jansson"), "sqlite3": ("libsqlite", "sqlite"), "liblz4": ("lz4-c", "lz4"),
@@ -37,22 +42,20 @@ def version():
 
 
 def test_conda__names_what_is_needed():
-    text = (SOURCE / "packaging/conda/meta.yaml").read_text()
-    expect(f'{{% set version = "{version()}" %}}' in text, "another version")
+    text = (SOURCE / "packaging/conda/recipe.yaml").read_text()
+    expect(f"\n  version: {version()}\n" in text, "another version")
     host = re.search(r"  host:\n((?:    - .*\n)+)", text).group(1)
     for module, least in wanted().items():
         found = re.search(rf"^    - {NAMES[module][0]}(?: >=(\S+))?$", host, re.MULTILINE)
         expect(found, f"host lacks {NAMES[module][0]}")
         expect(not found.group(1) or found.group(1) == least, f"{module}: {found.group(0)}, not {least}")
-    plain = re.sub(r"\{%.*%\}\n", "", text).replace("{{ version }}", version())
-    plain = re.sub(r"\{\{ (\w+)\('c'\) \}\}", r"\1", plain)
     try:
         import yaml
     except ImportError:
         print("no module yaml: the form was not checked")
         return
-    recipe = yaml.safe_load(plain)
-    expect(recipe["package"] == {"name": "esdm", "version": version()} and recipe["test"]["commands"], f"{recipe}")
+    recipe = yaml.safe_load(text)
+    expect(recipe["context"] == {"version": version()} and recipe["tests"][0]["script"], f"{recipe}")
 
 
 def load_spack():
@@ -101,6 +104,58 @@ def test_spack__names_what_is_needed():
         expect(f"option({name} " in options, f"CMake has no option {name}")
 
 
+def make_channel(folder, specifications):
+    """Empty packages of the oldest versions that are asked for: what they would hold is on this machine."""
+    (folder / "noarch").mkdir(parents=True)
+    (folder / "linux-64").mkdir()
+    packages = {}
+    for specification in specifications:
+        name, _, least = specification.partition(" >=")
+        index = {"name": name, "version": least or "1", "build": "0", "build_number": 0, "depends": [], "subdir": "linux-64"}
+        file = folder / "linux-64" / f"{name}-{index['version']}-0.tar.bz2"
+        with tarfile.open(file, "w:bz2") as package:
+            for member, told in ("index.json", index), ("paths.json", {"paths": [], "paths_version": 1}):
+                header = tarfile.TarInfo(f"info/{member}")
+                header.size = len(json.dumps(told))
+                package.addfile(header, io.BytesIO(json.dumps(told).encode()))
+        data = file.read_bytes()
+        packages[file.name] = {**index, "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    for part, held in ("linux-64", packages), ("noarch", {}):
+        (folder / part / "repodata.json").write_text(json.dumps({"info": {"subdir": part}, "packages": held, "packages.conda": {}}))
+
+
+RESOLVE = """
+import sys
+from rattler_build import cli_api
+cli_api.build_recipes([sys.argv[1] + "/packaging/conda/recipe.yaml"], channel=["file://" + sys.argv[2] + "/channel"], render_only=True,
+    with_solve=True, variant_overrides={"c_compiler": ["gcc"], "c_stdlib": ["sysroot"]}, output_dir=sys.argv[2] + "/built")
+"""
+
+
+def test_conda__is_resolved_by_rattler_build():
+    if SIZE != "long":
+        print("rattler-build is fetched with --long alone")
+        return
+    with Site(make=False) as site:
+        run(["/usr/bin/python3", "-m", "venv", site.file("env")])
+        got = run([site.file("env") / "bin/pip", "install", "-q", "py-rattler-build==0.73.0"], check=False)
+        if got.returncode:
+            skip(f"no package index: {got.stderr.strip()[-300:]}")
+        text = (SOURCE / "packaging/conda/recipe.yaml").read_text()
+        asked = re.findall(r"^    - ([\w-]+(?: >=\S+)?)$", text[text.index("requirements:"):text.index("  run:")], re.MULTILINE)
+        expect(len(asked) > 20, f"{asked}")
+        make_channel(site.file("channel"), [*asked, "gcc_linux-64", "sysroot_linux-64"])
+        resolve = [site.file("env") / "bin/python", "-W", "ignore", "-c", RESOLVE, SOURCE, site.folder]
+        told = run(resolve).stdout
+        rendered, = json.loads(told[told.index("["):])
+        expect(rendered["recipe"]["package"]["version"] == version(), f"{rendered['recipe']['package']}")
+        found = {one["name"] for part in ("build", "host") for one in rendered["finalized_dependencies"][part]["resolved"]}
+        expect(found == {one.partition(" ")[0] for one in asked} | {"gcc_linux-64", "sysroot_linux-64"}, f"{found}")
+        shutil.rmtree(site.file("channel"))
+        make_channel(site.file("channel"), asked)
+        expect(run(resolve, check=False).returncode, "a channel without a compiler is enough")
+
+
 def test_conda__builds_and_installs():
     run(["bash", "-n", SOURCE / "packaging/conda/build.sh"])
     if SIZE != "long":
@@ -111,8 +166,8 @@ def test_conda__builds_and_installs():
         env = {**os.environ, "PREFIX": str(prefix), "SRC_DIR": str(SOURCE),
                "CMAKE_ARGS": "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "CPU_COUNT": "2"}
         run(["bash", "-e", SOURCE / "packaging/conda/build.sh"], env=env, cwd=site.folder, timeout=3000)
-        text = (SOURCE / "packaging/conda/meta.yaml").read_text()
-        commands = re.findall(r"^    - (.*)$", re.search(r"  commands:\n((?:    - .*\n)+)", text).group(1), re.MULTILINE)
+        text = (SOURCE / "packaging/conda/recipe.yaml").read_text()
+        commands = re.findall(r"^      - (.*)$", re.search(r"    script:\n((?:      - .*\n)+)", text).group(1), re.MULTILINE)
         expect(len(commands) >= 5, f"{commands}")
         (site.folder / "small.cdl").write_text((SOURCE / "packaging/conda/small.cdl").read_text())
         env.update(PATH=f"{prefix}/bin:{os.environ['PATH']}", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig")
@@ -121,4 +176,6 @@ def test_conda__builds_and_installs():
             run(["bash", "-ec", command], env=env, cwd=site.folder)
 
 
-main(test_conda__names_what_is_needed, test_spack__names_what_is_needed, test_conda__builds_and_installs)
+if __name__ == "__main__":
+    main(test_conda__names_what_is_needed, test_spack__names_what_is_needed, test_conda__is_resolved_by_rattler_build,
+         test_conda__builds_and_installs)
