@@ -4,8 +4,10 @@
 $HDF5_PLUGIN_PATH; smaller than deflate makes them; damaged chunks are errors."""
 
 import json
+import math
 import os
 import pathlib
+import re
 import subprocess
 
 from clients import python_of
@@ -29,7 +31,14 @@ def with_filter():
     return environment({"HDF5_PLUGIN_PATH": str(FOLDER)})
 
 
+def fit_into_the_cache(file):
+    """Stock ncdump reads row by row: chunks larger than libnetcdf's cache are decoded anew for each row, for minutes."""
+    text = run(["ncdump", "-hs", file]).stdout
+    return all(math.prod(map(int, sizes.split(","))) < 1 << 20 for sizes in re.findall(r"_ChunkSizes = ([\d, ]+)", text))
+
+
 def test_files__are_small_and_read_by_all():
+    dumped = 0
     fields = sorted(need_data("fields").glob("*.nc"), key=lambda f: f.stat().st_size)
     fields = some(fields[:by_size(4, 8, 40)], by_size(2, 3, 40))
     with Site() as site:
@@ -48,12 +57,15 @@ def test_files__are_small_and_read_by_all():
                 done = subprocess.run([python_of(kind), "-c", READ, kept, plain], env=with_filter(),
                                       capture_output=True, text=True, check=False)
                 expect(done.returncode == 0 and done.stdout.strip(), f"{file} by {kind}: {done.stdout}{done.stderr[-2000:]}")
-            a, b = (run(["ncdump", f], env=with_filter()).stdout.partition("data:")[2] for f in (kept, plain))
-            expect(a and a == b, f"ncdump reads other values of {file}")
+            if fit_into_the_cache(kept) and fit_into_the_cache(plain):
+                a, b = (run(["ncdump", f], env=with_filter()).stdout.partition("data:")[2] for f in (kept, plain))
+                expect(a and a == b, f"ncdump reads other values of {file}")
+                dumped += 1
             expect_error(run(["ncdump", "-v", done.stdout.strip(), kept], env=environment({"HDF5_PLUGIN_PATH": "/none"}), check=False))
             run([tool("esdm-cp"), kept, f"esdm://again{i}.nc"], env=with_filter())
             told = json.loads(run([tool("esdm-diff"), "--json", name, f"again{i}.nc"], check=False).stdout)
             expect(told["values"] == [] and told["read_bytes"] > 0, f"{file} came back with other values: {told}")
+    expect(dumped * 2 > len(fields), f"ncdump read {dumped} of {len(fields)} files")
 
 
 def test_damage__is_an_error():
