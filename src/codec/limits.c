@@ -22,7 +22,8 @@
             memcpy(&after, (const char *) decoded + i * sizeof after, sizeof after);               \
             wide x = (wide) before;                                                                \
             wide y = (wide) after;                                                                 \
-            left |= (x >= low) & (x <= high) & ((y < low) | (y > high));                           \
+            left |= ((x < low) & (y >= low)) | ((x > high) & (y <= high)) |                        \
+                    ((x >= low) & (x <= high) & ((y < low) | (y > high)));                         \
         }                                                                                          \
         return left == 0;                                                                          \
     }

@@ -3,7 +3,7 @@
 #define ESDM_CODEC_LIMITS_H
 
 /** @file Limits beyond which readers take numbers for missing ones (valid_range): a number that is
- *  within them must not leave them when it is rounded. Pure. */
+ *  within them must not leave them when it is rounded, nor one beyond come in. Pure. */
 
 #include <stdbool.h>
 
@@ -18,7 +18,7 @@ typedef struct esdm__limits {
 
 /** Whether there is one. */
 bool esdm__limits_any(const esdm__limits *limits);
-/** Whether all of `n` numbers that are within the limits are so as decoded, too. */
+/** Whether all of `n` numbers are within the limits, below or above them as decoded, too. */
 bool esdm__limits_kept(const esdm__limits *limits, int32_t type, const void *raw,
                        const void *decoded, size_t n);
 /** Has numbers keep their bits that could leave the limits by `a`'s bounds; of natural ones also

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Numbers near the limits of valid_range, stored with a tolerance: none of them may be read as missing."""
+"""Numbers near the limits of valid_range, stored with a tolerance: none of them may be read as missing, and none
+beyond the limits (-1 for land) as a number."""
 
 import sys
 
@@ -11,6 +12,9 @@ random = numpy.random.default_rng(2)
 COUNT = 60000
 SMOOTH = numpy.clip(random.normal(0, 60, COUNT).cumsum() / 300 % 140 - 20, 0, 100)
 SMOOTH[::7] = random.uniform(99.9, 100, SMOOTH[::7].size)
+LAND = SMOOTH.copy()
+LAND[::5] = -1  # no fill value, and missing all the same
+HIGH = numpy.where(SMOOTH > 60, SMOOTH + 40.5, SMOOTH)
 # Whole numbers without a sign, as netCDF's classic formats have them: 250 is stored as -6.
 NATURAL = {"_Unsigned": "true"}
 UNROUNDED = ("span", "low", "byte")
@@ -22,6 +26,10 @@ CASES = {  # type, limits, attributes of a statement, numbers, largest error
     "share": ("f4", {"valid_range": [0, 100]}, {"relative_tolerance": "0.002"}, SMOOTH, 0.2),
     "digits": ("f4", {"valid_range": [0, 99.99]}, {"significant_digits": "3"}, numpy.minimum(SMOOTH, 99.99), 0.5),
     "of-range": ("f4", {"valid_range": [0, 100]}, {"range_tolerance": "0.003"}, SMOOTH, 0.3),
+    "land": ("f4", {"valid_range": [0, 100]}, {"absolute_tolerance": "1.5 %"}, LAND, 1.5),
+    "land-whole": ("i2", {"valid_min": [0]}, {"absolute_tolerance": "3 %"}, numpy.rint(LAND), 3),
+    "beyond": ("f8", {"valid_max": [100.0]}, {"absolute_tolerance": "2 %"}, HIGH, 2),
+    "beyond-digits": ("f4", {"valid_range": [-0.5, 100]}, {"significant_digits": "2"}, HIGH, 1.5),
     "lossless": ("f4", {"valid_range": [0, 100]}, {}, SMOOTH, 0),
     "low": ("i1", {"valid_range": [0, 100], **NATURAL}, {"absolute_tolerance": "5 %"}, numpy.rint(SMOOTH), 5),
     "byte": ("i1", {"valid_range": [2, -6], **NATURAL}, {"absolute_tolerance": "5 %"},
@@ -73,11 +81,13 @@ for suffix in ("", "?accuracy=1%")[:2 if mode == "progressive" else 1]:
         for name, (kind, limits, _, numbers, largest) in CASES.items():
             natural = "_Unsigned" in limits
             read = data[name][:]
-            missing = numpy.ma.count_masked(read)
+            mask = numpy.ma.getmaskarray(read)
             numbers = numbers if natural else numbers.astype(kind)
             error = abs(numpy.ma.getdata(read).astype("f8") - numbers).max()
-            print(f"{name}{suffix}: {missing} missing, off by {error:.4f}")
-            assert missing == 0, (mode, name, suffix, missing)
+            ends = limits.get("valid_range", limits.get("valid_min", [-numpy.inf]) + limits.get("valid_max", [numpy.inf]))
+            beyond = ((numbers < ends[0]) | (numbers > ends[1])) & (not natural)
+            print(f"{name}{suffix}: {mask.sum()} missing of {beyond.sum()}, off by {error:.4f}")
+            assert (mask == beyond).all(), (mode, name, suffix, (mask & ~beyond).sum(), (beyond & ~mask).sum())
             assert not (suffix and natural) or error <= 0.02 * 256 ** int(kind[1]), (mode, name, error)  # nothing wraps
             assert suffix or error <= largest * 1.000001, (mode, name, error)
             assert mode == "speed" or largest == 0 or error > 0 or name in UNROUNDED or (natural and mode != "balanced"), \
