@@ -38,7 +38,8 @@ typedef struct esdm__statistics {
 /** Values of a dataset that stand for "nothing is known here". */
 #define ESDM__MISSING_MOST 4u
 typedef struct esdm__missing {
-    uint8_t class; /* of the dataset's type; ESDM__CLASS_NONE: no statistics are made */
+    uint8_t class; /* of `type`; ESDM__CLASS_NONE: no statistics are made */
+    int32_t type;  /* what readers take the numbers for: the dataset's, but for _Unsigned */
     uint32_t count;
     uint32_t rule;                           /* esdm__missing_rule() of the rest */
     esdm__number values[ESDM__MISSING_MOST]; /* different; not NaN, which is missing anyhow */

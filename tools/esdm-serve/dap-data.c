@@ -153,7 +153,7 @@ put_real(GByteArray *to, double value)
 static esdm_status
 put_as_real(GByteArray *to, const dap_variable *v, const void *at, esdm_error *err)
 {
-    esdm_type type = v->dataset->type->atomic;
+    esdm_type type = v->taken;
     double real = 0;
     uint64_t back = 0, value;
     memcpy(&value, at, sizeof value);
@@ -181,7 +181,7 @@ encode(GByteArray *to, const dap_variable *v, const void *raw, uint64_t count, e
 {
     esdm_status status = ESDM_OK;
     uint64_t bytes = element_bytes(v);
-    switch (v->dataset->type->atomic) {
+    switch (v->taken) {
     case ESDM_TYPE_INT8:
         SMALL(int8_t);
         break;

@@ -25,7 +25,7 @@ dap_escape(const char *name, const char *also)
 }
 
 const char *
-dap_type_name(const cp_type *type)
+dap_type_name(esdm_type type)
 {
     static const char *const names[] = {
         [ESDM_TYPE_INT8] = "Int16",      [ESDM_TYPE_CHAR] = "String",
@@ -34,8 +34,30 @@ dap_type_name(const cp_type *type)
         [ESDM_TYPE_UINT8] = "Int16",     [ESDM_TYPE_UINT16] = "Int32",
         [ESDM_TYPE_UINT32] = "Float64",  [ESDM_TYPE_INT64] = "Float64",
         [ESDM_TYPE_UINT64] = "Float64",  [ESDM_TYPE_STRING] = "String"};
-    return type->path == NULL && (size_t) type->atomic < G_N_ELEMENTS(names) ? names[type->atomic]
-                                                                             : NULL;
+    return (size_t) type < G_N_ELEMENTS(names) ? names[type] : NULL;
+}
+
+esdm_type
+dap_taken(const cp_dataset *dataset)
+{
+    static const esdm_type pairs[][2] = {{ESDM_TYPE_INT8, ESDM_TYPE_UINT8},
+                                         {ESDM_TYPE_INT16, ESDM_TYPE_UINT16},
+                                         {ESDM_TYPE_INT32, ESDM_TYPE_UINT32},
+                                         {ESDM_TYPE_INT64, ESDM_TYPE_UINT64}};
+    const esdm_type type = dataset->type->atomic;
+    g_autofree char *said = NULL;
+    for (guint i = 0; i < dataset->attributes->len; i++) {
+        const cp_attribute *a = g_ptr_array_index(dataset->attributes, i);
+        if (g_str_equal(a->name, "_Unsigned") && a->type->atomic == ESDM_TYPE_CHAR)
+            said = g_strndup(a->values, (gsize) a->count);
+    }
+    for (size_t i = 0; said != NULL && i < G_N_ELEMENTS(pairs); i++) {
+        if (type == pairs[i][0] && g_ascii_strcasecmp(said, "true") == 0)
+            return pairs[i][1];
+        if (type == pairs[i][1] && g_ascii_strcasecmp(said, "false") == 0)
+            return pairs[i][0];
+    }
+    return type;
 }
 
 /* Whether all values are numbers that Float64 has. Those of a large variable are not read for it.
@@ -108,7 +130,8 @@ dap_dimension_name(const dap_set *set, const cp_dimension *dimension)
 static void
 add_variable(dap_set *set, const cp_dataset *dataset, GHashTable *by_name)
 {
-    const char *type = dap_type_name(dataset->type);
+    const esdm_type taken = dap_taken(dataset);
+    const char *type = dataset->type->path == NULL ? dap_type_name(taken) : NULL;
     /* libnetcdf fails on all variables of a set where one has a dimension of length 0. */
     if (type == NULL || cp_dataset_elements(dataset) == 0 || !fits_real(dataset)) {
         g_string_append_printf(set->left_out, "%s%s", set->left_out->len > 0 ? " " : "",
@@ -120,6 +143,7 @@ add_variable(dap_set *set, const cp_dataset *dataset, GHashTable *by_name)
     v->name = unique_name(by_name, dataset->path + 1);
     g_hash_table_insert(by_name, v->name, v);
     v->type = type;
+    v->taken = taken;
     v->rank = dataset->rank;
     if (dataset->type->atomic == ESDM_TYPE_CHAR && v->rank > 0)
         v->rank--;

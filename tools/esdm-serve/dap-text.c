@@ -97,9 +97,8 @@ put_real(double value, int digits, GString *text)
 }
 
 static void
-put_value(const cp_attribute *a, uint64_t index, GString *text)
+put_value(const cp_attribute *a, esdm_type type, uint64_t index, GString *text)
 {
-    esdm_type type = a->type->atomic;
     const char *at = (const char *) a->values + index * a->type->bytes;
     if (type == ESDM_TYPE_STRING) {
         const char *one =
@@ -112,10 +111,11 @@ put_value(const cp_attribute *a, uint64_t index, GString *text)
     put_real(value, type == ESDM_TYPE_FLOAT32 ? 9 : 17, text);
 }
 
+/* @param taken what its values are taken for */
 static void
-put_attribute(const char *prefix, const cp_attribute *a, GString *text)
+put_attribute(const char *prefix, const cp_attribute *a, esdm_type taken, GString *text)
 {
-    const char *type = dap_type_name(a->type);
+    const char *type = a->type->path == NULL ? dap_type_name(taken) : NULL;
     if (type == NULL || (a->count == 0 && a->type->atomic != ESDM_TYPE_CHAR))
         return;
     g_autofree char *whole = g_strconcat(prefix, a->name, NULL);
@@ -126,7 +126,7 @@ put_attribute(const char *prefix, const cp_attribute *a, GString *text)
     for (uint64_t i = 0; i < a->count && a->type->atomic != ESDM_TYPE_CHAR; i++) {
         if (i > 0)
             g_string_append(text, ", ");
-        put_value(a, i, text);
+        put_value(a, taken, i, text);
     }
     g_string_append(text, ";\n");
 }
@@ -228,10 +228,22 @@ put_group(const dap_set *set, const cp_group *group, GString *text)
     for (guint i = 0; i < group->attributes->len; i++) {
         const cp_attribute *a = g_ptr_array_index(group->attributes, i);
         if (!is_outdated(set, a))
-            put_attribute(prefix, a, text);
+            put_attribute(prefix, a, a->type->atomic, text);
     }
     for (guint i = 0; i < group->groups->len; i++)
         put_group(set, g_ptr_array_index(group->groups, i), text);
+}
+
+/* Those of the variable's type (a fill value) are taken for what its values are. */
+static void
+put_attributes_of(const dap_variable *v, GString *text)
+{
+    const esdm_type type = v->dataset->type->atomic;
+    for (guint i = 0; i < v->dataset->attributes->len; i++) {
+        const cp_attribute *a = g_ptr_array_index(v->dataset->attributes, i);
+        if (v->taken == type || !g_str_equal(a->name, "_Unsigned"))
+            put_attribute("", a, a->type->atomic == type ? v->taken : a->type->atomic, text);
+    }
 }
 
 void
@@ -242,8 +254,7 @@ dap_put_das(const dap_set *set, GString *text)
     for (guint i = 0; i < set->variables->len; i++) {
         const dap_variable *v = g_ptr_array_index(set->variables, i);
         g_string_append_printf(text, "    %s {\n", v->name);
-        for (guint k = 0; k < v->dataset->attributes->len; k++)
-            put_attribute("", g_ptr_array_index(v->dataset->attributes, k), text);
+        put_attributes_of(v, text);
         put_string_length(set, v, text);
         g_string_append(text, "    }\n");
     }

@@ -26,6 +26,7 @@ struct dap_variable {
     const cp_dataset *dataset; /* borrowed */
     char *name;                /* escaped */
     const char *type;          /* "Float32" */
+    esdm_type taken;           /* what readers take its values for: see dap_taken() */
     uint32_t rank;             /* without the dimension of the characters of a String */
     bool is_grid;              /* each dimension has a variable of its own: a Grid */
     const dap_variable *maps[ESDM_MAX_RANK]; /* of a Grid; borrowed */
@@ -48,7 +49,10 @@ typedef struct dap_set {
 dap_set *dap_set_new(const serve_model *model);
 void dap_set_free(dap_set *set); /* NULL is accepted */
 /** "Float32"; NULL: the format has no such type. */
-const char *dap_type_name(const cp_type *type);
+const char *dap_type_name(esdm_type type);
+/** What readers take values of a dataset for, by its attribute _Unsigned: as other types have other
+ *  widths here, these values are sent, and the attribute is not. */
+esdm_type dap_taken(const cp_dataset *dataset);
 /** A name as the format allows it; owned. @param also characters that need no escape here. */
 char *dap_escape(const char *name, const char *also);
 /** The same of "group/name": "group_name". */

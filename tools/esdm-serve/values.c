@@ -67,6 +67,20 @@ objection(const esdm_dataset *dataset, const uint64_t *start, const uint64_t *co
     return NULL;
 }
 
+/* 2^8 for bytes whose readers take -1 for 255 (_Unsigned), …; 0: numbers are what they are. */
+static double
+turn_of(esdm_dataset *dataset)
+{
+    esdm_attribute a;
+    esdm_type type = esdm_dataset_type(dataset);
+    if ((type != ESDM_TYPE_INT8 && type != ESDM_TYPE_INT16 && type != ESDM_TYPE_INT32 &&
+         type != ESDM_TYPE_INT64) ||
+        !esdm_attribute_find(esdm_dataset_attributes(dataset), "_Unsigned", &a, NULL) ||
+        a.type != ESDM_TYPE_CHAR || a.count != 4 || g_ascii_strncasecmp(a.values, "true", 4) != 0)
+        return 0;
+    return ldexp(1, (int) esdm_type_size(type) * 8);
+}
+
 /* The values that mean that there is none, as numbers. */
 static size_t
 missing_values(esdm_dataset *dataset, double *missing, size_t most)
@@ -112,11 +126,13 @@ unpack(esdm_dataset *dataset, uint64_t elements, double *values, bool as_doubles
     double missing[16];
     size_t count = missing_values(dataset, missing, G_N_ELEMENTS(missing));
     double scale = number_of(dataset, "scale_factor", 1),
-           offset = number_of(dataset, "add_offset", 0);
+           offset = number_of(dataset, "add_offset", 0), turn = turn_of(dataset);
     bool is_float = esdm_dataset_type(dataset) == ESDM_TYPE_FLOAT32;
     char *out = (char *) values;
+    for (size_t k = 0; k < count; k++)
+        missing[k] += missing[k] < 0 ? turn : 0;
     for (uint64_t i = 0; i < elements; i++) {
-        double value = values[i];
+        double value = values[i] + (values[i] < 0 ? turn : 0);
         bool none = false;
         for (size_t k = 0; k < count; k++) {
             float a = (float) value, b = (float) missing[k];

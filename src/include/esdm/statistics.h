@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/** A number of a dataset's type: `i` of signed integers, `u` of unsigned ones, `f` of others. */
+/** A number of a dataset's type: `i` of signed integers, `u` of unsigned ones (also of signed ones
+ *  with `_Unsigned = "true"`), `f` of others. */
 typedef union esdm_number {
     int64_t i;
     uint64_t u;
@@ -26,7 +27,8 @@ enum {
 };
 
 /**
- * Statistics of stored numbers: `scale_factor` and `add_offset` are not applied. Missing are NaN,
+ * Statistics of stored numbers: `scale_factor` and `add_offset` are not applied, `_Unsigned` is (a
+ * byte -1 is 255 where this attribute is "true"). Missing are NaN,
  * the fill value in force (but not the default one of single bytes), `_FillValue` and
  * `missing_value`; what was never written is the fill value.
  */

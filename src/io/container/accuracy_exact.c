@@ -5,30 +5,13 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "io/container/accuracy.h"
+#include "io/container/missing.h"
 #include "model/accuracy.h"
 #include "model/container.h"
 #include "model/convert.h"
-
-/* Of whole numbers with a sign, what readers take them for where the attribute _Unsigned says so;
- * else the type itself. */
-static esdm_type
-type_of_readers(const esdm_dataset *dataset)
-{
-    static const esdm_type natural[][2] = {{ESDM_TYPE_INT8, ESDM_TYPE_UINT8},
-                                           {ESDM_TYPE_INT16, ESDM_TYPE_UINT16},
-                                           {ESDM_TYPE_INT32, ESDM_TYPE_UINT32},
-                                           {ESDM_TYPE_INT64, ESDM_TYPE_UINT64}};
-    char text[8];
-    esdm__attribute_text(dataset, "_Unsigned", text, sizeof text);
-    for (size_t i = 0; i < 4; i++)
-        if (natural[i][0] == dataset->type && strcasecmp(text, "true") == 0)
-            return natural[i][1];
-    return dataset->type;
-}
 
 static esdm_status
 add_exact(const esdm_dataset *dataset, esdm__accuracy *a, const void *value, esdm_error *err)
@@ -56,7 +39,8 @@ add_attribute(const esdm_dataset *dataset, const char *name, esdm__accuracy *a, 
         !esdm__accuracy_has_type(attribute.type))
         return ESDM_OK;
     size_t bytes = esdm_type_size(attribute.type);
-    esdm_type type = attribute.type == dataset->type ? attribute.type : type_of_readers(dataset);
+    esdm_type type =
+        attribute.type == dataset->type ? attribute.type : esdm__type_of_readers(dataset);
     esdm_status status = ESDM_OK;
     for (uint64_t i = 0; i < attribute.count && status == ESDM_OK; i++) {
         uint64_t value = 0;
@@ -140,7 +124,7 @@ static long double
 limit_of(const esdm_dataset *dataset, const char *name, uint64_t count, uint64_t i,
          long double none)
 {
-    const esdm_type type = type_of_readers(dataset);
+    const esdm_type type = esdm__type_of_readers(dataset);
     esdm_attribute attribute;
     const esdm_attributes *list = &dataset->attributes;
     uint64_t value = 0;
@@ -174,7 +158,7 @@ esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
 {
     const long double all = (long double) INFINITY;
     esdm__limits *limits = &a->limits;
-    limits->natural = type_of_readers(dataset) != dataset->type;
+    limits->natural = esdm__type_of_readers(dataset) != dataset->type;
     const long double least = limits->natural ? 0 : -all;
     bool turned = is_turned(dataset, "valid_range");
     limits->low = limit_of(dataset, "valid_range", 2, turned ? 1 : 0, least);

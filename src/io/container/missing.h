@@ -7,6 +7,10 @@
 #include "base/statistics.h"
 #include "model/container.h"
 
+/** Of whole numbers with a sign, what readers take them for where the attribute `_Unsigned` says
+ * so; else the type itself. */
+esdm_type esdm__type_of_readers(const esdm_dataset *dataset);
+
 /**
  * The fill value in force (single bytes have none by default, as programs of NetCDF see it), and
  * the attributes `_FillValue` and `missing_value`. NaN is missing anyhow. The class is

@@ -80,7 +80,7 @@ count_numbers(const counter *c, const void *numbers, uint64_t n, uint64_t *count
     double x[RUN];
     while (n > 0) {
         size_t some = n < RUN ? (size_t) n : RUN;
-        esdm__doubles(c->dataset->type, &c->missing, at, some, x);
+        esdm__doubles(c->missing.type, &c->missing, at, some, x);
         for (size_t i = 0; i < some; i++)
             counts[x[i] == x[i] ? place_of(c, x[i]) : c->nedges + 1]++;
         at += some * c->element_bytes;
@@ -215,7 +215,7 @@ count_holes(const counter *c, uint64_t elements)
     double x;
     if (elements == 0)
         return;
-    esdm__doubles(c->dataset->type, &c->missing, esdm_dataset_fill(c->dataset, NULL), 1, &x);
+    esdm__doubles(c->missing.type, &c->missing, esdm_dataset_fill(c->dataset, NULL), 1, &x);
     c->counts[x == x ? place_of(c, x) : c->nedges + 1] += elements;
 }
 

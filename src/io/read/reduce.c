@@ -171,10 +171,10 @@ add_part(void *user, const esdm__box *box, const void *values, esdm_error *err)
         for (uint32_t d = 0; d < outer; d++)
             to += index[d] * stride[d];
         if (stride[outer] == 1)
-            esdm__across_add(r->across, r->dataset->type, &r->missing, at, (size_t) n[outer],
+            esdm__across_add(r->across, r->missing.type, &r->missing, at, (size_t) n[outer],
                              l->results, (size_t) to);
         else
-            esdm__across_add_one(r->across, r->dataset->type, &r->missing, at, (size_t) n[outer],
+            esdm__across_add_one(r->across, r->missing.type, &r->missing, at, (size_t) n[outer],
                                  l->results, (size_t) to);
         at += n[outer] * r->element_bytes;
         uint32_t axis = outer;

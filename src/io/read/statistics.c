@@ -34,7 +34,7 @@ add(gatherer *g, const esdm__statistics *more)
 static void
 add_equal(gatherer *g, const void *element, uint64_t n)
 {
-    esdm__tally tally = {.type = g->dataset->type, .missing = &g->missing};
+    esdm__tally tally = {.type = g->missing.type, .missing = &g->missing};
     esdm__tally_add(&tally, element, 1);
     tally.statistics.valid *= n;
     tally.statistics.sum *= (double) n;
@@ -45,7 +45,7 @@ static esdm_status
 add_part(void *user, const esdm__box *part, const void *values, esdm_error *err)
 {
     gatherer *g = user;
-    esdm__tally tally = {.type = g->dataset->type, .missing = &g->missing};
+    esdm__tally tally = {.type = g->missing.type, .missing = &g->missing};
     uint64_t elements = esdm__box_elements(part);
     (void) err;
     esdm__tally_add(&tally, values, (size_t) elements);
@@ -75,7 +75,7 @@ esdm__statistics
 esdm__fragment_statistics(const esdm_dataset *dataset, const esdm__missing *missing,
                           const esdm__fragment *fragment)
 {
-    esdm__tally tally = {.type = dataset->type, .missing = missing};
+    esdm__tally tally = {.type = missing->type, .missing = missing};
     uint64_t elements = esdm__fragment_elements(fragment);
     size_t size = esdm_type_size(dataset->type);
     esdm__statistics none = {0};

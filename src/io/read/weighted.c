@@ -87,7 +87,7 @@ add_row(const weigher *r, const uint8_t *numbers, uint64_t n, const double *weig
     for (uint64_t done = 0; done < n;) {
         size_t some = n - done < RUN ? (size_t) (n - done) : RUN;
         const double *own = weights + done * weight_stride;
-        esdm__doubles(r->dataset->type, &r->missing, numbers + done * r->element_bytes, some, x);
+        esdm__doubles(r->missing.type, &r->missing, numbers + done * r->element_bytes, some, x);
         for (size_t i = 0; i < some && weight_stride != 1; i++)
             w[i] = own[i * weight_stride];
         if (stride == 1)

@@ -166,7 +166,7 @@ encode(const round *r, const slot *s, const void *raw, size_t bytes, esdm__blob 
 {
     const esdm__elements *e = r->elements;
     if (esdm__accuracy_applies(e->type)) {
-        esdm__tally tally = {.type = e->type, .missing = &r->missing};
+        esdm__tally tally = {.type = r->missing.type, .missing = &r->missing};
         esdm_codec_accuracy accuracy;
         esdm__blob_numbers numbers = numbers_of(r, s, raw, &accuracy);
         if (r->missing.class != ESDM__CLASS_NONE)
