@@ -285,9 +285,19 @@ settle_accuracy(const target *on)
                : NC_NOERR;
 }
 
+/* Numbers that are stored mean others with another factor, and so does what they are off by. */
+static int
+scale_changed(const target *on)
+{
+    on->var->restated = true;
+    return settle_accuracy(on);
+}
+
 static int
 accuracy_put(const target *on, const char *name)
 {
+    if (on->var != NULL && on->var->stored && strcmp(name, "scale_factor") == 0)
+        return scale_changed(on);
     if (on->var == NULL || !esdmnc_accuracy_is_named(name))
         return NC_NOERR;
     esdmnc_accuracy_put(on->file, on->var, name);
@@ -297,6 +307,8 @@ accuracy_put(const target *on, const char *name)
 static int
 accuracy_removed(const target *on, const char *name)
 {
+    if (on->var != NULL && on->var->stored && strcmp(name, "scale_factor") == 0)
+        return scale_changed(on);
     if (on->var == NULL || !esdmnc_accuracy_is_named(name))
         return NC_NOERR;
     esdmnc_accuracy_removed(on->var, name);

@@ -2,14 +2,19 @@
 
 /* Attributes with which programs state the accuracy of a dataset, and those that tell readers. */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arguments.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "esdm/accuracy_attributes.h"
 #include "esdm/placement.h"
+#include "io/container/accuracy.h"
+#include "io/container/container_io.h"
+#include "io/read/read.h"
 #include "model/accuracy.h"
 #include "model/container.h"
 
@@ -106,9 +111,80 @@ esdm_dataset_accuracy_attributes(esdm_dataset *dataset, esdm_accuracy *accuracy,
 
 /* ---- readers -------------------------------------------------------------------------------- */
 
+/* Of so many fragments of a container heads are read to tell what holds for them. */
+#define ASKED_MOST  256u
+#define NEARLY      1e-9
+#define LESS_BEFORE ", perhaps less accurately before (esdm-stat --accuracy tells)"
+
+/* What holds for all numbers that are stored already, by the statement of now or earlier ones. */
+typedef struct stored {
+    bool any;                  /* some of them may be off */
+    bool known;                /* by how much; else they are too many to ask, or not committed */
+    double absolute, relative; /* unpacked; INFINITY: some have no such bound */
+} stored;
+
+/* Whether numbers that are not committed yet were rounded. */
+static bool
+is_rounding(const esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = dataset->io;
+    if (io == NULL)
+        return false;
+    (void) pthread_mutex_lock(&io->write_lock);
+    const bool rounded = io->rounded != NULL;
+    (void) pthread_mutex_unlock(&io->write_lock);
+    return rounded;
+}
+
+static stored
+stored_of(esdm_dataset *dataset)
+{
+    esdm_accuracy_report report;
+    const esdm_container *container = dataset->group->container;
+    if (is_rounding(dataset))
+        return (stored){.any = true};
+    if (container->io == NULL || esdm__io_of(container)->record == 0)
+        return (stored){.known = true};
+    if (esdm__io_of(container)->fragments > ASKED_MOST ||
+        esdm__accuracy_report(dataset, NULL, 0, &report, NULL) != ESDM_OK)
+        return (stored){.any = true};
+    return (stored){.any = report.lossy_fragments > 0,
+                    .known = true,
+                    .absolute = report.absolute * esdm__accuracy_scale(dataset),
+                    .relative = report.finest > 0 ? (double) INFINITY : report.relative};
+}
+
+/* The number of an attribute. */
+static bool
+told_before(const esdm_dataset *dataset, const char *name, double *ret_value)
+{
+    esdm_attribute a;
+    return esdm_attribute_find(&dataset->attributes, name, &a, NULL) && a.count == 1 &&
+           esdm__accuracy_has_type(a.type) &&
+           esdm_convert(a.type, a.values, ESDM_TYPE_FLOAT64, ret_value, 1, NULL, NULL) == ESDM_OK;
+}
+
+/* A bound that holds for what is stored and what is stated; INFINITY: none does.
+ * @param sign  -1 where the larger number (digits) is the stricter one */
+static double
+bound_of(const esdm_dataset *dataset, const stored *s, const char *name, double stated,
+         double of_stored, double sign)
+{
+    double before = 0;
+    if (!s->any)
+        return stated;
+    if (s->known)
+        return of_stored * sign <= stated * sign + fabs(stated) * NEARLY ? stated : of_stored;
+    if (!told_before(dataset, name, &before)) /* another kind of bound was, or none yet */
+        return esdm_attribute_find(&dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE, NULL, NULL)
+                   ? (double) INFINITY
+                   : stated;
+    return before * sign > stated * sign ? before : stated;
+}
+
 /* All that is in force, as one text. */
 static esdm_status
-tell_all(esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
+tell_all(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool looser, esdm_error *err)
 {
     char *text = NULL;
     if (!esdm_session_keeps_accuracy(dataset->group->container->session))
@@ -116,9 +192,17 @@ tell_all(esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
     esdm_status st = esdm_accuracy_print(accuracy, &text, err);
     if (st != ESDM_OK)
         return st;
-    st = esdm_attribute_set(esdm_dataset_attributes(dataset), ESDM_ACCURACY_STORED_ATTRIBUTE,
-                            ESDM_TYPE_CHAR, strlen(text), text, err);
+    esdm__buffer told;
+    esdm__buffer_init(&told);
+    esdm__buffer_put(&told, text, strlen(text));
+    if (looser)
+        esdm__buffer_put(&told, LESS_BEFORE, strlen(LESS_BEFORE));
     free(text);
+    st = told.failed
+             ? esdm__error_nomem(err, 1, "an attribute")
+             : esdm_attribute_set(esdm_dataset_attributes(dataset), ESDM_ACCURACY_STORED_ATTRIBUTE,
+                                  ESDM_TYPE_CHAR, told.bytes, told.data, err);
+    esdm__buffer_clear(&told);
     return st;
 }
 
@@ -129,31 +213,40 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
     ESDM__NEED(err, dataset);
     if (!esdm_dataset_accuracy_in_force(dataset, &a))
         return ESDM_OK;
-    const int32_t digits = (int32_t) a.significant_digits;
-    const int32_t bits = (int32_t) a.significant_bits;
+    const stored s = esdm_accuracy_is_lossy(&a) ? stored_of(dataset) : (stored){.known = true};
     bool has_finest = (a.stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0;
     const struct {
         const char *name;
-        bool stated;
-        esdm_type type;
-        const void *value;
+        bool stated, whole;
+        double value, of_stored;
     } told[] = {
         {"quantization_maximum_absolute_error", (a.stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0,
-         ESDM_TYPE_FLOAT64, &a.absolute_tolerance},
+         false, a.absolute_tolerance, s.absolute},
         {"quantization_maximum_relative_error",
-         (a.stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 && !has_finest, ESDM_TYPE_FLOAT64,
-         &a.relative_tolerance},
-        {"quantization_nsd", (a.stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0, ESDM_TYPE_INT32,
-         &digits},
-        {"quantization_nsb", (a.stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0, ESDM_TYPE_INT32,
-         &bits},
+         (a.stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 && !has_finest, false,
+         a.relative_tolerance, s.relative},
+        {"quantization_nsd", (a.stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0, true,
+         a.significant_digits, floor(-log10(s.relative) + NEARLY)},
+        {"quantization_nsb", (a.stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0, true,
+         a.significant_bits, floor(-log2(s.relative) + NEARLY)},
     };
     esdm_status st = ESDM_OK;
-    for (size_t i = 0; i < sizeof told / sizeof told[0] && st == ESDM_OK; i++)
-        if (told[i].stated)
-            st = esdm_attribute_set(esdm_dataset_attributes(dataset), told[i].name, told[i].type, 1,
-                                    told[i].value, err);
-    return st == ESDM_OK && esdm_accuracy_is_lossy(&a) ? tell_all(dataset, &a, err) : st;
+    bool looser = false;
+    for (size_t i = 0; i < sizeof told / sizeof told[0] && st == ESDM_OK; i++) {
+        const char *name = told[i].name;
+        const double bound =
+            bound_of(dataset, &s, name, told[i].value, told[i].of_stored, told[i].whole ? -1 : 1);
+        const int32_t digits = isfinite(bound) ? (int32_t) bound : 0;
+        const bool holds = isfinite(bound) && bound > 0 && told[i].stated;
+        looser = looser || (told[i].stated && bound != told[i].value);
+        if (holds)
+            st = esdm_attribute_set(esdm_dataset_attributes(dataset), name,
+                                    told[i].whole ? ESDM_TYPE_INT32 : ESDM_TYPE_FLOAT64, 1,
+                                    told[i].whole ? (const void *) &digits : &bound, err);
+        else if (s.any && esdm_attribute_find(&dataset->attributes, name, NULL, NULL))
+            st = esdm_attribute_remove(esdm_dataset_attributes(dataset), name, err);
+    }
+    return st == ESDM_OK && esdm_accuracy_is_lossy(&a) ? tell_all(dataset, &a, looser, err) : st;
 }
 
 esdm_status

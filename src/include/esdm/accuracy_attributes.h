@@ -33,8 +33,10 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_accuracy_attributes(esdm_datas
                                                                       const char **ret_last,
                                                                       esdm_error *err);
 /** Tells readers of the accuracy in force with attributes in the manner of CF's quantization and,
- *  unless the site wants none (esdm_session_keeps_accuracy()), with `esdm_stored_accuracy`. Does
- *  nothing where nothing may be lost. */
+ *  unless the site wants none (esdm_session_keeps_accuracy()), with `esdm_stored_accuracy`. What is
+ *  stored already counts, too: where an earlier statement was looser, or `scale_factor` another
+ * one, the attributes tell what holds for all numbers, or are removed. Does nothing where nothing
+ * may be lost. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_tell_accuracy(esdm_dataset *dataset,
                                                                 esdm_error *err);
 /** Removes the attributes `esdm_NAME` that state something, once they are taken. */

@@ -2,17 +2,20 @@
 /* Numbers that were rounded stay in the units by which they were, until they are committed. */
 #include "io/container/rounded.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "io/container/accuracy.h"
 #include "model/accuracy.h"
 
 #define UNITS_BYTES 256
 
 typedef struct esdm__rounded {
+    double scale;      /* esdm__accuracy_scale(); the largest that is allowed */
     uint64_t accuracy; /* what was stated, as text_hash(); 0: that is not known, or not one */
     bool thresholds;   /* see esdm__accuracy_same_units() */
     bool mixed;        /* and some by another statement, in other units */
@@ -55,6 +58,13 @@ units_are(const esdm_dataset *dataset, const esdm__rounded *kept)
     return kept->units[0] == '\0' || esdm__accuracy_same_units(kept->units, now, kept->thresholds);
 }
 
+/* Packed numbers mean others with a larger factor, and are off by more. */
+static bool
+is_scaled_up(const esdm_dataset *dataset, const esdm__rounded *kept)
+{
+    return esdm__accuracy_scale(dataset) > kept->scale * (1 + 0x1p-20);
+}
+
 /* Whether what is stated now allows what the numbers lost. */
 static bool
 allowed(const esdm_dataset *dataset, const esdm__rounded *kept)
@@ -75,7 +85,9 @@ esdm__rounded_note(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
     esdm_accuracy stated;
     if (!esdm_dataset_accuracy(dataset, &stated) || (stated.stated & ESDM__IN_UNITS) == 0)
         return ESDM_OK;
+    const double scale = esdm__accuracy_scale(dataset);
     if (io->rounded != NULL) {
+        io->rounded->scale = fmin(io->rounded->scale, scale);
         if (!io->rounded->mixed && !allowed(dataset, io->rounded))
             io->rounded->mixed = true;
         else if (io->rounded->accuracy != text_hash(&stated))
@@ -83,7 +95,8 @@ esdm__rounded_note(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
         return ESDM_OK;
     }
     esdm__attribute_text(dataset, "units", units, sizeof units);
-    const esdm__rounded what = {.accuracy = text_hash(&stated),
+    const esdm__rounded what = {.scale = scale,
+                                .accuracy = text_hash(&stated),
                                 .thresholds = (stated.stated & ESDM__THRESHOLDS) != 0};
     return keep(io, &what, units, err);
 }
@@ -101,7 +114,15 @@ esdm__rounded_restate(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_er
 esdm_status
 esdm__rounded_check(const esdm_dataset *dataset, const esdm__dataset_io *io, esdm_error *err)
 {
-    if (io->rounded == NULL || allowed(dataset, io->rounded))
+    if (io->rounded == NULL)
+        return ESDM_OK;
+    if (is_scaled_up(dataset, io->rounded))
+        return esdm__error_set(
+            err, ESDM_EINVAL,
+            "its attribute 'scale_factor' was made larger after numbers had been written with an "
+            "accuracy, which they do not keep with it. They cannot be committed: set it before "
+            "the numbers, or give these up (nc_abort, esdm_container_discard)");
+    if (allowed(dataset, io->rounded))
         return ESDM_OK;
     if (io->rounded->mixed)
         return esdm__error_set(

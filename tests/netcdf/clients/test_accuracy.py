@@ -93,6 +93,56 @@ def test_valid_range_after_the_values__is_told():
             expect(done.stderr.count("'valid_max' of variable 'v'") == told, f"{how}: {done.stderr}")
 
 
+SCALED = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(sys.argv[1], "w") as data:
+    count = 20000 if len(sys.argv) == 2 else 8000000  # these are stored at once
+    data.createDimension("x", count)
+    v = data.createVariable("t", "i2", ("x",))
+    v.units, v.scale_factor, v.esdm_absolute_tolerance = "K", 0.01, "0.2 K"
+    v.set_auto_maskandscale(False)
+    v[:] = (numpy.arange(count) * 7919 % 20011).astype("i2")
+    if len(sys.argv) > 2:
+        v.scale_factor = 0.1
+"""
+
+
+def test_what_readers_are_told_holds_for_all_that_is_stored():
+    """Also for what was stored under a looser statement, or before another scale_factor."""
+    need_program("ncatted", "ncdump")
+
+    def told(name):
+        lines = client(["ncdump", "-h", f"esdm://{name}"]).stdout.splitlines()
+        return " ".join(line.strip() for line in lines if ":quantization_" in line)
+
+    def change(name, *changes):
+        client(["ncatted", "-h", *(word for change in changes for word in ("-a", change)), f"esdm://{name}"])
+        return told(name)
+
+    with Site() as site:
+        file = make_file(site, "plain")
+        run([tool("esdm-cp"), "--accuracy", "t: abs=0.5", file, "esdm://t.nc"])
+        looser = "t:quantization_maximum_absolute_error = 0.5 ;"
+        expect(told("t.nc") == looser, told("t.nc"))
+        for stricter in ("esdm_absolute_tolerance,t,o,c,0.01 K", "esdm_significant_digits,t,o,i,4",
+                         "esdm_relative_tolerance,t,o,d,1e-5"):
+            expect(change("t.nc", stricter) == looser, f"{stricter}: {told('t.nc')}")
+        expect("less accurately before" in client(["ncdump", "-h", "esdm://t.nc"]).stdout, "the statement alone")
+        expect(change("t.nc", "esdm_stored_accuracy,t,d,,") == looser, "taken back")
+        expect(change("t.nc", "esdm_significant_digits,t,o,i,3") == "", "another kind of bound")
+        run([tool("esdm-cp"), "--accuracy", "t: digits=2", file, "esdm://d.nc"])
+        expect(change("d.nc", "esdm_significant_digits,t,o,i,4") == "t:quantization_nsd = 2 ;", told("d.nc"))
+        run([tool("esdm-cp"), "--accuracy", "t: abs=0.01", file, "esdm://l.nc"])
+        expect(change("l.nc", "esdm_absolute_tolerance,t,o,c,0.3 K").endswith("= 0.3 ;"), told("l.nc"))
+        python = python_of("debian")
+        client([python, "-c", SCALED, "esdm://s.nc"])
+        expect(accuracy_of("s.nc")["lossy_fragments"] > 0 and told("s.nc").endswith("error = 0.2 ;"), told("s.nc"))
+        expect(change("s.nc", "scale_factor,t,o,d,0.1").endswith("error = 2. ;"), told("s.nc"))
+        expect(change("s.nc", "scale_factor,t,o,d,0.01").endswith("error = 0.2 ;"), told("s.nc"))
+        expect(change("s.nc", "scale_factor,t,o,d,0.001").endswith("error = 0.2 ;"), told("s.nc"))
+        expect_error(client([python, "-c", SCALED, "esdm://late.nc", "late"], check=False), "scale_factor")
+
+
 def test_attributes():
     """Programs that know nothing of ESDM state accuracies with attributes."""
     need_program("ncgen", "ncdump", "ncatted", "ncks")
@@ -523,7 +573,7 @@ def test_the_last_level_of_deflate_counts_and_an_attribute_above_all():
 
 
 main(test_valid_range, test_valid_range_after_the_values__is_told,
-     test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
+     test_what_readers_are_told_holds_for_all_that_is_stored, test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
      test_copies_of_containers_are_not_rounded_again, test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
