@@ -3,6 +3,7 @@
 
 import ctypes
 import threading
+import warnings
 
 import numpy
 import xarray
@@ -269,6 +270,22 @@ def _placing(dataset, there, described, places, wanted):
             yield key
 
 
+def _tell_times_that_are_there(name, dim, given, stored):
+    """Whoever runs a job again adds its times once more, and means of the whole are wrong."""
+    if " since " not in str(stored.attrs.get("units", "")) or stored.dims != (dim,) or given.dims != (dim,) or not stored.size:
+        return
+    numbers = given.values
+    last = stored[-1:].values[0]
+    if numbers.dtype.kind not in "iuf" or not numbers.size or numpy.nanmin(numbers) > last:
+        return
+    again = numpy.isin(numbers, stored.values)
+    if again.any():
+        first = numbers[again][0]
+        warnings.warn(f"'{name}' has {again.sum()} of {numbers.size} times already that are added to it, such as {first} "
+                      f"{stored.attrs['units']}: now it has them twice (a job that ran again?); esdm.write_region() writes over "
+                      "what is there", stacklevel=5)
+
+
 def store_into(dataset, name, places, every, message):
     """Writes a dataset into a container and commits once; after an error nothing is published.
     @param places {dimension: slice}; None as slice: behind the end."""
@@ -317,6 +334,8 @@ def _store_into(dataset, name, places, every, message, elsewhere):
                 if known is None or not _agreed.seen(known):
                     _same_places(key, given, there.variables[key], begin)
                     _agreed.note(known)
+            for dim in (d for d, part in places.items() if part is None and d in wanted and d in there.variables):
+                _tell_times_that_are_there(name, dim, encoded(dim), there.variables[dim])
             for key in wanted:
                 variable = encoded(key)
                 start = [begin.get(d, 0) for d in variable.dims]

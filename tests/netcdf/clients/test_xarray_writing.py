@@ -143,6 +143,14 @@ with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     esdm.append(other, "units.nc")
 assert any("in 'degC', and in 'K' in the container" in str(w.message) for w in told), told
+# A job that runs again adds its times once more, which is told.
+part("2000-01-01", [1, 2]).to_netcdf("esdm://again.nc", unlimited_dims=["time"])
+for first, count in (("2000-01-03", 0), ("2000-01-03", 2), ("2000-01-04", 1), ("2000-01-07", 0)):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        esdm.append(part(first, [3, 4]), "again.nc")
+    said = [str(w.message) for w in told if "now it has them twice" in str(w.message)]
+    assert (f"has {count} of 2 times already" in said[0] if count else not said), (first, said)
 print("ok")
 """
 
