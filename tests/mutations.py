@@ -36,6 +36,17 @@ Mutation = collections.namedtuple("Mutation", "name commit changes targets test 
 
 LIBRARY = ("libesdm.so",)
 MUTATIONS = [
+    Mutation("beyond-valid-range", "7995dc14", [
+        ("src/codec/limits.c", "left |= ((x < low) & (y >= low)) | ((x > high) & (y <= high)) |", "left |=")],
+        LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
+    Mutation("statistics-of-unsigned-numbers", "11bd9feb", [
+        ("src/io/container/missing.c", "const esdm_type type = esdm__type_of_readers(dataset);",
+         "const esdm_type type = dataset->type;")],
+        LIBRARY, "integration.unsigned", (), 1),
+    Mutation("told-of-the-newest-statement", "5eb9d75a", [
+        ("src/api/accuracy_attributes.c", "    if (!s->any)\n        return stated;",
+         "    if (s != NULL)\n        return stated;")],
+        LIBRARY, "netcdf.clients.accuracy", ("test_what_readers_are_told_holds_for_all_that_is_stored",), 1),
     Mutation("half-a-key", "22cb096", [
         ("tools/esdm-seal/sign.c", "int fd = g_mkstemp_full(begun, O_WRONLY | O_CLOEXEC, mode);",
          "int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);"),
