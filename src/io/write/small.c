@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/write/small.h"
 
+#include "layout/page.h"
+
 /* All data of such a container, in the size of a fragment that always stays in the index page. */
 #define TIMES 16u
 /* A program that makes fewer of them is left alone: packs are what is read and moved in bulk. */
@@ -10,10 +12,12 @@
 /* Who has more is not asked how large all are. */
 #define DATASETS_MOST 32u
 
+/* Pages take no fragment that is longer than ESDM__PAGE_INLINE_MAX. */
 static uint64_t
 most_bytes(const esdm_session *session)
 {
-    return TIMES * session->site->engine.inline_bytes;
+    uint64_t most = TIMES * session->site->engine.inline_bytes;
+    return most < ESDM__PAGE_INLINE_MAX ? most : ESDM__PAGE_INLINE_MAX;
 }
 
 /* Raw bytes of a dataset as long as it is now. */

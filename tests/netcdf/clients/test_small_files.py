@@ -163,6 +163,12 @@ def test_many_small_files_make_few_packs():
     with Site(engine={"inline": 0}) as site:
         python(MANY, 0, 40, 60)
         expect(len(site.pack_files()) == 40, f"{len(site.pack_files())} packs without small ones")
+    # The largest "inline" there is: 16 times as much is more than an index page takes.
+    with Site(engine={"inline": "1 MiB"}) as site:
+        python(MANY, 0, 18, 14000)
+        python(MANY, 20, 38, 7000)
+        expect(len(site.pack_files()) == 18 + OWN_PACKS, f"{len(site.pack_files())} packs, 18 files of 2.2 MB")
+        run([tool("esdm-fsck"), "--data"])
 
 
 def test_what_has_no_pack_is_changed_cloned_drained_and_brought_back():
