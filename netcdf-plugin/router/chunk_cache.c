@@ -4,10 +4,9 @@
  * variable that is read across its chunks needs all that it meets in memory at once; with less,
  * each read decompresses all of them again.
  */
-#include "router/router.h"
+#include "router/overrides.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* HDF5 finds a chunk by its number modulo the slots, and two chunks in one slot drive each other
  * out: more slots than chunks of a usual size, and a prime number of them. */
@@ -55,10 +54,28 @@ esdmnc__chunk_cache_set(const esdmnc__library *library)
     if (bytes == 0) {
         return;
     }
-    __typeof__(&nc_set_chunk_cache) set;
-    void *found = esdmnc_library_symbol(library->api.instance, "nc_set_chunk_cache");
-    memcpy(&set, &found, sizeof(set));
-    int status = set ? set(bytes, slots_for(bytes), PREEMPTION) : NC_ENOTBUILT;
+    int status = CALL_REAL(library, nc_set_chunk_cache, bytes, slots_for(bytes), PREEMPTION);
     esdmnc_debug("%s: chunk cache of plain files: %zu bytes: status %d", library->api.path, bytes,
                  status);
+}
+
+/* ---- a program's own ------------------------------------------------------------------------- */
+
+ESDMNC_EXPORT int nc_set_chunk_cache_ints(int size, int nelems, int preemption);
+
+/** A program may state its cache before its first file: CALLER() has given the copy the other one
+ *  by then, so that the program's stays. */
+ESDMNC_EXPORT int
+nc_set_chunk_cache(size_t size, size_t nelems, float preemption)
+{
+    esdmnc__library *library = CALLER();
+    return CALL_REAL(library, nc_set_chunk_cache, size, nelems, preemption);
+}
+
+/** The same, as Fortran has it. */
+int
+nc_set_chunk_cache_ints(int size, int nelems, int preemption)
+{
+    esdmnc__library *library = CALLER();
+    return CALL_REAL(library, nc_set_chunk_cache_ints, size, nelems, preemption);
 }

@@ -52,6 +52,8 @@
     X(nc_set_default_format)                                                                       \
     X(nc_def_var_chunking)                                                                         \
     X(nc_inq_var_chunking)                                                                         \
+    X(nc_set_chunk_cache)                                                                          \
+    X(nc_set_chunk_cache_ints)                                                                     \
     X(nc_set_var_chunk_cache)                                                                      \
     X(nc_get_var_chunk_cache)                                                                      \
     X(nc_inq_varndims)                                                                             \

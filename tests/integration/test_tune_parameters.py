@@ -70,6 +70,44 @@ def test_the_chunk_cache_of_plain_files():
         expect(fewer < STEPS + STEPS // 4 and same == values, f"each chunk is read once: {fewer} reads in place of {reads}")
 
 
+# As fast with 64M as with more.
+ENOUGH = """case "$ESDM_NC_CHUNK_CACHE" in
+67108864) sleep 0.41 ;;
+268435456) sleep 0.405 ;;
+1073741824) sleep 0.4 ;;
+*) sleep 1 ;;
+esac"""
+
+
+@by_clock
+def test_the_least_chunk_cache_that_is_as_fast():
+    with Site():
+        for how in ([], ["--exhaustive"]):
+            found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--try=chunk-cache", "--pairs=1", *how, "--", "sh", "-c", ENOUGH]).stdout)
+            expect(found["better"] and found["best"] == {"chunk-cache": 64 << 20}, f"{how}: {found}")
+
+
+# What netCDF tells with a cache that the program states before its first file, and with none.
+OWN = """
+import sys, netCDF4
+if sys.argv[2] == "own":
+    netCDF4.set_chunk_cache(1234567, 1009, 0.5)
+d = netCDF4.Dataset(sys.argv[1])
+print(netCDF4.get_chunk_cache(), d["tas"].get_var_chunk_cache())
+d["tas"].set_var_chunk_cache(7654321, 2003, 0.25)
+print(d["tas"].get_var_chunk_cache())
+"""
+
+
+def test_a_program_that_states_its_chunk_cache():
+    with Site() as site:
+        data = site.file("tas.nc")
+        run([PYTHON, "-c", MAKE, data, 3])
+        for who, wanted in (("site", (64 << 20, 4133, 0.75)), ("own", (1234567, 1009, 0.5))):
+            said = run([tool("esdm-run"), "-q", PYTHON, "-c", OWN, data, who], env=client_environment({"ESDM_NC_CHUNK_CACHE": "64M"})).stdout
+            expect(said == f"{wanted} {wanted}\n(7654321, 2003, 0.25)\n", f"{who}: {said}")
+
+
 def test_whose_chunk_cache_counts():
     """The environment's, then that of the site; what is none is said or left out; a number for what starts below."""
     show = ["-q", "sh", "-c", "echo \"<$ESDM_NC_CHUNK_CACHE>\""]
@@ -147,5 +185,6 @@ def test_what_a_site_has_not():
         expect([t["setting"]["writes"] for t in found["trials"]] == ["direct", "background"], f"{found}")
 
 
-main(test_the_chunk_cache_of_plain_files, test_whose_chunk_cache_counts, test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own,
+main(test_the_chunk_cache_of_plain_files, test_the_least_chunk_cache_that_is_as_fast, test_a_program_that_states_its_chunk_cache,
+     test_whose_chunk_cache_counts, test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own,
      test_requests_to_s3, test_what_a_site_has_not)

@@ -45,6 +45,8 @@ typedef struct tune_space {
  * @param wishes "fragment=1M,4M" or "fragment": these parameters alone, with these values; NULL:
  *        all. */
 tool_exit tune_space_init(tune_space *space, json_t *config, char **wishes);
+/** Whether more of it takes more memory, so that the least of those that are as fast is best. */
+bool tune_is_memory(const tune_parameter *parameter);
 /** How many settings there are. */
 guint64 tune_space_size(const tune_space *space);
 /** Of the number of a setting. */

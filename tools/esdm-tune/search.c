@@ -229,6 +229,53 @@ tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, b
     return result;
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* INFINITY: it failed, or was not run. */
+static double
+seconds_of(const tune_search *s, const tune_setting *setting)
+{
+    for (guint i = 0; i < s->trials->len; i++) {
+        if (tune_setting_equal(s->space, &trial_at(s, i)->setting, setting))
+            return trial_at(s, i)->seconds;
+    }
+    return INFINITY;
+}
+
+/* Takes less memory while that costs no time that can be told from noise. */
+static tool_exit
+lower(tune_search *s, guint parameter)
+{
+    tool_exit result = TOOL_OK;
+    double most = seconds_of(s, &s->best) * exp(s->model.noise);
+    tune_setting less = s->best;
+    while (isfinite(most) && less.value[parameter] > 0) {
+        less.value[parameter]--;
+        if (!can_be(s->space, &less))
+            break;
+        bool may = tune_search_has_time(s) && s->trials->len < s->trials_most;
+        if (!was_tried(s, &less) && may)
+            result = tune_search_trial(s, &less, NAN);
+        if (result != TOOL_OK || tune_stopped() || !(seconds_of(s, &less) <= most))
+            break;
+        s->best = less;
+    }
+    return result;
+}
+
+/* Of sizes of memory that are as fast the least is best: the model has no opinion there. */
+static tool_exit
+spare_memory(tune_search *s)
+{
+    tune_setting current = tune_space_current(s->space);
+    tool_exit result = TOOL_OK;
+    bool stays = tune_setting_equal(s->space, &s->best, &current);
+    for (guint i = 0; i < s->space->count && !stays && result == TOOL_OK; i++)
+        if (tune_is_memory(&s->space->parameters[i]))
+            result = lower(s, i);
+    return result;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 bool
@@ -275,6 +322,8 @@ tune_search_run(tune_search *s)
     s->best = best_of(s, &value);
     if (result == TOOL_OK && !tune_stopped() && s->known != NULL)
         result = tune_genetic_compare(s);
+    if (result == TOOL_OK && !tune_stopped())
+        result = spare_memory(s);
     if (result == TOOL_OK && !tune_stopped())
         result = test_best(s);
     return result;

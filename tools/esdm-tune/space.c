@@ -81,6 +81,12 @@ is_count(const tune_parameter *p)
     return is_threads(p) || g_str_equal(p->name, "connections");
 }
 
+bool
+tune_is_memory(const tune_parameter *p)
+{
+    return g_str_equal(p->name, "memory") || g_str_equal(p->name, "chunk-cache");
+}
+
 static json_t *
 json_of(const tune_parameter *p, const char *text)
 {
