@@ -158,6 +158,16 @@ follow_one(esdm_session *session, esdm_container *definition, const fresh *f,
     return status;
 }
 
+/* What nobody can open, or ask any more, keeps nobody waiting. */
+static bool
+is_lasting(esdm_status status)
+{
+    return status == ESDM_ENOENT || status == ESDM_ECORRUPT || status == ESDM_EINVAL ||
+           status == ESDM_ENOTSUP;
+}
+
+/* One that fails does not keep the others from it. @return what failed first, if the next attempt
+ * may have more luck. */
 static esdm_status
 follow_all(esdm_session *session, const fresh *f)
 {
@@ -165,14 +175,14 @@ follow_all(esdm_session *session, const fresh *f)
     esdm__virtual_member *members = malloc((f->count + 1) * sizeof *members);
     esdm_status status =
         members != NULL ? esdm__question_saved(session, &saved, NULL) : ESDM_ENOMEM;
-    for (size_t i = 0; i < saved.count && status == ESDM_OK; i++) {
+    for (size_t i = 0; i < saved.count; i++) {
         esdm_container *definition = NULL;
-        status = esdm__io_open(session, saved.names[i], ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
-                               &definition, NULL);
-        if (status == ESDM_OK)
-            status = follow_one(session, definition, f, &saved, members);
-        else if (status == ESDM_ENOENT)
-            status = ESDM_OK; /* removed since */
+        esdm_status one = esdm__io_open(session, saved.names[i], ESDM_OPEN_READ,
+                                        ESDM_SNAPSHOT_LATEST, &definition, NULL);
+        if (one == ESDM_OK)
+            one = follow_one(session, definition, f, &saved, members);
+        if (status == ESDM_OK && !is_lasting(one))
+            status = one;
         esdm__container_drop(definition);
     }
     esdm__question_clear(&saved);

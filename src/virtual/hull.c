@@ -47,7 +47,6 @@ typedef struct hull {
     bool pinned;  /* members may be at older snapshots */
     bool changed; /* what is stored is not of these members */
     char made_of[64];
-    char seen[64];                   /* what is stored in its place; "": nothing */
     double stored_west, stored_east; /* NAN: not stored */
     bool nomem;
 } hull;
@@ -105,10 +104,8 @@ static bool
 note_stored(const esdm_meta_extent *row, void *user)
 {
     hull *h = user;
-    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL) {
+    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL)
         h->changed = strcmp(row->text, h->made_of) != 0;
-        (void) snprintf(h->seen, sizeof h->seen, "%s", row->text);
-    }
     bool own =
         begins(row->name, "@grid") || begins(row->name, "@length:") || begins(row->name, "@word:");
     return !own || add_row(h, row);
@@ -372,6 +369,8 @@ static bool
 note_ends(const esdm_meta_extent *row, void *user)
 {
     hull *h = user;
+    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL)
+        h->changed = strcmp(row->text, h->made_of) != 0;
     if (row->dataset != 0 || !row->has_number)
         return true;
     if (strcmp(row->name, "@lon_max") == 0)
@@ -441,10 +440,16 @@ esdm__hull_widen(esdm_session *session, const char *name, const esdm_meta_contai
 {
     static const char *const type[] = {"@type"};
     const esdm_meta_plugin *meta = session->meta;
-    hull h = {.session = session, .stored_west = NAN, .stored_east = NAN};
+    hull h = {.session = session, .changed = true, .stored_west = NAN, .stored_east = NAN};
+    *ret_all = false;
     for (size_t i = 0; i < nmembers && !h.nomem; i++)
         (void) note_member(&members[i], &h);
+    write_made_of(&h);
     esdm_status status = meta->extent_list(session->store, saved->container, note_ends, &h, err);
+    if (status == ESDM_OK && !h.nomem && !h.changed) { /* it is of these */
+        hull_clear(&h);
+        return ESDM_OK;
+    }
     if (status == ESDM_OK && !h.nomem)
         status = look_at_members(&h, err);
     if (status == ESDM_OK && !h.nomem)
@@ -469,34 +474,15 @@ esdm__hull_widen(esdm_session *session, const char *name, const esdm_meta_contai
 
 /* ---- keeping it ----------------------------------------------------------------------------- */
 
-static bool
-note_seen(const esdm_meta_extent *row, void *user)
-{
-    hull *h = user;
-    if (strcmp(row->name, MADE_OF) == 0 && row->text != NULL)
-        h->changed = strcmp(row->text, h->seen) == 0;
-    return true;
-}
-
-/* Somebody may have widened it while members were looked at, by some that these are not. */
-static esdm_status
-is_as_seen(hull *h, uint64_t record, bool *ret_same, esdm_error *err)
-{
-    h->changed = h->seen[0] == '\0';
-    esdm_status status =
-        h->session->meta->extent_list(h->session->store, record, note_seen, h, err);
-    *ret_same = h->changed;
-    return status;
-}
-
 esdm_status
 esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot, bool pinned,
-                bool again, esdm_error *err)
+                bool again, bool *ret_stored, esdm_error *err)
 {
     esdm_session *session = whole->session;
     const esdm_meta_plugin *meta = session->meta;
     esdm__virtual_member single;
     hull h = {.session = session, .pinned = pinned, .changed = true};
+    *ret_stored = false;
     if (meta->extent_put == NULL || !meta->is_writable(session->store))
         return ESDM_OK;
     note_members(&h, whole, &single);
@@ -506,11 +492,9 @@ esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot,
         status = look_at_members(&h, err);
         if (status == ESDM_OK)
             status = leave_out_unknown(&h, err);
-        bool same = false;
         if (status == ESDM_OK)
-            status = is_as_seen(&h, record, &same, err);
-        if (status == ESDM_OK && same) /* else the next opening does it */
             status = store_rows(&h, record, snapshot, err);
+        *ret_stored = status == ESDM_OK;
     } else if (status == ESDM_OK && h.nomem)
         status = esdm__error_nomem(err, h.nmembers * sizeof *h.members, "members");
     hull_clear(&h);

@@ -100,14 +100,17 @@ esdm_status esdm__pins_read(const char *text, esdm__question *question, esdm_err
  * unless those that are there are of these members. Nothing where the index cannot be written to.
  * @param whole what the query opened. @param record of the saved query, which is at `snapshot`.
  * @param pinned members may be at older snapshots, which the index does not know.
- * @param again also where they are there. @return ESDM_ECONFLICT: there is a newer snapshot.
+ * @param again also where they are there. @param ret_stored others may have widened what was there
+ *        by members that the whole has not: whoever asks then widens it by what is found by now.
+ * @return ESDM_ECONFLICT: there is a newer snapshot.
  */
 esdm_status esdm__hull_keep(const esdm_container *whole, uint64_t record, uint64_t snapshot,
-                            bool pinned, bool again, esdm_error *err);
+                            bool pinned, bool again, bool *ret_stored, esdm_error *err);
 
 struct esdm__virtual_member;
 /**
- * Widens what the index has of a saved query by some of its members, at their newest snapshots.
+ * Widens what the index has of a saved query by some of its members, at their newest snapshots,
+ * unless it is of exactly these.
  * @param saved its record. @param ret_all nothing is done: all members have to be looked at.
  * @return ESDM_ECONFLICT: it was saved anew.
  */

@@ -153,6 +153,9 @@ follow_moved(const esdm_session *session, esdm__question *question, bool *ret_mo
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
+/* At all members, where others commit meanwhile: then the next opening does it. */
+#define LOOKS_MOST 3
+
 bool
 esdm__virtual_is_saved(const esdm_container *container)
 {
@@ -175,12 +178,69 @@ ask_again(const esdm_container *definition, esdm__question *ret, esdm_error *err
     return ret->across != NULL ? ESDM_OK : esdm__error_nomem(err, 2, "a query");
 }
 
+/* Others may have committed after the question that led to what was stored, have widened what was
+ * there before, and taken their marks off: of what is found by now nothing is lost.
+ * @param ret_all all has to be looked at once more. */
 static esdm_status
-keep_hull(const esdm_container *whole, const esdm_container *definition, bool pinned, bool again)
+catch_up(const esdm_container *definition, bool *ret_all)
+{
+    esdm_session *session = definition->session;
+    esdm__question now = {0};
+    esdm_meta_container saved = {0};
+    size_t n = 0;
+    esdm_status status = ask_again(definition, &now, NULL);
+    esdm__virtual_member *members = calloc(now.count + 1, sizeof *members);
+    if (status == ESDM_OK && members == NULL)
+        status = ESDM_ENOMEM;
+    for (size_t i = 0; i < now.count && status == ESDM_OK; i++) {
+        esdm_meta_container one;
+        status = session->meta->container_find(session->store, now.names[i], &one, NULL);
+        if (status == ESDM_OK) {
+            members[n] = (esdm__virtual_member){
+                .name = now.names[i], .record = one.container, .snapshot = one.snapshot};
+            memcpy(members[n++].uuid, one.uuid, sizeof one.uuid);
+        } else if (status == ESDM_ENOENT) {
+            status = ESDM_OK; /* removed since */
+        }
+    }
+    esdm__container_position(definition, &saved.container, &saved.snapshot);
+    if (status == ESDM_OK)
+        status = esdm__hull_widen(session, definition->name, &saved, members, n, ret_all, NULL);
+    free(members);
+    esdm__question_clear(&now);
+    return status;
+}
+
+/* @param whole what the definition's query has opened. */
+static esdm_status
+keep_hull(const esdm_container *whole, esdm_container *definition, bool again)
 {
     uint64_t record, snapshot;
+    bool pinned = esdm_container_hint(definition, ESDM__SAVED_PINS) != NULL;
+    bool all = true;
+    esdm_container *next = NULL;
+    esdm_status status = ESDM_OK;
     esdm__container_position(definition, &record, &snapshot);
-    return esdm__hull_keep(whole, record, snapshot, pinned, again, NULL);
+    for (int i = 0; i < LOOKS_MOST && status == ESDM_OK && all; i++) {
+        bool stored = false;
+        esdm__question question = {0};
+        if (i > 0)
+            status = ask_again(definition, &question, NULL);
+        esdm__container_drop(next);
+        next = NULL;
+        if (i > 0 && status == ESDM_OK)
+            status = esdm__virtual_open_question(definition->session, definition->name, &question,
+                                                 &next, NULL);
+        esdm__question_clear(&question);
+        all = false;
+        if (status == ESDM_OK)
+            status = esdm__hull_keep(i == 0 ? whole : next, record, snapshot, pinned, again,
+                                     &stored, NULL);
+        if (status == ESDM_OK && stored && !pinned)
+            status = catch_up(definition, &all);
+    }
+    esdm__container_drop(next);
+    return status;
 }
 
 /* What is found out about its ranges is kept, where it can be. */
@@ -202,7 +262,7 @@ open_saved(esdm_container *definition, bool again, esdm_container **ret_containe
         status =
             esdm__error_prefix(err, status, "the virtual container '%.300s'", definition->name);
     else
-        (void) !keep_hull(*ret_container, definition, question.pins != NULL, again);
+        (void) !keep_hull(*ret_container, definition, again);
     esdm__question_clear(&question);
     return status;
 }
@@ -309,9 +369,11 @@ esdm__virtual_index(const esdm_container *whole, const char *name, esdm_error *e
 {
     esdm_session *session = whole->session;
     esdm_meta_container record;
+    bool stored = false;
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
     if (status == ESDM_OK)
-        status = esdm__hull_keep(whole, record.container, record.snapshot, false, true, err);
+        status =
+            esdm__hull_keep(whole, record.container, record.snapshot, false, true, &stored, err);
     return status == ESDM_OK ? look_again(session, name, err) : status;
 }
 

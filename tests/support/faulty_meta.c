@@ -25,7 +25,7 @@ static fault faults[ESDM_FAULTY_META_OPS];
 
 static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records",
                                        "remove", "move",     "pin",   "begin", "open",
-                                       "ask",    "page",     "names"};
+                                       "ask",    "page",     "names", "put"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -248,6 +248,15 @@ faulty_page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
 }
 
 static esdm_status
+faulty_extent_put(void *store, uint64_t container, uint64_t snapshot,
+                  const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_PUT, err);
+    return status == ESDM_OK ? inner.extent_put(store, container, snapshot, extents, nextents, err)
+                             : status;
+}
+
+static esdm_status
 faulty_writer_check(void *store, const char *writer, bool *ret_lost, esdm_error *err)
 {
     esdm_faulty_meta_action action = next_call(ESDM_FAULTY_CHECK);
@@ -335,6 +344,7 @@ esdm_plugin_entry(void)
     plugin.snapshot_open = faulty_snapshot_open;
     plugin.pin = faulty_pin;
     plugin.page_load = faulty_page_load;
+    plugin.extent_put = faulty_extent_put;
     plugin.relocate = faulty_relocate;
     plugin.writer_begin = faulty_writer_begin;
     plugin.writer_lives = faulty_writer_lives;

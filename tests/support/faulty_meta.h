@@ -12,8 +12,8 @@
  *     OPERATION:NTH+COUNT:ACTION[,…]       commit:3+1:unknown,lives:1+0:lie
  *
  * Action "run" runs the shell command $ESDM_FAULTY_META_RUN and then does what was asked for: what
- * another program does in between. Of remove, move, pin, begin, open, ask, page and relocate; of
- * lives and commit after it was asked, or done.
+ * another program does in between. Of remove, move, pin, begin, open, ask, page, put and relocate;
+ * of lives and commit after it was asked, or done.
  *
  * A test that links libesdm finds the function below by dlsym() in the loaded object.
  * Threads: locked inside.
@@ -35,6 +35,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_ASK,      /**< all that asks for containers and tags, or gives a tag, also "open" */
     ESDM_FAULTY_PAGE,     /**< loads of index pages */
     ESDM_FAULTY_NAMES,    /**< "names": lists of containers, which are "ask", too */
+    ESDM_FAULTY_PUT,      /**< entries of the index that replace all of a container */
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 
