@@ -7,6 +7,7 @@
 #include "esdm-reduce/list.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,8 @@ enum {
 typedef struct lines {
     const reduce_list *list;
     uint64_t pieces;
-    GMutex lock; /* what follows */
-    GCond turn;
+    pthread_mutex_t lock; /* what follows; ThreadSanitizer does not see those of GLib */
+    pthread_cond_t turn;
     uint64_t begun;   /* pieces */
     uint64_t written; /* pieces */
     bool failed;
@@ -77,11 +78,11 @@ piece_text(const reduce_list *list, uint64_t from, uint64_t to, char *ret)
 static bool
 begin_piece(lines *all, uint64_t *ret_piece)
 {
-    g_mutex_lock(&all->lock);
+    (void) pthread_mutex_lock(&all->lock);
     bool begins = all->begun < all->pieces && !all->failed;
     if (begins)
         *ret_piece = all->begun++;
-    g_mutex_unlock(&all->lock);
+    (void) pthread_mutex_unlock(&all->lock);
     return begins;
 }
 
@@ -89,22 +90,22 @@ begin_piece(lines *all, uint64_t *ret_piece)
 static void
 write_piece(lines *all, uint64_t piece, const char *text, size_t bytes)
 {
-    g_mutex_lock(&all->lock);
+    (void) pthread_mutex_lock(&all->lock);
     while (all->written != piece)
-        g_cond_wait(&all->turn, &all->lock);
+        (void) pthread_cond_wait(&all->turn, &all->lock);
     bool failed = all->failed;
-    g_mutex_unlock(&all->lock);
+    (void) pthread_mutex_unlock(&all->lock);
     if (!failed)
         failed = !tool_output_plain(text, bytes);
-    g_mutex_lock(&all->lock);
+    (void) pthread_mutex_lock(&all->lock);
     all->failed = failed;
     all->written++;
-    g_cond_broadcast(&all->turn);
-    g_mutex_unlock(&all->lock);
+    (void) pthread_cond_broadcast(&all->turn);
+    (void) pthread_mutex_unlock(&all->lock);
 }
 
-static gpointer
-print_pieces(gpointer user)
+static void *
+print_pieces(void *user)
 {
     lines *all = user;
     const reduce_list *list = all->list;
@@ -123,17 +124,18 @@ print_pieces(gpointer user)
 void
 list_print(const reduce_list *list)
 {
-    lines all = {.list = list, .pieces = list->count / PIECE + (list->count % PIECE != 0)};
-    GThread *threads[MOST_THREADS] = {NULL};
+    lines all = {.list = list,
+                 .pieces = list->count / PIECE + (list->count % PIECE != 0),
+                 .lock = PTHREAD_MUTEX_INITIALIZER,
+                 .turn = PTHREAD_COND_INITIALIZER};
+    pthread_t threads[MOST_THREADS];
     uint64_t most = MIN((uint64_t) MIN(g_get_num_processors(), MOST_THREADS), all.pieces);
-    g_mutex_init(&all.lock);
-    g_cond_init(&all.turn);
-    for (uint64_t i = 1; i < most; i++) /* one that cannot be started is not needed */
-        threads[i] = g_thread_try_new("esdm-list", print_pieces, &all, NULL);
+    uint64_t started = 1; /* this one */
+    while (started < most && pthread_create(&threads[started], NULL, print_pieces, &all) == 0)
+        started++; /* one that cannot be started is not needed */
     (void) print_pieces(&all);
-    for (uint64_t i = 1; i < most; i++)
-        if (threads[i] != NULL)
-            (void) g_thread_join(threads[i]);
-    g_cond_clear(&all.turn);
-    g_mutex_clear(&all.lock);
+    for (uint64_t i = 1; i < started; i++)
+        (void) pthread_join(threads[i], NULL);
+    (void) pthread_cond_destroy(&all.turn);
+    (void) pthread_mutex_destroy(&all.lock);
 }
