@@ -285,10 +285,18 @@ settle_accuracy(const target *on)
                : NC_NOERR;
 }
 
-/* Numbers that are stored mean others with another factor, and so does what they are off by. */
+/* Numbers that are stored mean others with another factor, and so does what they are off by. What
+ * was told of that holds no more: where the numbers are too many to ask, nobody knows. */
 static int
 scale_changed(const target *on)
 {
+    static const char told[] = "quantization_maximum_absolute_error";
+    esdm_accuracy accuracy;
+    esdm_error err;
+    if (esdm_dataset_accuracy_in_force(on->var->dataset, &accuracy) &&
+        esdm_attribute_find(on->attributes, told, NULL, NULL) &&
+        esdm_attribute_remove(on->attributes, told, &err) != ESDM_OK)
+        return esdmnc_error(&err, "remove attribute", told);
     on->var->restated = true;
     return settle_accuracy(on);
 }

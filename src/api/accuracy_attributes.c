@@ -14,6 +14,7 @@
 #include "esdm/placement.h"
 #include "io/container/accuracy.h"
 #include "io/container/container_io.h"
+#include "io/read/fetch.h"
 #include "io/read/read.h"
 #include "model/accuracy.h"
 #include "model/container.h"
@@ -120,20 +121,32 @@ esdm_dataset_accuracy_attributes(esdm_dataset *dataset, esdm_accuracy *accuracy,
 typedef struct stored {
     bool any;                  /* some of them may be off */
     bool known;                /* by how much; else they are too many to ask, or not committed */
+    bool told;                 /* something was of them */
     double absolute, relative; /* unpacked; INFINITY: some have no such bound */
 } stored;
 
-/* Whether numbers that are not committed yet were rounded. */
 static bool
-is_rounding(const esdm_dataset *dataset)
+is_plain(const esdm__fragment *fragment, void *user)
+{
+    bool *plain = user;
+    *plain = *plain && esdm__fragment_is_raw(fragment);
+    return *plain;
+}
+
+/* Whether there are numbers that are not committed yet and may be off: nobody knows by how much. */
+static bool
+is_writing(const esdm_dataset *dataset)
 {
     esdm__dataset_io *io = dataset->io;
     if (io == NULL)
         return false;
     (void) pthread_mutex_lock(&io->write_lock);
-    const bool rounded = io->rounded != NULL;
+    bool plain = io->rounded == NULL;
+    (void) pthread_mutex_lock(&io->lock);
+    esdm__index_pending_visit(io->index, is_plain, &plain);
+    (void) pthread_mutex_unlock(&io->lock);
     (void) pthread_mutex_unlock(&io->write_lock);
-    return rounded;
+    return !plain;
 }
 
 static stored
@@ -141,9 +154,11 @@ stored_of(esdm_dataset *dataset)
 {
     esdm_accuracy_report report;
     const esdm_container *container = dataset->group->container;
-    if (is_rounding(dataset))
+    if (container->io == NULL)
+        return (stored){.known = true};
+    if (esdm__io_of(container)->comm != NULL || is_writing(dataset)) /* others may, too */
         return (stored){.any = true};
-    if (container->io == NULL || esdm__io_of(container)->record == 0)
+    if (esdm__io_of(container)->record == 0)
         return (stored){.known = true};
     if (esdm__io_of(container)->fragments > ASKED_MOST ||
         esdm__accuracy_report(dataset, NULL, 0, &report, NULL) != ESDM_OK)
@@ -176,9 +191,7 @@ bound_of(const esdm_dataset *dataset, const stored *s, const char *name, double 
     if (s->known)
         return of_stored * sign <= stated * sign + fabs(stated) * NEARLY ? stated : of_stored;
     if (!told_before(dataset, name, &before)) /* another kind of bound was, or none yet */
-        return esdm_attribute_find(&dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE, NULL, NULL)
-                   ? (double) INFINITY
-                   : stated;
+        return s->told ? (double) INFINITY : stated;
     return before * sign > stated * sign ? before : stated;
 }
 
@@ -213,7 +226,7 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
     ESDM__NEED(err, dataset);
     if (!esdm_dataset_accuracy_in_force(dataset, &a))
         return ESDM_OK;
-    const stored s = esdm_accuracy_is_lossy(&a) ? stored_of(dataset) : (stored){.known = true};
+    stored s = esdm_accuracy_is_lossy(&a) ? stored_of(dataset) : (stored){.known = true};
     bool has_finest = (a.stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0;
     const struct {
         const char *name;
@@ -232,6 +245,9 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
     };
     esdm_status st = ESDM_OK;
     bool looser = false;
+    s.told = esdm_attribute_find(&dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE, NULL, NULL);
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+        s.told = s.told || esdm_attribute_find(&dataset->attributes, told[i].name, NULL, NULL);
     for (size_t i = 0; i < sizeof told / sizeof told[0] && st == ESDM_OK; i++) {
         const char *name = told[i].name;
         const double bound =

@@ -77,6 +77,30 @@ def test_reductions_and_questions_are_of_what_readers_take_them_for():
         expect("-" not in client(["ncks", "-H", "-C", "-v", "s8", "esdm://max.nc"]).stdout.split("s8 =")[1], "as a container")
 
 
+LARGE = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createDimension("x", 4)
+    for bits in (8, 16, 32, 64):
+        v = d.createVariable(f"v{bits}", f"i{bits // 8}", ("x",))
+        v.set_auto_maskandscale(False)
+        v.setncattr("_Unsigned", "true")
+        v[:] = numpy.array([1, 2, -100, -2], v.dtype)
+"""
+
+
+def test_esdm_stat_has_the_same_numbers():
+    """Also above the largest one of the signed type of 64 bits."""
+    with Site():
+        client(["/usr/bin/python3", "-c", LARGE, "esdm://a.nc"])
+        text = run([tool("esdm-stat"), "--statistics", "a.nc"]).stdout
+        listed = json.loads(run([tool("esdm-stat"), "--statistics", "--json", "a.nc"]).stdout)["containers"][0]
+        for bits, found in zip((8, 16, 32, 64), listed["root"]["datasets"], strict=True):
+            expect(f"values: 1 to {2 ** bits - 2}, mean" in text, text)
+            least, most = (int(found["statistics"][k]) for k in ("min", "max"))  # a string above 2^63
+            expect((least, most) == (1, 2 ** bits - 2), str(found["statistics"]))
+
+
 def test_pictures_and_opendap_have_the_same_numbers():
     with Site() as site:
         client(["/usr/bin/python3", "-c", MAKE, "esdm://a.nc", "at once"])
@@ -95,4 +119,5 @@ def test_pictures_and_opendap_have_the_same_numbers():
 
 if __name__ == "__main__":
     main(test_reductions_and_questions_are_of_what_readers_take_them_for,
+         test_esdm_stat_has_the_same_numbers,
          test_pictures_and_opendap_have_the_same_numbers)

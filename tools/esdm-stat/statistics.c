@@ -13,16 +13,16 @@ read_statistics(esdm_dataset *dataset, esdm_statistics *ret, bool *ret_any, esdm
     return status == ESDM_ENOTSUP ? ESDM_OK : status;
 }
 
+/* @param about  the same as a double: its sign tells numbers of signed types from those that are
+ *               taken for unsigned ones (_Unsigned) */
 static char *
-number_text(esdm_type type, esdm_number value)
+number_text(esdm_type type, esdm_number value, double about)
 {
     if (type == ESDM_TYPE_FLOAT32)
         return g_strdup_printf("%.7g", value.f);
     if (type == ESDM_TYPE_FLOAT64)
         return g_strdup_printf("%.12g", value.f);
-    bool is_signed = type == ESDM_TYPE_INT8 || type == ESDM_TYPE_INT16 || type == ESDM_TYPE_INT32 ||
-                     type == ESDM_TYPE_INT64;
-    return is_signed ? g_strdup_printf("%" G_GINT64_FORMAT, (gint64) value.i)
+    return about < 0 ? g_strdup_printf("%" G_GINT64_FORMAT, (gint64) value.i)
                      : g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) value.u);
 }
 
@@ -36,8 +36,8 @@ stat_statistics_text(esdm_dataset *dataset, char **ret_text, esdm_error *err)
     *ret_text = NULL;
     if (status != ESDM_OK || !any || s.elements == 0)
         return status;
-    g_autofree char *low = number_text(type, s.min_value);
-    g_autofree char *high = number_text(type, s.max_value);
+    g_autofree char *low = number_text(type, s.min_value, s.min);
+    g_autofree char *high = number_text(type, s.max_value, s.max);
     bool exact = (s.flags & ESDM_STATISTICS_EXACT) != 0;
     if (exact && s.valid == 0)
         *ret_text = g_strdup("all missing");
@@ -53,13 +53,11 @@ stat_statistics_text(esdm_dataset *dataset, char **ret_text, esdm_error *err)
 }
 
 static json_t *
-number_json(esdm_type type, esdm_number value)
+number_json(esdm_type type, esdm_number value, double about)
 {
     if (type == ESDM_TYPE_FLOAT32 || type == ESDM_TYPE_FLOAT64)
         return json_real(value.f); /* NULL when it is not finite */
-    bool is_unsigned = type == ESDM_TYPE_UINT8 || type == ESDM_TYPE_UINT16 ||
-                       type == ESDM_TYPE_UINT32 || type == ESDM_TYPE_UINT64;
-    return is_unsigned ? tool_json_u64(value.u) : json_integer(value.i);
+    return about < 0 ? json_integer(value.i) : tool_json_u64(value.u);
 }
 
 /* JSON has no infinity. */
@@ -85,8 +83,8 @@ stat_statistics_json(esdm_dataset *dataset, json_t *object, esdm_error *err)
     tool_json_set(found, "exact", json_boolean(exact));
     tool_json_set(found, "read", tool_json_u64(s.read_elements));
     if ((exact && s.valid > 0) || (!exact && bounds)) {
-        set_number(found, "min", number_json(type, s.min_value));
-        set_number(found, "max", number_json(type, s.max_value));
+        set_number(found, "min", number_json(type, s.min_value, s.min));
+        set_number(found, "max", number_json(type, s.max_value, s.max));
     }
     if (exact) {
         tool_json_set(found, "valid", tool_json_u64(s.valid));

@@ -143,6 +143,56 @@ def test_what_readers_are_told_holds_for_all_that_is_stored():
         expect_error(client([python, "-c", SCALED, "esdm://late.nc", "late"], check=False), "scale_factor")
 
 
+RESTATED = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(sys.argv[1], "w") as data:
+    data.createDimension("x", 8000000)  # these are stored at once
+    v = data.createVariable("t", "f4", ("x",))
+    v.units = "K"
+    for k, words in enumerate(sys.argv[2:]):
+        name, value = words.split("=")
+        v.setncattr(name, float(value) if "tolerance" in name else int(value))
+        if k == 0:
+            v[:] = 200 + numpy.random.default_rng(1).random(8000000) * 100
+"""
+MANY = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(sys.argv[1], "w") as data:
+    data.createDimension("time", None)
+    data.createDimension("x", 100)
+    v = data.createVariable("t", "i2", ("time", "x"))
+    v.units, v.scale_factor, v.esdm_absolute_tolerance = "K", 0.01, "0.2 K"
+    v.set_auto_maskandscale(False)
+    for time in range(260):
+        v[time] = (numpy.arange(100) * 7919 % 20011).astype("i2")
+        data.sync()
+"""
+
+
+def test_what_readers_are_told_holds_for_what_was_not_committed_or_is_too_much_to_ask():
+    need_program("ncatted", "ncdump")
+
+    def told(name):
+        lines = client(["ncdump", "-h", f"esdm://{name}"]).stdout.splitlines()
+        return [line.strip() for line in lines if ":quantization_" in line]
+
+    python = python_of("debian")
+    for first, then, wanted in (("esdm_significant_digits=2", "esdm_significant_digits=5", ["t:quantization_nsd = 2 ;"]),
+                                ("esdm_relative_tolerance=0.1", "esdm_relative_tolerance=1e-5",
+                                 ["t:quantization_maximum_relative_error = 0.1 ;"]),
+                                ("esdm_relative_tolerance=0.1", "esdm_absolute_tolerance=0.01",
+                                 ["t:quantization_maximum_relative_error = 0.1 ;"])):
+        with Site():
+            client([python, "-c", RESTATED, "esdm://r.nc", first, then])
+            expect(accuracy_of("r.nc")["largest_error"] > 1 and told("r.nc") == wanted, f"{first}, {then}: {told('r.nc')}")
+    with Site():  # before another scale_factor
+        client([python, "-c", MANY, "esdm://m.nc"])
+        expect(told("m.nc") == ["t:quantization_maximum_absolute_error = 0.2 ;"], told("m.nc"))
+        for change in ("scale_factor,t,o,d,0.1", "esdm_absolute_tolerance,t,o,c,0.01 K"):
+            client(["ncatted", "-h", "-a", change, "esdm://m.nc"])
+            expect(told("m.nc") == [], f"{change}: {told('m.nc')}")
+
+
 def test_attributes():
     """Programs that know nothing of ESDM state accuracies with attributes."""
     need_program("ncgen", "ncdump", "ncatted", "ncks")
@@ -573,7 +623,8 @@ def test_the_last_level_of_deflate_counts_and_an_attribute_above_all():
 
 
 main(test_valid_range, test_valid_range_after_the_values__is_told,
-     test_what_readers_are_told_holds_for_all_that_is_stored, test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
+     test_what_readers_are_told_holds_for_all_that_is_stored,
+     test_what_readers_are_told_holds_for_what_was_not_committed_or_is_too_much_to_ask, test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
      test_copies_of_containers_are_not_rounded_again, test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
