@@ -181,6 +181,8 @@ def test_what_a_site_has_not():
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}]):
         bad = run([tool("esdm-tune"), "--kernel=vorpal", "--try=connections"], check=False)
         expect_error(bad, "connections", "targets on S3, of which this site has none")
+        bad = run([tool("esdm-tune"), "--try=chunk-cache", "--", "true"], env=environment({"ESDM_NC_CHUNK_CACHE": "1G"}), check=False)
+        expect_error(bad, "ESDM_NC_CHUNK_CACHE is in the environment", "unset it")
         found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--kernel=vorpal", "--size=64K", "--try=writes", "--pairs=0"]).stdout)
         expect([t["setting"]["writes"] for t in found["trials"]] == ["direct", "background"], f"{found}")
 

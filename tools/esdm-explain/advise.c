@@ -538,8 +538,8 @@ compression_time(run *r)
         "%s in %s with deflate %d. %s",
         time, waited, text, most->variable, name, level,
         level >= HIGH_LEVEL
-            ? "Deflate 1 with shuffle takes half of that or less, and gives files that are a few "
-              "percent larger."
+            ? "Deflate 1 with shuffle takes two thirds of that at most, and gives files that "
+              "are a few percent larger."
         : level > 1
             ? "Deflate 1 would take little less; a container of ESDM (esdm://NAME in place of the "
               "file's name, with esdm-run before the program) is compressed faster, and on all "

@@ -29,8 +29,9 @@ static const choice choices[] = {
     {"connections", TARGETS, "connections", "16", {"4", "16", "64"}},
     {"part", TARGETS, "part", "32M", {"8M", "32M", "128M"}},
 };
-#define CHOICES G_N_ELEMENTS(choices)
-#define USUAL   3 /* the first ones are tried where nobody says which */
+#define CHOICES     G_N_ELEMENTS(choices)
+#define CHUNK_CACHE "ESDM_NC_CHUNK_CACHE" /* see esdm-run */
+#define USUAL       3                     /* the first ones are tried where nobody says which */
 /* Threads beyond that many for each core gain nothing but on targets that are far away. */
 #define THREADS_PER_CORE 8
 
@@ -210,6 +211,9 @@ init_parameter(tune_parameter *p, const json_t *config, const choice *c, const c
     if (is_of_targets(c->section) && target_on_s3(config, &first) == NULL)
         return tool_usage("--try: %s is one of targets on S3, of which this site has none",
                           c->name);
+    if (g_str_equal(c->name, "chunk-cache") && g_getenv(CHUNK_CACHE) != NULL)
+        return tool_usage("--try: " CHUNK_CACHE " is in the environment, and counts in place of "
+                          "the site's chunk-cache: unset it");
     for (guint i = 0; list != NULL && list[i] != NULL; i++) {
         const char *text = g_strstrip(list[i]);
         if (*text == '\0' || isnan(x_of(p, text)))
