@@ -151,6 +151,17 @@ for first, count in (("2000-01-03", 0), ("2000-01-03", 2), ("2000-01-04", 1), ("
         esdm.append(part(first, [3, 4]), "again.nc")
     said = [str(w.message) for w in told if "now it has them twice" in str(w.message)]
     assert (f"has {count} of 2 times already" in said[0] if count else not said), (first, said)
+# Packed times are not compared with those that they stand for, and missing ones are no others' times.
+packed = part("2000-01-01", [1, 2, 3, 4, 5])
+packed["time"].encoding.update(units="days since 2000-01-01", dtype="i4", scale_factor=2.0)
+packed.isel(time=slice(0, None, 2)).to_netcdf("esdm://packed.nc", unlimited_dims=["time"])
+nothing = part("2000-01-03", [3, 4])
+nothing = nothing.assign_coords(time=nothing.time.where(nothing.time.isnull()))
+for more, name in ((part("2000-01-05", [6]).assign_coords(time=part("2000-01-09", [6]).time), "packed.nc"), (nothing, "again.nc")):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        esdm.append(more, name)
+    assert not [w for w in told if w.filename.endswith("_writing.py") or "twice" in str(w.message)], [str(w.message) for w in told]
 print("ok")
 """
 
