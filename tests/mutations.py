@@ -36,14 +36,14 @@ Mutation = collections.namedtuple("Mutation", "name commit changes targets test 
 
 LIBRARY = ("libesdm.so",)
 MUTATIONS = [
-    Mutation("beyond-valid-range", "7995dc14", [
+    Mutation("beyond-valid-range", "eaf95112", [
         ("src/codec/limits.c", "left |= ((x < low) & (y >= low)) | ((x > high) & (y <= high)) |", "left |=")],
         LIBRARY, "netcdf.clients.accuracy", ("test_valid_range",), 1),
-    Mutation("statistics-of-unsigned-numbers", "11bd9feb", [
+    Mutation("statistics-of-unsigned-numbers", "fd8be078", [
         ("src/io/container/missing.c", "const esdm_type type = esdm__type_of_readers(dataset);",
          "const esdm_type type = dataset->type;")],
         LIBRARY, "integration.unsigned", (), 1),
-    Mutation("told-of-the-newest-statement", "5eb9d75a", [
+    Mutation("told-of-the-newest-statement", "f39eabe6", [
         ("src/api/accuracy_attributes.c", "    if (!s->any)\n        return stated;",
          "    if (s != NULL)\n        return stated;")],
         LIBRARY, "netcdf.clients.accuracy", ("test_what_readers_are_told_holds_for_all_that_is_stored",), 1),
