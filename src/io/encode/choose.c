@@ -17,8 +17,9 @@
 #define FRAGMENTS 512u
 #define DRIFT     0.1
 #define WINDOW    16u /* fragments of which it is a mean */
-/* Blocks of the fragment on which they are tried, and the bytes of one. */
+/* Blocks on which they are tried, about and at most, and the bytes of one. */
 #define SAMPLES      3u
+#define PIECES       4u
 #define SAMPLE_BYTES (UINT64_C(128) << 10)
 /* Where large blocks are stored: codecs are not to be judged by blocks that are too small for them.
  */
@@ -52,8 +53,8 @@ static const candidate candidates[] = {
     {"shuffle+zstd", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, true, 12, 2000},
     {"zstd", ESDM_EFFORT_FAST, false, BALANCED | ENERGY | FAST, false, 500, 1800},
     {"zstd", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 10, 1500},
-    {"field", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, false, 600, 1700},
-    {"field", ESDM_EFFORT_BALANCED, false, BALANCED | PROGRESSIVE, false, 300, 900},
+    {"field", ESDM_EFFORT_FAST, false, SPEED | BALANCED | ENERGY | FAST, false, 550, 1600},
+    {"field", ESDM_EFFORT_BALANCED, false, BALANCED | PROGRESSIVE, false, 430, 1000},
     {"field", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 60, 170},
     {"none", ESDM_EFFORT_FAST, true, SPEED | ENERGY | FAST, false, 20000, 20000},
     {"shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY | FAST, true, 600, 2200},
@@ -132,11 +133,15 @@ esdm__storage_bandwidth(esdm_session *session)
 
 /* ---- trials ------------------------------------------------------------------------------- */
 
-/* Blocks of a fragment, on which chains are tried. */
-typedef struct sample {
-    const esdm__blob_numbers *numbers;
+/* A block, on which chains are tried. */
+typedef struct piece {
+    const esdm__blob_numbers *numbers; /* borrowed; the fragment */
     esdm__blocks blocks;
-    uint32_t list[SAMPLES];
+    uint32_t block;
+} piece;
+
+typedef struct sample {
+    piece pieces[PIECES];
     uint32_t count;
     uint8_t *decoded; /* room for one */
 } sample;
@@ -168,22 +173,41 @@ sample_bytes(const esdm__blob_numbers *numbers)
     return numbers->block_bytes < SAMPLE_LARGE ? numbers->block_bytes : SAMPLE_LARGE;
 }
 
-/* The first, the last and the middle block; nothing when blocks are huge. */
+/* Adds some blocks of a fragment: the middle one, or others from the first to the last. */
 static esdm_status
-take_sample(const esdm__blob_numbers *numbers, sample *s, esdm_error *err)
+take_pieces(const esdm__blob_numbers *numbers, uint32_t wanted, sample *s, uint64_t *most,
+            esdm_error *err)
 {
-    *s = (sample){.numbers = numbers};
+    piece p = {.numbers = numbers};
     if (!esdm__blocks_cut(numbers->rank, numbers->shape, numbers->element_bytes,
-                          sample_bytes(numbers), &s->blocks))
+                          sample_bytes(numbers), &p.blocks))
         return esdm__error_set(err, ESDM_EINVAL, "a fragment of this shape cannot be encoded");
-    uint32_t n = s->blocks.blocks;
-    s->count = n < SAMPLES ? n : s->blocks.block_bytes > SAMPLE_MOST ? 1 : SAMPLES;
-    for (uint32_t i = 0; i < s->count; i++)
-        s->list[i] = s->count == 1 ? n / 2 : (uint32_t) ((uint64_t) i * (n - 1) / (s->count - 1));
-    s->decoded = malloc((size_t) s->blocks.block_bytes);
-    return s->decoded != NULL
-               ? ESDM_OK
-               : esdm__error_nomem(err, (size_t) s->blocks.block_bytes, "a choice of codecs");
+    uint32_t n = p.blocks.blocks;
+    uint32_t count = n < wanted ? n : p.blocks.block_bytes > SAMPLE_MOST ? 1 : wanted;
+    for (uint32_t i = 0; i < count; i++) {
+        p.block = count == 1 ? n / 2 : (uint32_t) ((uint64_t) i * (n - 1) / (count - 1));
+        s->pieces[s->count++] = p;
+    }
+    *most = p.blocks.block_bytes > *most ? p.blocks.block_bytes : *most;
+    return ESDM_OK;
+}
+
+/* Of one fragment the first, the last and the middle block; of several about as many. Where blocks
+ * are huge one fragment says enough. */
+static esdm_status
+take_sample(const esdm__wish *wish, sample *s, esdm_error *err)
+{
+    uint32_t wanted = (SAMPLES + wish->count - 1) / wish->count;
+    uint64_t most = 0;
+    esdm_status st = ESDM_OK;
+    *s = (sample){.count = 0};
+    for (uint32_t i = 0; i < wish->count && st == ESDM_OK && most <= SAMPLE_MOST; i++)
+        st = take_pieces(&wish->numbers[i], wanted, s, &most, err);
+    if (st != ESDM_OK)
+        return st;
+    s->decoded = malloc((size_t) most);
+    return s->decoded != NULL ? ESDM_OK
+                              : esdm__error_nomem(err, (size_t) most, "a choice of codecs");
 }
 
 static esdm_status
@@ -200,20 +224,24 @@ decode(const sample *s, const esdm__blob *blob, const esdm__chain *chain, size_t
 }
 
 static esdm_status
-try_block(const sample *s, uint32_t block, const esdm__chain *chain, esdm_codec_effort effort,
-          trial *t, esdm_error *err)
+try_block(const sample *s, const piece *p, const esdm__chain *chain, esdm_codec_effort effort,
+          bool exactly, trial *t, esdm_error *err)
 {
     uint64_t shape[ESDM_MAX_RANK];
-    uint64_t from = esdm__blocks_start(&s->blocks, block);
-    size_t bytes = (size_t) (esdm__blocks_start(&s->blocks, block + 1) - from);
-    esdm__blob_numbers numbers = *s->numbers;
+    uint64_t from = esdm__blocks_start(&p->blocks, p->block);
+    size_t bytes = (size_t) (esdm__blocks_start(&p->blocks, p->block + 1) - from);
+    esdm__blob_numbers numbers = *p->numbers;
     esdm__blob blob = {0};
     esdm__blob_accuracy accuracy = {0};
-    esdm__blocks_shape(&s->blocks, block, shape);
+    esdm__blocks_shape(&p->blocks, p->block, shape);
     numbers.shape = shape;
-    numbers.raw = (const uint8_t *) s->numbers->raw + from;
+    numbers.raw = (const uint8_t *) p->numbers->raw + from;
     numbers.chain = chain;
     numbers.effort = effort;
+    if (exactly) {
+        numbers.accuracy = NULL;
+        numbers.limits = NULL;
+    }
     double start = cpu_seconds();
     esdm_status st = esdm__blob_encode_numbers(&numbers, &blob, &accuracy, err);
     double encoded = cpu_seconds();
@@ -233,13 +261,12 @@ try_block(const sample *s, uint32_t block, const esdm__chain *chain, esdm_codec_
 }
 
 static esdm_status
-try_chain(const sample *s, const esdm__chain *chain, esdm_codec_effort effort, trial *ret_trial,
-          esdm_error *err)
+try_chain(const sample *s, const esdm__choice *choice, trial *ret_trial, esdm_error *err)
 {
     trial t = {0};
     esdm_status st = ESDM_OK;
     for (uint32_t i = 0; i < s->count && st == ESDM_OK; i++)
-        st = try_block(s, s->list[i], chain, effort, &t, err);
+        st = try_block(s, &s->pieces[i], &choice->chain, choice->effort, choice->exact, &t, err);
     *ret_trial = t;
     return st;
 }
@@ -281,7 +308,7 @@ try_candidate(const sample *s, const esdm__wish *wish, const esdm__choice *choic
     esdm_status st = ESDM_OK;
     *ret_fast = false;
     for (int times = 0; times < 2 && st == ESDM_OK && !*ret_fast; times++) {
-        st = try_chain(s, &choice->chain, choice->effort, ret_trial, err);
+        st = try_chain(s, choice, ret_trial, err);
         *ret_fast = st == ESDM_OK && is_fast_enough(ret_trial, wish);
     }
     return st;
@@ -301,18 +328,13 @@ static esdm_status
 try_exact(const sample *s, const esdm__wish *wish, const candidate *c, const prices *p,
           double *least, esdm__choice *best, esdm_error *err)
 {
-    esdm__blob_numbers numbers = *s->numbers;
-    sample exact = *s;
     esdm__choice choice;
     trial t = {0};
     bool fast = false;
-    numbers.accuracy = NULL;
-    numbers.limits = NULL;
-    exact.numbers = &numbers;
     if (!can_win(c, p, wish, &choice))
         return ESDM_OK;
     choice.exact = true;
-    esdm_status st = try_candidate(&exact, wish, &choice, &t, &fast, err);
+    esdm_status st = try_candidate(s, wish, &choice, &t, &fast, err);
     if (st == ESDM_OK && fast && cost_of(&t, c, p) < *least) {
         *least = cost_of(&t, c, p);
         *best = choice;
@@ -361,7 +383,7 @@ esdm__choose(const esdm__wish *wish, esdm__choice *choice, esdm_error *err)
     sample s;
     /* Where no chain keeps the limits, or none is there, bytes are stored as they are. */
     esdm__choice best = {.made = true, .effort = ESDM_EFFORT_FAST};
-    esdm_status st = take_sample(wish->numbers, &s, err);
+    esdm_status st = take_sample(wish, &s, err);
     if (st == ESDM_OK)
         st = choose_from(&s, wish, &best, err);
     free(s.decoded);

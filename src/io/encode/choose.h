@@ -32,13 +32,17 @@ typedef struct esdm__choice {
     uint64_t loosest_snapshot; /* of which it is */
 } esdm__choice;
 
+/** By so many fragments at most it is chosen. */
+#define ESDM__CHOICE_FRAGMENTS 3u
+
 /** What the chooser is told. */
 typedef struct esdm__wish {
     esdm_accuracy_mode mode;
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
     double bandwidth; /* bytes per second that storage takes of a thread; 0: not known */
-    const esdm__blob_numbers *numbers; /* a fragment; its chain and effort do not count */
+    const esdm__blob_numbers *numbers; /* fragments; their chains and efforts do not count */
+    uint32_t count;                    /* of these; each may be off, or none */
 } esdm__wish;
 
 /** Bytes per second that the measured targets of a site take together; 0: not known. */

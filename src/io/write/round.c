@@ -305,51 +305,79 @@ bandwidth_of_thread(const round *r)
     return esdm__storage_bandwidth(session) / (threads > 0 ? threads : 1);
 }
 
-/* Chooses codecs by a fragment, if that is due, or `again`. */
+/* Fragments by which codecs are chosen, and what is stated for each. */
+typedef struct examples {
+    esdm__blob_numbers numbers[ESDM__CHOICE_FRAGMENTS];
+    esdm_codec_accuracy accuracy[ESDM__CHOICE_FRAGMENTS];
+    void *owned[ESDM__CHOICE_FRAGMENTS]; /* by the turn that they were added in */
+    uint32_t count;
+} examples;
+
+/* Adds one, where it is large enough. */
 static esdm_status
-choose_by(round *r, const slot *s, way *w, bool again, esdm_error *err)
+add_example(round *r, const slot *s, examples *e, esdm_error *err)
 {
-    const esdm__box *part = &s->part;
     const esdm__site_engine *engine = &r->dataset->group->container->session->site->engine;
     const void *raw = NULL;
-    void *owned = NULL;
-    if ((again || esdm__choice_is_due(w->chosen)) &&
-        esdm__box_elements(part) * r->elements->bytes > engine->inline_bytes) {
-        uint64_t out_of_range = atomic_load(&r->out_of_range);
-        esdm_status status = dense_elements(r, part, &raw, &owned, err);
-        atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
-        if (status != ESDM_OK)
-            return status;
-        w->exact = false;
-        esdm_codec_accuracy accuracy;
-        const esdm__blob_numbers numbers = numbers_of(r, s, raw, &accuracy);
-        const esdm__wish wish = {.mode = r->accuracy->mode,
-                                 .compression_speed = r->accuracy->compression_speed,
-                                 .decompression_speed = r->accuracy->decompression_speed,
-                                 .bandwidth = bandwidth_of_thread(r),
-                                 .numbers = &numbers};
-        status = esdm__choose(&wish, w->chosen, err);
-        free(owned);
-        if (status != ESDM_OK)
-            return status;
-    }
-    w->effort = w->chosen->effort;
-    w->exact = w->chosen->exact;
+    if (esdm__box_elements(&s->part) * r->elements->bytes <= engine->inline_bytes)
+        return ESDM_OK;
+    uint64_t out_of_range = atomic_load(&r->out_of_range);
+    esdm_status status = dense_elements(r, &s->part, &raw, &e->owned[e->count], err);
+    atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
+    if (status != ESDM_OK)
+        return status;
+    e->numbers[e->count] = numbers_of(r, s, raw, &e->accuracy[e->count]);
+    e->count++;
     return ESDM_OK;
 }
 
-/* One that keeps all numbers is not to be that of fragments with others: then these choose. */
-static esdm_status
-look_at_others(round *r, size_t first, size_t count, way *w, esdm_error *err)
+/* What of them can be tried together: where some may be off, these. */
+static void
+keep_alike(examples *e)
 {
-    esdm_status status = ESDM_OK;
-    size_t looked_at = first;
-    for (size_t part = 1; part <= 2 && w->exact && status == ESDM_OK; part++) {
-        size_t at = first + (count - 1 - first) * part / 2;
-        if (at != looked_at && way_of(r, &r->slots[at]) == w)
-            status = choose_by(r, &r->slots[at], w, true, err);
-        looked_at = at;
+    bool lossy = false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < e->count; i++)
+        lossy = lossy || e->numbers[i].accuracy != NULL;
+    for (uint32_t i = 0; i < e->count; i++) {
+        if ((e->numbers[i].accuracy != NULL) == lossy)
+            e->numbers[kept++] = e->numbers[i];
     }
+    e->count = kept;
+}
+
+/* The fragment number `wanted` of those that go one way. */
+static const slot *
+on_way(const round *r, const way *w, size_t wanted)
+{
+    size_t i = 0;
+    while (way_of(r, &r->slots[i]) != w || wanted-- > 0)
+        i++;
+    return &r->slots[i];
+}
+
+/* Chooses codecs by the first, the middle and the last of the fragments that go this way: one alone
+ * (ice at the pole) may be unlike all others. */
+static esdm_status
+choose_by(round *r, size_t count, way *w, esdm_error *err)
+{
+    examples e = {.count = 0};
+    esdm_status status = ESDM_OK;
+    size_t wanted = count < ESDM__CHOICE_FRAGMENTS ? count : ESDM__CHOICE_FRAGMENTS;
+    w->exact = false;
+    for (size_t i = 0; i < wanted && status == ESDM_OK; i++)
+        status = add_example(r, on_way(r, w, i == 0 ? 0 : (count - 1) * i / (wanted - 1)), &e, err);
+    keep_alike(&e);
+    const esdm__wish wish = {.mode = r->accuracy->mode,
+                             .compression_speed = r->accuracy->compression_speed,
+                             .decompression_speed = r->accuracy->decompression_speed,
+                             .bandwidth = bandwidth_of_thread(r),
+                             .numbers = e.numbers,
+                             .count = e.count};
+    if (status == ESDM_OK && e.count > 0)
+        status = esdm__choose(&wish, w->chosen, err);
+    for (size_t i = 0; i < ESDM__CHOICE_FRAGMENTS; i++)
+        free(e.owned[i]);
     return status;
 }
 
@@ -361,10 +389,10 @@ esdm__round_choose_codecs(round *r, size_t count, esdm_error *err)
         return ESDM_OK;
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
         way *w = &r->ways[k];
-        size_t first = 0;
-        while (first < count && way_of(r, &r->slots[first]) != w)
-            first++;
-        if (first == count)
+        size_t ours = 0;
+        for (size_t i = 0; i < count; i++)
+            ours += way_of(r, &r->slots[i]) == w;
+        if (ours == 0)
             continue;
         if (*choices[k] == NULL)
             *choices[k] = calloc(1, sizeof **choices[k]);
@@ -372,11 +400,11 @@ esdm__round_choose_codecs(round *r, size_t count, esdm_error *err)
         if (w->chosen == NULL)
             return esdm__error_nomem(err, sizeof *w->chosen, "a choice of codecs");
         w->chain = &w->chosen->chain;
-        esdm_status status = choose_by(r, &r->slots[first], w, false, err);
-        if (status == ESDM_OK)
-            status = look_at_others(r, first, count, w, err);
+        esdm_status status = esdm__choice_is_due(w->chosen) ? choose_by(r, ours, w, err) : ESDM_OK;
         if (status != ESDM_OK)
             return status;
+        w->effort = w->chosen->effort;
+        w->exact = w->chosen->exact;
     }
     return ESDM_OK;
 }
