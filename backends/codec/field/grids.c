@@ -222,11 +222,11 @@ field__step_of(double absolute, double rounding)
 /* Numbers that were rounded under the same statement lie on its steps, but these may have been a
  * little others: the largest number was on the other side of a power of two, or a bound that
  * follows from values on that of an eighth of an octave. On those steps they keep their bits,
- * however often they are written again. The first of these steps are those of today. Half of a
- * bound is what blocks are encoded with that missed what was asked of them as a whole (a mean
- * square of errors). */
+ * however often they are written again. The first of these steps are those of today. An eighth of
+ * an octave less, and half of a bound, is what blocks are encoded with that missed what was asked
+ * of them as a whole (a mean square of errors). */
 const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS] = {
-    1, 1 / EIGHTH, EIGHTH, 0.5, 0.5 / EIGHTH, 0.5 * EIGHTH};
+    1, 1 / EIGHTH, EIGHTH, 0.5, 0.5 / EIGHTH, 0.5 * EIGHTH, 1 / EIGHTH / EIGHTH};
 
 double
 field__former_rounding(const field__job *job, double most, double absolute, size_t which)

@@ -273,6 +273,8 @@ field__zeros_have_edges(const field__job *job, double step)
 {
     double bits[2] = {0, 0}; /* of the steps between neighbours: no zeros, and one of them */
     size_t count[2] = {0, 0};
+    size_t zeros = 0;
+    size_t seen = 0;
     size_t rows = job->block->elements / (size_t) job->axes.nx;
     if (!field__is_float(job->kind) || !(step > 0) || !has_edges(job, rows))
         return false;
@@ -281,15 +283,20 @@ field__zeros_have_edges(const field__job *job, double step)
         strip s;
         load_strip(job, r, &s);
         field__kernels_best()->step_bits(s.values, s.width, step, EDGE_STEPS, of);
+        seen += s.width;
         for (size_t x = 1; x < s.width; x++) {
             bool zero = s.values[x] == 0;
             bool left = s.values[x - 1] == 0;
+            zeros += zero;
             if ((zero && left) || is_masked(&s, x) || !(of[x] >= 0))
                 continue;
             bits[zero != left] += of[x];
             count[zero != left]++;
         }
     }
+    /* One width for 64 numbers: among many zeros the others make it a large one. */
+    if (job->effort == ESDM_EFFORT_FAST && zeros > seen / 2)
+        return true;
     return count[1] >= EDGES_LEAST && count[0] > 0 &&
            bits[1] / (double) count[1] > bits[0] / (double) count[0] + EDGE_BITS;
 }
