@@ -74,6 +74,8 @@ static const candidate candidates[] = {
 /* Of numbers that lie on steps already (whole metres, say, which rounding of bits within a small
  * tolerance leaves as they are) whoever rounds better would change some: but all may be kept. */
 static const candidate exact_candidates[] = {
+    {"field", ESDM_EFFORT_FAST, true, SPEED, false, 550, 1600},
+    {"field", ESDM_EFFORT_BALANCED, true, BALANCED, false, 430, 1000},
     {"field", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, false, 60, 170},
 };
 #define NEXACT (sizeof exact_candidates / sizeof exact_candidates[0])
