@@ -268,6 +268,57 @@ write_very_many_datasets(esdm_session *session)
     ok(esdm_container_close(container, ERR));
 }
 
+/* The site of make_site() with a small bound. */
+static esdm_session *
+open_small_session(void)
+{
+    char json[2048];
+    int n = snprintf(json, sizeof json,
+                     "{\"site\": {\"name\": \"test\"},"
+                     " \"targets\": [{\"name\": \"disk\", \"plugin\": \"posix\","
+                     " \"directory\": \"%s/packs\"}],"
+                     " \"metadata\": {\"plugin\": \"sqlite\", \"directory\": \"%s/metadata\"},"
+                     " \"engine\": {\"memory\": \"%d MiB\", \"threads\": 2}}",
+                     test_folder, test_folder, MEMORY_MIB);
+    check(n > 0 && (size_t) n < sizeof json);
+    esdm_session_options options = {.config_json = json};
+    esdm_session *session;
+    ok(esdm_session_open(&options, &session, ERR));
+    return session;
+}
+
+/* A catalogue's cache does not keep what was read of a description: the first container of a
+ * session that is opened takes what its datasets take. */
+static void
+open_first(void)
+{
+    enum { EACH = 200, NAME_BYTES = 7 };
+    esdm_session *session = open_small_session();
+    esdm_container *container;
+    esdm_dimension *dims[4];
+    esdm_dataset *dataset;
+    ok(esdm_container_create(session, "first", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    for (int i = 0; i < 4; i++)
+        ok(esdm_dimension_create(root, (const char *[]){"t", "z", "y", "x"}[i], 10, &dims[i], ERR));
+    for (int i = 0; i < VERY_MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "v%06d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_FLOAT32, 4, dims, &dataset, ERR));
+    }
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    session = open_small_session();
+    esdm_container_info info;
+    check(esdm_container_stat(session, "none", &info, ERR) ==
+          ESDM_ENOENT); /* opens the catalogue */
+    size_t before = allocated();
+    ok(esdm_container_open(session, "first", ESDM_OPEN_READ, 0, &container, ERR));
+    expect_each(before, EACH + NAME_BYTES, "opened, with four dimensions");
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 /* 512 MiB in steps, compressed, written with conversion and read back by points. */
 static void
 write_much_data(esdm_session *session, const char *chain)
@@ -306,29 +357,11 @@ write_much_data(esdm_session *session, const char *chain)
     ok(esdm_container_close(container, ERR));
 }
 
-/* The site of make_site() with a small bound. */
-static esdm_session *
-open_small_session(void)
-{
-    char json[2048];
-    int n = snprintf(json, sizeof json,
-                     "{\"site\": {\"name\": \"test\"},"
-                     " \"targets\": [{\"name\": \"disk\", \"plugin\": \"posix\","
-                     " \"directory\": \"%s/packs\"}],"
-                     " \"metadata\": {\"plugin\": \"sqlite\", \"directory\": \"%s/metadata\"},"
-                     " \"engine\": {\"memory\": \"%d MiB\", \"threads\": 2}}",
-                     test_folder, test_folder, MEMORY_MIB);
-    check(n > 0 && (size_t) n < sizeof json);
-    esdm_session_options options = {.config_json = json};
-    esdm_session *session;
-    ok(esdm_session_open(&options, &session, ERR));
-    return session;
-}
-
 int
 main(void)
 {
     make_site();
+    open_first();
     esdm_session *session = open_small_session();
     uint64_t before = peak_kib();
     write_much_data(session, "none");

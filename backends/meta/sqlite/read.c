@@ -217,6 +217,17 @@ read_snapshot(const sqlite__store *store, sqlite3_stmt *statement, const char *n
     return status;
 }
 
+/* A document larger than this fills the cache with pages that are not read again. */
+#define CACHED_MOST ((size_t) 512 << 10)
+
+/* Gives back what SQLite keeps of a large document that was read. */
+static void
+forget_pages(const sqlite__store *store, const esdm_meta_snapshot *loaded)
+{
+    if (loaded->document_bytes > CACHED_MOST)
+        (void) sqlite3_db_release_memory(store->reader.db);
+}
+
 /* One look, unpinned. Nothing is owned by the caller after a failure. */
 static esdm_status
 load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_t known_container,
@@ -252,6 +263,7 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
         if (status == ESDM_OK && snapshot == 0)
             sqlite__newest_keep(&store->reader, name, &loaded, true);
         (void) sqlite3_reset(statement);
+        forget_pages(store, &loaded);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);
     }
