@@ -86,6 +86,7 @@ QUESTIONS = [
 # times before any container is looked up.
 HOW = [
     ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30", 57, "hashed SubPlan"),
+    ("max(tas) > 19990 K and project = CMIP6", 10, "Index Scan using object_pkey on object"),  # one row each: no bitmap
     ("tracking ~ id-77* and model = model-77", 10, "jsonb_path_exists"),
     ("day ~ day-77* and night = night-77", 1, "@? "),  # the values that match
     ("day =~ ^day-7[7]$ and night = night-77", 1, "@? "),
@@ -167,8 +168,11 @@ def test_plans__questions_are_answered_by_indexes():
                         check(server, asker, expression, found, most)
                     for expression, found, how in HOW:
                         check_how(server, asker, expression, found, how)
+                        # The list of times needs no table once a server has tidied it up.
+                        if "hashed" in how and turn[0] == "a":
+                            check_how(server, asker, expression, found, "Index Only Scan using reach_both")
                 if turn[0] == "n":
-                    server.sql("ANALYZE")
+                    server.sql("VACUUM ANALYZE")
 
 
 def check_how(server, asker, expression, found, how):

@@ -427,13 +427,19 @@ put_columns(query *q, const char *path)
     postgres__find_put(q, q->what == POSTGRES__FIND_CONTAINERS ? " AS attributes" : " AS path");
 }
 
+/* A container's own attributes. LIMIT says to a server that knows nothing of its tables that there
+ * is one row: it would collect a bitmap of them, which takes half as long again. */
+#define ONE_OBJECT_OF(container)                                                                   \
+    "SELECT * FROM {S}.object x WHERE x.container = " container " AND x.dataset = 0 LIMIT 1"
+
 /* OFFSET keeps the server from joining in another order than this one: a container at a time. */
 static const char from_start[] =
     " FROM s "
     "CROSS JOIN LATERAL (SELECT * FROM {S}.container x WHERE x.container = s.container OFFSET 0) c "
     "CROSS JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container OFFSET 0) o "
-    "LEFT JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container "
-    "AND x.dataset = 0 OFFSET 0) r ON true WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ";
+    "LEFT JOIN LATERAL (" ONE_OBJECT_OF(
+        "s.container") ") r ON true "
+                       "WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ";
 
 /* Datasets that meet some condition by themselves, and what it stands with. */
 static void
@@ -488,10 +494,9 @@ put_needed(query *q)
     for (size_t at = all ? 1 : 0; at < nodes[0].size; at += nodes[at].size) {
         if (nodes[at].kind != ESDM_META_HOLDS || !is_attribute(q, nodes[at].condition))
             continue;
-        if (!any)
-            postgres__find_put(q, " CROSS JOIN LATERAL (SELECT * FROM {S}.object y WHERE "
-                                  "y.container = e.container AND y.dataset = 0");
-        postgres__find_put(q, " AND ");
+        postgres__find_put(q, !any ? " CROSS JOIN LATERAL (SELECT * FROM (" ONE_OBJECT_OF(
+                                         "e.container") ") y WHERE "
+                                   : " AND ");
         put_own(q, nodes[at].condition, "y");
         any = true;
     }
@@ -513,9 +518,7 @@ put_from_start(query *q)
     postgres__find_put(q, " CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
                           "WHERE y.container = e.container OFFSET 0) c");
     if (attributes && !needed)
-        postgres__find_put(q,
-                           " LEFT JOIN LATERAL (SELECT * FROM {S}.object y "
-                           "WHERE y.container = e.container AND y.dataset = 0 OFFSET 0) o ON true");
+        postgres__find_put(q, " LEFT JOIN LATERAL (" ONE_OBJECT_OF("e.container") ") o ON true");
 }
 
 /* The object o, a container, must be one of those that reach into a box. IS TRUE keeps the server,

@@ -66,6 +66,8 @@ typedef struct postgres__find_query {
 #define POSTGRES__COUNT_UNKNOWN UINT64_MAX
 /** Objects that are counted at first for each condition. */
 #define POSTGRES__COUNT_FIRST UINT64_C(256)
+/** How much more is counted each time. */
+#define POSTGRES__COUNT_GROWTH 8u
 
 /** Whether it is about the container's own attributes and ends, whatever an object has (":name").
  */
@@ -79,6 +81,14 @@ static inline bool
 postgres__find_is_extent(const esdm_meta_condition *condition)
 {
     return esdm_meta_is_extent(condition->attribute);
+}
+
+/** Up to what condition i is counted: ends are short entries of an index, of which many are read in
+ *  the time that an object takes. */
+static inline uint64_t
+postgres__find_most_counted(const postgres__find_query *q, size_t i, uint64_t limit)
+{
+    return postgres__find_is_extent(&q->conditions[i]) ? limit * POSTGRES__COUNT_GROWTH : limit;
 }
 
 /** Binds the conditions, and chooses where to begin. @param ret_query owned, postgres__find_end(),

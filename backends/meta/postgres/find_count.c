@@ -57,7 +57,7 @@ postgres__find_put_counts(query *q, uint64_t limit)
             postgres__find_put_ranges(q, i);
             (void) snprintf(end, sizeof end, "%s LIMIT %llu) SELECT count(*) FROM n)",
                             q->bound[i].span != 0 ? "" : " ORDER BY x.name, x.value",
-                            (unsigned long long) limit);
+                            (unsigned long long) postgres__find_most_counted(q, i, limit));
             postgres__find_put(q, end);
             continue;
         }

@@ -15,9 +15,9 @@
 typedef postgres__find_query query;
 typedef postgres__find_bound bound;
 
-/* How much more is counted each time, and when it does not matter any more. */
-#define COUNT_GROWTH 8u
-#define COUNT_LAST   (UINT64_C(1) << 32)
+#define COUNT_GROWTH POSTGRES__COUNT_GROWTH
+/* When it does not matter any more. */
+#define COUNT_LAST (UINT64_C(1) << 32)
 /* Objects of a sample that say how many there are. */
 #define SAMPLE_LEAST 3
 
@@ -164,6 +164,7 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
     esdm_status status = postgres__find_ask(store, q, &result, err);
     *ret_more = false;
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+        uint64_t most = postgres__find_most_counted(q, i, limit);
         sums[i] = 0;
         for (size_t k = 2 * i; k < 2 * i + 2; k++) {
             bool together = k == 2 * i && postgres__find_is_together(q, i);
@@ -171,12 +172,12 @@ count_up_to(postgres__store *store, query *q, uint64_t limit, uint64_t *sums, bo
             bool unknown = q->counts[k] == POSTGRES__COUNT_UNKNOWN;
             bool seen = postgres__find_is_guessed(q, column, limit);
             uint64_t count = !unknown ? q->counts[k]
-                             : seen   ? limit
+                             : seen   ? most
                                       : postgres__u64(result, 0, (int) column);
-            if (unknown && count < limit)
+            if (unknown && count < most)
                 q->counts[k] = count;
-            *ret_more |= unknown && count >= limit;
-            bool guessed = unknown && count >= limit && !together && q->guesses[k] > count;
+            *ret_more |= unknown && count >= most;
+            bool guessed = unknown && count >= most && !together && q->guesses[k] > count;
             sums[i] += guessed ? q->guesses[k] : count;
         }
     }
@@ -204,6 +205,19 @@ count_first(postgres__store *store, query *q, uint64_t *sums, bool *ret_more, es
     return status;
 }
 
+/* What is not known is more than could be counted next: to count so many costs as much as to begin
+ * with that many of what is known. */
+static void
+expect_more(const query *q, uint64_t next, uint64_t *sums)
+{
+    for (size_t i = 0; i < q->nconditions; i++) {
+        bool unknown = q->counts[2 * i] == POSTGRES__COUNT_UNKNOWN ||
+                       q->counts[2 * i + 1] == POSTGRES__COUNT_UNKNOWN;
+        if (unknown && sums[i] > 0 && sums[i] < next)
+            sums[i] = next;
+    }
+}
+
 /* Where one thing alone is not known, what the sample says of it decides: to count it to its end
  * costs as much as to begin with it. */
 static esdm_status
@@ -224,8 +238,9 @@ count_all(postgres__store *store, query *q, uint64_t *sums, esdm_error *err)
          limit *= COUNT_GROWTH) {
         status = limit == POSTGRES__COUNT_FIRST ? count_first(store, q, sums, &more, err)
                                                 : count_up_to(store, q, limit, sums, &more, err);
+        expect_more(q, limit * COUNT_GROWTH, sums);
         (void) esdm__tree_cover(&q->expression, sums, NULL, &q->nstarts, &q->least);
-        more &= status == ESDM_OK && q->least >= limit && count_unknown(q) > 1;
+        more &= status == ESDM_OK && q->least >= limit * COUNT_GROWTH && count_unknown(q) > 1;
     }
     return status;
 }

@@ -87,7 +87,8 @@ BEGIN
     FROM (SELECT DISTINCT x.container, x.dataset FROM {S}.extent x WHERE x.value IS NOT NULL AND x.name IN
         ('@time_min', '@time_max', '@lat_min', '@lat_max', '@lon_min', '@lon_max')) AS d
     CROSS JOIN LATERAL {S}.reach_of(d.container, d.dataset) AS r;
-    CREATE INDEX reach_both ON {S}.reach USING gist(span, lon);
+    -- With whose they are, so that the list of those that overlap is read in the index alone.
+    CREATE INDEX reach_both ON {S}.reach USING gist(span, lon) INCLUDE (container, dataset);
 END $body$;
 SELECT {S}.reach_make();
 
