@@ -22,13 +22,19 @@
 #define TEXTS_MOST ((size_t) SQLITE__COLUMN_MANY - 1)
 #define BYTES_MOST ((size_t) 64 << 20)
 
+/* @param type SQLite's. */
+static bool
+has_one_text(int type, double number)
+{
+    if (type == SQLITE_NULL || !(number > -1e9 && number < 1e9))
+        return false;
+    return (double) (int64_t) number == number;
+}
+
 bool
 sqlite__has_one_text(sqlite3_stmt *row)
 {
-    double number = sqlite3_column_double(row, 0);
-    if (sqlite3_column_type(row, 0) == SQLITE_NULL || !(number > -1e9 && number < 1e9))
-        return false;
-    return (double) (int64_t) number == number;
+    return has_one_text(sqlite3_column_type(row, 0), sqlite3_column_double(row, 0));
 }
 
 static void
@@ -56,14 +62,18 @@ sqlite__columns_clear(sqlite__link *link)
 
 /* ---- making one ----------------------------------------------------------------------------- */
 
-typedef struct making {
+/* SQLite gives the entries to a function, note_value(): to fetch each of them as a row of a result
+ * takes half as long again. */
+typedef struct sqlite__making {
     sqlite__column *column;
     const char *name;
     size_t bytes;     /* that it may still take */
     size_t text_size; /* of the last one, without its NUL */
     double number;    /* that the last text stands for */
     bool is_number;
-    bool fits; /* false: it is not kept */
+    bool fits;          /* false: it is not kept */
+    esdm_status status; /* of looking for the text of a number */
+    esdm_error *err;
 } making;
 
 static void
@@ -116,49 +126,87 @@ add_number(making *m, sqlite__link *link, uint64_t container, double number, esd
 
 /* Whether the entry has the value of the one before it. */
 static bool
-is_same(const making *m, sqlite3_stmt *row)
+is_same(const making *m, sqlite3_value *value)
 {
     const sqlite__column *c = m->column;
     if (c->ntexts == 0)
         return false;
-    if (sqlite3_column_type(row, 0) != SQLITE_TEXT) {
-        double number = sqlite3_column_double(row, 0);
+    if (sqlite3_value_type(value) != SQLITE_TEXT) {
+        double number = sqlite3_value_double(value);
         return m->is_number && number == m->number && !signbit(number) == !signbit(m->number);
     }
     /* Asking for a text would copy it, to put a NUL behind. */
-    const void *text = sqlite3_column_blob(row, 0);
-    size_t bytes = (size_t) sqlite3_column_bytes(row, 0);
+    const void *text = sqlite3_value_blob(value);
+    size_t bytes = (size_t) sqlite3_value_bytes(value);
     return !m->is_number && bytes == m->text_size &&
            (bytes == 0 || memcmp(text, c->texts[c->ntexts - 1], bytes) == 0);
 }
 
-static esdm_status
-add_entry(making *m, sqlite__link *link, sqlite3_stmt *row, esdm_error *err)
+static void
+add_entry(making *m, sqlite__link *link, sqlite3_value *value, uint64_t container)
 {
     sqlite__column *c = m->column;
-    esdm_status status = ESDM_OK;
-    uint64_t container = sqlite__u64(row, 1);
-    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
-    m->fits = container < c->ncodes && (is_text || sqlite__has_one_text(row));
-    if (m->fits && !is_same(m, row)) {
-        if (is_text) {
-            add_text(m, sqlite3_column_blob(row, 0), (size_t) sqlite3_column_bytes(row, 0));
+    int type = sqlite3_value_type(value);
+    m->fits = container < c->ncodes &&
+              (type == SQLITE_TEXT || has_one_text(type, sqlite3_value_double(value)));
+    if (m->fits && !is_same(m, value)) {
+        if (type == SQLITE_TEXT) {
+            add_text(m, sqlite3_value_blob(value), (size_t) sqlite3_value_bytes(value));
             m->is_number = false;
-        } else
-            status = add_number(m, link, container, sqlite3_column_double(row, 0), err);
+        } else {
+            m->status = add_number(m, link, container, sqlite3_value_double(value), m->err);
+        }
     }
-    if (status == ESDM_OK && m->fits)
+    if (m->status == ESDM_OK && m->fits)
         c->codes[container] = c->codes[container] == 0 ? (uint16_t) c->ntexts : SQLITE__COLUMN_MANY;
-    return status;
+}
+
+/* note_value(value, container, dataset) */
+static void
+note_value(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    sqlite__link *link = sqlite3_user_data(context);
+    making *m = link->columns != NULL ? link->columns->making : NULL;
+    if (m != NULL && count == 3 && sqlite3_value_int64(values[2]) == 0)
+        add_entry(m, link, values[0], (uint64_t) sqlite3_value_int64(values[1]));
+    if (m == NULL || m->status != ESDM_OK || !m->fits)
+        sqlite3_result_error_code(context, SQLITE_ABORT); /* the rest is of no use */
+}
+
+static void
+noted(sqlite3_context *context)
+{
+    sqlite3_result_null(context);
+}
+
+int
+sqlite__columns_register(sqlite__link *link)
+{
+    return sqlite3_create_function_v2(link->db, "note_value", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+                                      link, NULL, note_value, noted, NULL);
+}
+
+static esdm_status
+note_all(making *m, sqlite__link *link, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__FACET_NOTE, &statement, err, "t", m->name);
+    if (status != ESDM_OK)
+        return status;
+    link->columns->making = m;
+    int code = sqlite3_step(statement);
+    link->columns->making = NULL;
+    (void) sqlite3_reset(statement);
+    if (m->status != ESDM_OK || !m->fits)
+        return m->status;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? ESDM_OK : sqlite__error(link, code, err);
 }
 
 static esdm_status
 make(sqlite__link *link, sqlite__column *column, uint64_t last, size_t bytes, size_t *ret_left,
      esdm_error *err)
 {
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    making m = {.column = column, .name = column->name, .bytes = bytes};
+    making m = {.column = column, .name = column->name, .bytes = bytes, .err = err};
     m.fits = last < bytes / sizeof *column->codes;
     column->ncodes = m.fits ? (size_t) last + 1 : 0;
     column->codes = m.fits ? calloc(column->ncodes, sizeof *column->codes) : NULL;
@@ -167,16 +215,7 @@ make(sqlite__link *link, sqlite__column *column, uint64_t last, size_t bytes, si
     if (!m.fits)
         return ESDM_OK;
     m.bytes -= last * sizeof *column->codes;
-    esdm_status status = sqlite__prepare(link, SQLITE__FACET, &statement, err, "t", m.name);
-    if (status == ESDM_OK)
-        status = sqlite__step(link, statement, &row, err);
-    while (status == ESDM_OK && row && m.fits) {
-        status = add_entry(&m, link, statement, err);
-        if (status == ESDM_OK && m.fits)
-            status = sqlite__step(link, statement, &row, err);
-    }
-    if (row)
-        (void) sqlite3_reset(statement);
+    esdm_status status = note_all(&m, link, err);
     if (status == ESDM_OK && m.fits)
         *ret_left = m.bytes;
     else

@@ -25,6 +25,7 @@ typedef struct sqlite__columns {
     size_t left;     /* bytes that more may take */
     sqlite__column items[SQLITE__COLUMNS_MOST];
     size_t count;
+    struct sqlite__making *making; /* while one is made; borrowed */
 } sqlite__columns;
 
 /**

@@ -260,27 +260,49 @@ note_hidden(counting *c, esdm_error *err)
  */
 #define LOOK_COSTS 8
 
+static uint64_t
+word_of(const number_set *set, size_t word)
+{
+    return word < set->nwords ? set->words[word] : 0;
+}
+
+/* Counts what is kept of 64 containers. @param tallies of no text, of each one, and of several. */
+static void
+count_word(counting *c, const sqlite__column *column, size_t word, uint64_t *tallies)
+{
+    uint64_t asked = c->all ? ~word_of(&c->hidden, word) : word_of(&c->found, word), had = 0;
+    const uint16_t *codes = column->codes + 64 * word;
+    size_t left = column->ncodes - 64 * word, end = left < 64 ? left : 64;
+    for (size_t i = 0; i < end && asked != 0; i++) {
+        if ((asked >> i & 1) == 0)
+            continue;
+        had |= (uint64_t) (codes[i] != 0) << i;
+        tallies[codes[i] <= column->ntexts ? codes[i] : column->ntexts + 1]++;
+    }
+    c->several |= (word_of(&c->seen, word) & had) != 0;
+    if (had == 0)
+        return;
+    if (word < c->seen.nwords)
+        c->seen.words[word] |= had;
+    else if (add(&c->seen, 64 * (uint64_t) word + (uint64_t) __builtin_ctzll(had)))
+        c->seen.words[word] = had;
+    else
+        c->nomem = true;
+}
+
 /* What is kept of an attribute: the containers that are found, or all. */
 static esdm_status
 count_kept(counting *c, const sqlite__column *column, esdm_error *err)
 {
-    uint64_t *tallies = calloc(column->ntexts + 1, sizeof *tallies);
+    uint64_t *tallies = calloc(column->ntexts + 2, sizeof *tallies);
     if (tallies == NULL)
         return esdm__error_nomem(err, column->ntexts * sizeof *tallies, "facets");
-    for (size_t n = 0; n < column->ncodes && !c->nomem; n++) {
-        if (!c->all && n % 64 == 0 && (n / 64 >= c->found.nwords || c->found.words[n / 64] == 0)) {
-            n += 63;
-            continue;
-        }
-        uint16_t code = column->codes[n];
-        if (code == 0 || !counts(c, n))
-            continue;
-        c->several |= code == SQLITE__COLUMN_MANY;
-        tallies[code <= column->ntexts ? (size_t) code - 1 : column->ntexts]++;
-    }
+    for (size_t word = 0; 64 * word < column->ncodes && !c->nomem; word++)
+        count_word(c, column, word, tallies);
+    c->several |= tallies[column->ntexts + 1] > 0;
     for (size_t i = 0; i < column->ntexts && c->more && !c->several; i++) {
-        if (tallies[i] > 0)
-            c->more = c->visit(c->name, column->texts[i], tallies[i], c->user);
+        if (tallies[i + 1] > 0)
+            c->more = c->visit(c->name, column->texts[i], tallies[i + 1], c->user);
     }
     free(tallies);
     return ESDM_OK;

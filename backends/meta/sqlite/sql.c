@@ -104,6 +104,8 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
         sqlite3_open_v2(file, &link->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
     if (code == SQLITE_OK)
         code = sqlite__sums_register(link->db);
+    if (code == SQLITE_OK)
+        code = sqlite__columns_register(link);
     if (code != SQLITE_OK) {
         esdm_status status =
             sqlite__error(link, link->db != NULL ? sqlite3_extended_errcode(link->db) : code, err);

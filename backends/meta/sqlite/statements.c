@@ -310,6 +310,8 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
 
     [SQLITE__FACET] = "SELECT value, container FROM attribute INDEXED BY attribute_value "
                       "WHERE name = ?1 AND dataset = 0",
+    [SQLITE__FACET_NOTE] = "SELECT note_value(value, container, dataset) FROM attribute "
+                           "INDEXED BY attribute_value WHERE name = ?1",
     [SQLITE__UNNAMED] = "SELECT container FROM container WHERE name IS NULL",
     [SQLITE__OWN_NAMED] = "SELECT container FROM container WHERE name >= '/' AND name < '0'",
     /* Through its index; a store of before has none until its views are set. */
