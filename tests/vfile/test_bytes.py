@@ -126,13 +126,17 @@ def test_real_files__as_exported():
     files = sorted((p for p in pathlib.Path(folder).rglob("*.nc")), key=lambda p: p.stat().st_size)
     count = by_size(2, 6, len(files))
     files = files[:: max(1, len(files) // count)][:count]
+    compared = 0
     with Site() as site:
         for i, file in enumerate(f for f in files if f.stat().st_size < 30e6):
             run([tool("esdm-cp"), file, f"esdm://real{i}.nc"])
             out = compare(site, f"real{i}.nc", seed=i)
-            same = subprocess.run(["cdo", "-s", "diffn", str(file), str(out)], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
-            expect(same.returncode == 0 and not same.stdout.strip(), f"cdo sees another {file}: {same.stdout}")
+            # Of a calendar that it does not know it warns, of the source as well.
+            same = subprocess.run(["cdo", "-s", "diffn", str(file), str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+            expect(same.returncode == 0 and not same.stdout.strip(), f"cdo sees another {file}: {same.stdout}{same.stderr}")
+            compared += 1
+        print(f"{compared} files")
 
 
 main(test_all_types_groups_and_texts__as_exported, test_classic_formats__as_exported,
