@@ -16,6 +16,9 @@ OPERATIONS = {"sum": 1, "mean": 2, "min": 3, "max": 4, "count": 5, "var": 6}
 # What xarray has decoded stays in `encoding`; where it is an attribute still, values are as they are stored.
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 
+# Beyond these numbers are missing to esdm_reduce(), and not to xarray.
+LIMITS = ("valid_range", "valid_min", "valid_max")
+
 
 def _is_all(key, shape):
     parts = key.tuple
@@ -37,6 +40,8 @@ def _stored(variable):
 
 def _can_reduce(variable):
     if variable.dtype.kind not in "fiu" or any(name in variable.attrs for name in PACKING):
+        return False
+    if any(name in variable.attrs for name in LIMITS):
         return False
     stored = _stored(variable)
     return stored is not None and stored.dtype.kind in "fiu" and "_Unsigned" not in variable.encoding

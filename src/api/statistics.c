@@ -44,7 +44,7 @@ esdm_dataset_statistics(esdm_dataset *dataset, const esdm_dataspace *space, bool
     ESDM__NEED(err, ret_statistics);
     esdm_status status = box_of(dataset, space, &box, err);
     if (status == ESDM_OK)
-        status = esdm__io_statistics(dataset, &box, read, &found, err);
+        status = esdm__io_statistics(dataset, &box, true, read, &found, err);
     if (status != ESDM_OK)
         return status;
     const esdm__statistics *s = &found.values;

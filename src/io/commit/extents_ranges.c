@@ -188,7 +188,7 @@ esdm__range_of_pending(esdm_dataset *dataset, range *ret)
     (void) pthread_mutex_unlock(&io->lock);
     *ret = range_of_statistics(&b.total);
     if (b.unknown.rank == UINT32_MAX || !is_coordinate(dataset) ||
-        esdm__io_statistics(dataset, &b.unknown, true, &found, NULL) != ESDM_OK)
+        esdm__io_statistics(dataset, &b.unknown, false, true, &found, NULL) != ESDM_OK)
         return;
     const range more = range_of_statistics(&found.values);
     join(ret, &more);
@@ -214,7 +214,7 @@ esdm__range_of(const maker *m, esdm_dataset *dataset, bool read, range *ret)
         return ESDM_OK;
     }
     box_of(dataset, &box);
-    esdm_status status = esdm__io_statistics(dataset, &box, read || m->read, &found, &why);
+    esdm_status status = esdm__io_statistics(dataset, &box, false, read || m->read, &found, &why);
     if (status == ESDM_ENOTSUP) /* other programs' kinds of sources, strange missing values */
         return ESDM_OK;
     if (status != ESDM_OK) {

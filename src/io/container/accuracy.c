@@ -226,7 +226,7 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
         a->codec.exact_below = stated->lossless_up_to;
     if ((stated->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0)
         a->codec.exact_above = stated->lossless_from;
-    esdm__accuracy_collect_limits(dataset, a);
+    esdm__limits_of(dataset, &a->limits);
     esdm_status status = ESDM_OK;
     if ((stated->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)
         status = compile_speed(session, &stated->compression_speed, "compression_speed",

@@ -63,7 +63,7 @@ const char *esdm__accuracy_units(const esdm_dataset *dataset, char *buffer, size
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
                                    esdm_error *err);
 /** Collects the limits that no number may leave: a->limits. */
-void esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a);
+void esdm__limits_of(const esdm_dataset *dataset, esdm__limits *limits);
 /** Collects the values that keep their bits: a->exact. ESDM_EINVAL naming the attribute, or the
  * quantity. */
 esdm_status esdm__accuracy_collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated,

@@ -154,10 +154,9 @@ is_turned(const esdm_dataset *dataset, const char *name)
 }
 
 void
-esdm__accuracy_collect_limits(const esdm_dataset *dataset, esdm__accuracy *a)
+esdm__limits_of(const esdm_dataset *dataset, esdm__limits *limits)
 {
     const long double all = (long double) INFINITY;
-    esdm__limits *limits = &a->limits;
     limits->natural = esdm__type_of_readers(dataset) != dataset->type;
     const long double least = limits->natural ? 0 : -all;
     bool turned = is_turned(dataset, "valid_range");

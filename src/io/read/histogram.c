@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/scratch.h"
 #include "codec/doubles.h"
-#include "io/container/missing.h"
+#include "io/container/beyond.h"
 #include "io/read/read.h"
 #include "io/read/statistics.h"
 #include "io/read/weighted.h"
@@ -32,6 +32,7 @@ typedef struct counter {
     size_t nedges;
     double per_interval; /* intervals per unit where all are about equal; else 0 */
     esdm__missing missing;
+    esdm__beyond beyond;
     size_t element_bytes;
     uint64_t most; /* elements of a part */
     bool known;    /* whether statistics of fragments are those of what is read */
@@ -81,6 +82,7 @@ count_numbers(const counter *c, const void *numbers, uint64_t n, uint64_t *count
     while (n > 0) {
         size_t some = n < RUN ? (size_t) n : RUN;
         esdm__doubles(c->missing.type, &c->missing, at, some, x);
+        esdm__beyond_hide(&c->beyond, ESDM_TYPE_FLOAT64, x, some);
         for (size_t i = 0; i < some; i++)
             counts[x[i] == x[i] ? place_of(c, x[i]) : c->nedges + 1]++;
         at += some * c->element_bytes;
@@ -93,7 +95,7 @@ static bool
 count_known(const counter *c, const esdm__statistics *s, uint64_t elements)
 {
     size_t place = 0;
-    if (s->class == ESDM__CLASS_NONE || s->valid > elements)
+    if (s->class == ESDM__CLASS_NONE || s->valid > elements || !esdm__beyond_none(&c->beyond, s))
         return false;
     if (s->valid > 0) {
         place = place_of(c, esdm__number_double(s->class, s->min));
@@ -216,6 +218,7 @@ count_holes(const counter *c, uint64_t elements)
     if (elements == 0)
         return;
     esdm__doubles(c->missing.type, &c->missing, esdm_dataset_fill(c->dataset, NULL), 1, &x);
+    esdm__beyond_hide(&c->beyond, ESDM_TYPE_FLOAT64, &x, 1);
     c->counts[x == x ? place_of(c, x) : c->nedges + 1] += elements;
 }
 
@@ -287,7 +290,7 @@ static esdm_status
 count_all(counter *c, const esdm__box *box, esdm_error *err)
 {
     esdm__box_statistics found;
-    esdm_status status = esdm__io_statistics(c->dataset, box, false, &found, err);
+    esdm_status status = esdm__io_statistics(c->dataset, box, true, false, &found, err);
     if (status != ESDM_OK || esdm__box_is_empty(box))
         return status;
     if (found.exact && count_known(c, &found.values, found.elements))
@@ -315,6 +318,7 @@ esdm__io_histogram(esdm_dataset *dataset, const esdm__box *box, const double *ed
                  .per_interval = intervals_per_unit(edges, nedges),
                  .lock = PTHREAD_MUTEX_INITIALIZER};
     esdm__missing_of(dataset, &c.missing);
+    esdm__beyond_of(dataset, &c.missing, &c.beyond);
     c.counts = nedges < SIZE_MAX / 16 ? calloc(nedges + 2, sizeof *c.counts) : NULL;
     if (c.counts == NULL)
         return esdm__error_nomem(err, nedges, "a histogram");

@@ -9,7 +9,7 @@
 #include "base/scratch.h"
 #include "codec/across.h"
 #include "codec/tally.h"
-#include "io/container/missing.h"
+#include "io/container/beyond.h"
 #include "io/read/fetch.h"
 #include "io/read/read.h"
 #include "io/read/statistics.h"
@@ -42,6 +42,7 @@ typedef struct reducer {
     uint64_t each; /* elements that each result is made of */
     esdm__across results;
     esdm__missing missing;
+    esdm__beyond beyond;
     size_t element_bytes;
     uint64_t part_bytes; /* of a part that is read at a time */
 } reducer;
@@ -119,6 +120,7 @@ merge(const reducer *r, const esdm__across *more)
 typedef struct lane {
     const reducer *r;
     const esdm__across *results; /* all of them; of the task, or of the reducer */
+    void *buffer;                /* of values that are read */
 } lane;
 
 /* The result that the first element of a box belongs to. */
@@ -166,6 +168,7 @@ add_part(void *user, const esdm__box *box, const void *values, esdm_error *err)
     uint32_t outer = axes > 0 ? axes - 1 : 0;
     uint64_t first = result_at(r, box);
     (void) err;
+    esdm__beyond_hide(&r->beyond, r->missing.type, l->buffer, (size_t) esdm__box_elements(box));
     for (;;) {
         uint64_t to = first;
         for (uint32_t d = 0; d < outer; d++)
@@ -188,7 +191,7 @@ add_part(void *user, const esdm__box *box, const void *values, esdm_error *err)
 static esdm_status
 read_lane(const reducer *r, const esdm__box *box, const esdm__across *results, esdm_error *err)
 {
-    lane l = {r, results};
+    lane l = {r, results, NULL};
     uint64_t elements = esdm__box_elements(box);
     uint64_t most = r->part_bytes / r->element_bytes;
     size_t bytes = (size_t) (elements < most ? elements : most) * r->element_bytes;
@@ -196,6 +199,7 @@ read_lane(const reducer *r, const esdm__box *box, const esdm__across *results, e
     if (buffer == NULL)
         return esdm__error_nomem(err, bytes, "a reduction");
     const esdm__parts parts = {r->dataset, r->dataset->type, most, buffer, add_part, &l};
+    l.buffer = buffer;
     esdm_status status = esdm__read_in_parts(&parts, box, err);
     esdm__scratch_free(buffer);
     return status;
@@ -318,7 +322,7 @@ static esdm_status
 add_known(reducer *r, const esdm__box *box, bool *ret_known, esdm_error *err)
 {
     esdm__box_statistics found;
-    esdm_status status = esdm__io_statistics(r->dataset, box, false, &found, err);
+    esdm_status status = esdm__io_statistics(r->dataset, box, true, false, &found, err);
     *ret_known = status == ESDM_OK && found.exact;
     if (!*ret_known)
         return status;
@@ -473,6 +477,7 @@ prepare(reducer *r, esdm_error *err)
     esdm_status status = esdm__missing_of_reduced(r->dataset, &r->missing, err);
     if (status != ESDM_OK)
         return status;
+    esdm__beyond_of(r->dataset, &r->missing, &r->beyond);
     r->across = r->what == ESDM_REDUCE_MIN        ? ESDM__ACROSS_MIN
                 : r->what == ESDM_REDUCE_MAX      ? ESDM__ACROSS_MAX
                 : r->what == ESDM_REDUCE_VARIANCE ? ESDM__ACROSS_SQUARES

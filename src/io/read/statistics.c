@@ -2,6 +2,7 @@
 #include "io/read/statistics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "codec/tally.h"
@@ -18,7 +19,9 @@ typedef struct gatherer {
     esdm_dataset *dataset;
     esdm__dataset_io *io;
     esdm__missing missing;
+    esdm__beyond beyond;
     bool read;
+    void *buffer; /* of values that are read */
     esdm__box_statistics result;
 } gatherer;
 
@@ -35,7 +38,10 @@ static void
 add_equal(gatherer *g, const void *element, uint64_t n)
 {
     esdm__tally tally = {.type = g->missing.type, .missing = &g->missing};
-    esdm__tally_add(&tally, element, 1);
+    uint64_t own = 0;
+    memcpy(&own, element, esdm_type_size(g->missing.type));
+    esdm__beyond_hide(&g->beyond, g->missing.type, &own, 1);
+    esdm__tally_add(&tally, &own, 1);
     tally.statistics.valid *= n;
     tally.statistics.sum *= (double) n;
     add(g, &tally.statistics);
@@ -48,6 +54,7 @@ add_part(void *user, const esdm__box *part, const void *values, esdm_error *err)
     esdm__tally tally = {.type = g->missing.type, .missing = &g->missing};
     uint64_t elements = esdm__box_elements(part);
     (void) err;
+    esdm__beyond_hide(&g->beyond, g->missing.type, g->buffer, (size_t) elements);
     esdm__tally_add(&tally, values, (size_t) elements);
     add(g, &tally.statistics);
     g->result.read_elements += elements;
@@ -64,6 +71,7 @@ read_values(gatherer *g, const esdm__box *box, esdm_error *err)
     if (buffer == NULL)
         return esdm__error_nomem(err, bytes, "the statistics of a dataset");
     const esdm__parts parts = {g->dataset, g->dataset->type, most, buffer, add_part, g};
+    g->buffer = buffer;
     esdm_status status = esdm__read_in_parts(&parts, box, err);
     free(buffer);
     return status;
@@ -104,7 +112,8 @@ add_piece(gatherer *g, const esdm__piece *piece, esdm_error *err)
         return ESDM_OK;
     }
     const esdm__statistics all = known(g, fragment);
-    bool whole = esdm__box_equal(&piece->part, &fragment->box);
+    bool whole =
+        esdm__box_equal(&piece->part, &fragment->box) && esdm__beyond_none(&g->beyond, &all);
     if (all.class != ESDM__CLASS_NONE && (whole || !g->read)) {
         g->result.exact = g->result.exact && whole;
         add(g, &all);
@@ -228,7 +237,7 @@ flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 }
 
 esdm_status
-esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
+esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool readers, bool read,
                     esdm__box_statistics *ret, esdm_error *err)
 {
     if (dataset->group->container->provider != NULL)
@@ -245,6 +254,8 @@ esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
                                "there are no statistics of values that are no numbers, or of which "
                                "more than %u stand for missing ones",
                                ESDM__MISSING_MOST);
+    if (readers)
+        esdm__beyond_of(dataset, &g.missing, &g.beyond);
     esdm_status status = esdm__dataset_io_get(dataset, &g.io, err);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);

@@ -5,6 +5,7 @@
 /** @file Statistics of the values in a box, from those of its fragments where they do. */
 
 #include "base/statistics.h"
+#include "io/container/beyond.h"
 #include "io/container/dataset_io.h"
 #include "io/container/missing.h"
 
@@ -21,12 +22,13 @@ typedef struct esdm__box_statistics {
  *
  * The statistics of a fragment are those of all its values. They are exact where all of it is seen;
  * where a newer one hides a part, or the box takes a part, they are bounds.
+ * @param readers whether what is beyond `valid_range` is missing, too, as readers have it.
  * @param read whether values are read where that makes the result exact; at most 16 MiB of memory
  * at a time.
  * @return ESDM_ENOTSUP: the type is no number. Else as esdm__io_read().
  */
-esdm_status esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
-                                esdm__box_statistics *ret, esdm_error *err);
+esdm_status esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool readers,
+                                bool read, esdm__box_statistics *ret, esdm_error *err);
 /**
  * What is known of all values of one fragment without reading any; class ESDM__CLASS_NONE: nothing.
  */

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "codec/doubles.h"
-#include "io/container/missing.h"
+#include "io/container/beyond.h"
 #include "io/read/read.h"
 #include "io/read/stream.h"
 
@@ -29,6 +29,7 @@ typedef struct weigher {
     uint64_t weight_stride[ESDM_MAX_RANK]; /* of weights; 0 along axes that have none */
     size_t element_bytes;
     esdm__missing missing;
+    esdm__beyond beyond;
     double *value;  /* sums of products */
     double *weight; /* sums of weights */
 } weigher;
@@ -88,6 +89,7 @@ add_row(const weigher *r, const uint8_t *numbers, uint64_t n, const double *weig
         size_t some = n - done < RUN ? (size_t) (n - done) : RUN;
         const double *own = weights + done * weight_stride;
         esdm__doubles(r->missing.type, &r->missing, numbers + done * r->element_bytes, some, x);
+        esdm__beyond_hide(&r->beyond, ESDM_TYPE_FLOAT64, x, some);
         for (size_t i = 0; i < some && weight_stride != 1; i++)
             w[i] = own[i * weight_stride];
         if (stride == 1)
@@ -244,6 +246,7 @@ prepare(weigher *r, const bool *weighted, uint64_t *ret_results, esdm_error *err
     if (status != ESDM_OK)
         return status;
     r->element_bytes = esdm_type_size(r->dataset->type);
+    esdm__beyond_of(r->dataset, &r->missing, &r->beyond);
     for (uint32_t d = r->box->rank; d-- > 0;) {
         r->stride[d] = r->over[d] ? 0 : results;
         r->weight_stride[d] = weighted[d] ? count : 0;
