@@ -231,8 +231,8 @@ tell_extent(const telling *t, const char *prefix, size_t column)
     bool unknown = is_variable(t, prefix, &late);
     static const struct {
         const char *prefix, *what, *said;
-    } kinds[] = {{"@max:", "no variable is called", "max(%s)"},
-                 {"@min:", "no variable is called", "min(%s)"},
+    } kinds[] = {{"@max:", "no variable with a known range is called", "max(%s)"},
+                 {"@min:", "no variable with a known range is called", "min(%s)"},
                  {"@length:", "no dimension is called", "length(%s)"},
                  {"@word:", "no title, long name or comment has", "%s"},
                  {"@level_", "no container has", "a vertical axis"},

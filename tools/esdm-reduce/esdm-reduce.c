@@ -218,7 +218,10 @@ print_json(const reduction *r, const char *container, const char *variable, cons
         tool_json_append(shape, tool_json_u64(r->shape[k]));
     }
     for (uint64_t i = 0; i < r->count; i++) /* JSON has neither NaN nor infinity */
-        tool_json_append(list, isfinite(values[i]) ? json_real(values[i]) : json_null());
+        tool_json_append(list, isfinite(values[i]) ? json_real(values[i])
+                               : isnan(values[i])
+                                   ? json_null()
+                                   : json_string(values[i] > 0 ? "Infinity" : "-Infinity"));
     tool_json_set(root, "container", tool_json_text(container));
     tool_json_set(root, "variable", tool_json_text(variable));
     tool_json_set(root, "operation", tool_json_text(r->operation));
