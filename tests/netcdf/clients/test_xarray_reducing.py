@@ -99,10 +99,33 @@ def test_weighted_means_are_those_of_xarray():
         expect(told.endswith("ok\n"), told)
 
 
+LIMITED = """
+import numpy as np, xarray as xr, esdm
+from esdm import _reducing
+a = np.random.default_rng(3).random((12, 500)).astype("f4")
+limits = {"range": {"valid_range": np.array([.2, .8], "f4")}, "least": {"valid_min": np.float32(.5)}, "all": {}}
+xr.Dataset({n: (("time", "x"), a, at) for n, at in limits.items()}).to_netcdf("esdm://limited.nc")
+with xr.open_dataset("esdm://limited.nc", engine="esdm") as data:
+    assert [_reducing._can_reduce(data[n].variable) for n in limits] == [False, False, True]
+    for operation in ("mean", "min", "count"):
+        own, other = getattr(data.esdm, operation)("time"), getattr(data, operation)("time")
+        for n in limits:
+            np.testing.assert_allclose(own[n], other[n], rtol=1e-5)
+print("ok")
+"""
+
+
+def test_numbers_beyond_valid_range_count_as_in_xarray():
+    with Site() as site:
+        told = python(site, "pypi", LIMITED).stdout
+        expect(told.endswith("ok\n"), told)
+
+
 def test_reductions_are_made_where_the_values_are():
     with Site() as site:
         told = python(site, "pypi", SCRIPT).stdout
         expect(told.endswith("ok\n"), told)
 
 
-main(test_reductions_are_made_where_the_values_are, test_weighted_means_are_those_of_xarray)
+main(test_reductions_are_made_where_the_values_are, test_weighted_means_are_those_of_xarray,
+     test_numbers_beyond_valid_range_count_as_in_xarray)
