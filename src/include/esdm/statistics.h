@@ -29,8 +29,8 @@ enum {
 /**
  * Statistics of stored numbers: `scale_factor` and `add_offset` are not applied, `_Unsigned` is (a
  * byte -1 is 255 where this attribute is "true"). Missing are NaN, the fill value in force (but not
- * the default one of single bytes), `_FillValue`, `missing_value`, and what is beyond `valid_range`,
- * `valid_min` or `valid_max`; what was never written is the fill value.
+ * the default one of single bytes), `_FillValue`, `missing_value`, and what is beyond
+ * `valid_range`, `valid_min` or `valid_max`; what was never written is the fill value.
  */
 typedef struct esdm_statistics {
     uint32_t flags;        /**< ESDM_STATISTICS_…; 0: nothing is known */
