@@ -282,8 +282,8 @@ void sqlite__link_limit(sqlite__link *link, uint32_t most_ms);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 /** Frees what was loaded ahead (pages_ahead.c). */
 void sqlite__ahead_clear(sqlite__link *link);
-/** Gives a connection the function by which values of attributes are read (facet_columns.c). Returns
- *  an SQLite result code. */
+/** Gives a connection the function by which values of attributes are read (facet_columns.c).
+ * Returns an SQLite result code. */
 int sqlite__columns_register(sqlite__link *link);
 /** Frees values of attributes (facet_columns.c). */
 void sqlite__columns_clear(sqlite__link *link);
