@@ -14,7 +14,7 @@
         const number_type instead = (number_type) (missing);                                       \
         number_type *x = numbers;                                                                  \
         for (size_t i = 0; i < n; i++)                                                             \
-            x[i] = ((wide) x[i] < low) | ((wide) x[i] > high) ? instead : x[i];                    \
+            x[i] = (((wide) x[i] < low) | ((wide) x[i] > high)) ? instead : x[i];                  \
     }
 
 DEFINE_HIDE(hide_f32, float, float, NAN)
