@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""esdm-tune: parameters that are none of the engine's: the chunk cache of plain netCDF files, requests to targets on S3."""
+"""esdm-tune: parameters that are none of the engine's: the chunk cache of plain netCDF files, requests to targets on S3, ranks
+that store for others, what earlier runs did, and options of esdm-run."""
 
 import json
 import os
 import subprocess
 
-from esdmtest import (BUILD, Site, by_clock, by_size, client_environment, environment, expect, expect_error, main, need_program, run, tool)
+import mpirun
+from esdmtest import (BUILD, Site, by_clock, by_size, client_environment, environment, expect, expect_error, main, need_program, run, skip,
+                      tool)
 from s3proxy import Proxy, Rule, delay
 from s3server import Server
+from slow_device import slow_device
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 PYTHON = "/usr/bin/python3"
@@ -177,6 +181,111 @@ def test_requests_to_s3():
             os.environ.update(saved)
 
 
+FAR = str(BUILD / "tests/integration/far_program")
+ORDER = [3, 17, 8, 21, 2, 13, 1, 20, 5, 11, 7, 16]  # which nobody foresees who has not seen it
+
+
+def tuned(*command, env=None):
+    done = run([tool("esdm-tune"), "--json", "--quiet", *command], env=env or environment())
+    return json.loads(done.stdout), done.stderr
+
+
+@by_clock
+def test_what_earlier_runs_read():
+    targets = [{"name": "far", "plugin": "background", "directory": "far", "latency_ms": 40}]
+    with Site(targets=targets, engine={"threads": 2, "memory": "64 MiB", "earlier_runs": "off"}) as site:
+        run([FAR, "write", "far.nc", 24, 60, 90, "none", 1])
+        found, _ = tuned("--try=earlier-runs", "--pairs=1", "--apply", "--", FAR, "steps", "far.nc", *ORDER)
+        print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
+        expect(found["better"] and found["best"] == {"earlier-runs": "prefetch"} and found["ratio"] < 0.8, f"{found}")
+        expect(json.loads(site.config.read_text())["engine"]["earlier_runs"] == "prefetch", site.config.read_text())
+
+
+# How many processes have stored more than the end of what they gave up, run after run.
+WRITERS = """: > "$THROTTLED_APPENDS"
+"$@" || exit 1
+cut -d ' ' -f 1 "$THROTTLED_APPENDS" | sort | uniq -c | awk '$1 > 2' | wc -l >> "$0"
+"""
+
+
+def program_of_mpi(folder, name):
+    for mpi in "mpich", "openmpi":
+        program = BUILD / folder / f"{name}_{mpi}"
+        if program.exists():
+            return mpi, program
+    return skip("built without MPI")
+
+
+def test_ranks_that_store_for_others():
+    mpi, program = program_of_mpi("tests/integration/ranks", "handover")
+    with Site(targets=[{"name": "disk", "plugin": "throttled", "directory": "packs"}], engine={"threads": 1}) as site:
+        counts = site.file("counts")
+        env = mpirun.environment(site.folder, **environment({"THROTTLED_APPENDS": str(site.file("appends"))}))
+        found, _ = tuned("--try=io-ranks=1", "--pairs=0", "--", "sh", "-c", WRITERS, counts, mpirun.launcher(mpi), "-n", "4",
+                         program, "steps", env=env)
+        expect([t["setting"]["io-ranks"] for t in found["trials"]] == [0, 1], f"{found}")
+        expect(counts.read_text().split() == ["4", "1"], f"ranks that stored: {counts.read_text()}")
+
+
+def expect_told(site, found, said, command):
+    """What a site cannot state is told, and nothing is changed."""
+    expect(found["command"] == command, f"{found}")
+    expect(f"Start the program so:\n  {' '.join(command)}\n" in said, said)
+    expect("has nothing to change" in said and not list(site.folder.rglob("*before-esdm-tune")), said)
+
+
+@by_clock
+def test_strided_reads_of_plain_files():
+    def sparse(path):
+        with open(path, "wb") as file:
+            file.truncate(400 * 1024000)
+
+    with Site() as site, slow_device(sparse) as file:
+        text = site.config.read_text()
+        command = [BUILD / "tests/netcdf/clients/nc_watched", "read", file, by_size(200, 300, 390), 1024, 1024000, 100]
+        found, said = tuned("--try=read-ahead", "--pairs=1", "--apply", "--", *command)
+        print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
+        expect(found["better"] and found["best"] == {"read-ahead": "on"} and found["ratio"] < 0.8, f"{found}")
+        expect_told(site, found, said, ["esdm-run", "--read-ahead", *map(str, command)])
+        expect(site.config.read_text() == text, site.config.read_text())
+
+
+# Bytes that all ranks have read, run after run.
+BYTES = """"$@" || exit 1
+grep rchar "/proc/$$/io" >> "$0"
+"""
+
+
+def test_hints_of_mpi():
+    """ROMIO reads what lies between pieces, until a hint says that it need not."""
+    program = BUILD / "tests/netcdf/parallel/mpi_hinted_mpich"
+    if not program.exists():
+        skip("built without MPICH")
+    with Site() as site:
+        log = site.file("bytes")
+        env = mpirun.environment(site.folder, **environment())
+        found, _ = tuned("--try=mpi-hints", "--pairs=0", "--", "sh", "-c", BYTES, log, mpirun.launcher("mpich"), "-n", "4", tool("esdm-run"),
+                         program, site.file("in"), site.file("out"), env=env)
+        expect([t["setting"]["mpi-hints"] for t in found["trials"]] == ["off", "on"], f"{found}")
+        read = [int(line.split()[1]) for line in log.read_text().splitlines()]
+        print(f"    MiB read: {[n >> 20 for n in read]}", flush=True)
+        # As it is; then four runs to learn from, of which two have no hint yet, and the trial.
+        expect(len(read) == 6 and min(read[:3]) > 5 * read[-1], f"bytes read: {read}")
+
+
+def test_what_changes_nothing_is_refused():
+    with Site():
+        for arguments, *texts in ((["--try=io-ranks", "--kernel=vpic"], "programs with ranks", "mpirun -n 4 PROGRAM"),
+                                  (["--try=read-ahead", "--kernel=vpic"], "an option of esdm-run"),
+                                  (["--try=read-ahead", "--", tool("esdm-run"), "--read-ahead", "true"], "leave --read-ahead out"),
+                                  (["--try=mpi-hints", "--", "mpirun", "-n", "2", "true"], "mpirun -n 4 esdm-run PROGRAM"),
+                                  (["--try=writes=never", "--", "true"], "'never' is no value of writes"),
+                                  (["--try=io-ranks=some", "--", "true"], "'some' is no value of io-ranks")):
+            expect_error(run([tool("esdm-tune"), *arguments], check=False), *texts)
+        bad = run([tool("esdm-tune"), "--try=earlier-runs", "--", "true"], env=environment({"ESDM_EARLIER_RUNS": "off"}), check=False)
+        expect_error(bad, "ESDM_EARLIER_RUNS is in the environment", "unset it")
+
+
 def test_what_a_site_has_not():
     with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}]):
         bad = run([tool("esdm-tune"), "--kernel=vorpal", "--try=connections"], check=False)
@@ -189,4 +298,5 @@ def test_what_a_site_has_not():
 
 main(test_the_chunk_cache_of_plain_files, test_the_least_chunk_cache_that_is_as_fast, test_a_program_that_states_its_chunk_cache,
      test_whose_chunk_cache_counts, test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own,
-     test_requests_to_s3, test_what_a_site_has_not)
+     test_requests_to_s3, test_what_earlier_runs_read, test_ranks_that_store_for_others, test_strided_reads_of_plain_files,
+     test_hints_of_mpi, test_what_changes_nothing_is_refused, test_what_a_site_has_not)

@@ -88,7 +88,19 @@ static const tool_help help = {
         "  chunk-cache  of plain netCDF-4 files that a program under esdm-run reads or writes\n"
         "            (16M … 1G for each variable): what is read across chunks, such as time\n"
         "            series of a file that was written step by step, is decompressed again\n"
-        "            and again unless all chunks that a read meets find room there",
+        "            and again unless all chunks that a read meets find room there\n"
+        "  earlier-runs  off, or prefetch: what earlier runs of the program read from targets\n"
+        "            on a network is asked for early\n"
+        "  io-ranks  of all ranks that share a container so many store (0: each its own; 1, 2,\n"
+        "            4). It needs a program with ranks (-- mpirun -n 8 PROGRAM), and pays off\n"
+        "            where many ranks make more requests than a store likes\n"
+        "  read-ahead  off, or on: esdm-run --read-ahead asks early for what the program reads\n"
+        "            next of plain files, in strides or in sequence\n"
+        "  mpi-hints  off, or on: esdm-run --mpi-hints gives files that all ranks open by MPI\n"
+        "            hints (-- mpirun -n 4 esdm-run PROGRAM)\n"
+        "What acts by records of earlier runs (the last four but io-ranks) is first run without\n"
+        "being measured: once, for hints four times. The last two are options of esdm-run, for\n"
+        "which a site has no key: the command to use is told, --apply changes nothing for it",
     .statuses = "  0  done, whether or not something better was found\n"
                 "  1  the program failed with the site as it is, or the configuration cannot be\n"
                 "     written\n"
@@ -96,6 +108,8 @@ static const tool_help help = {
                 "  3  the site has no configuration file\n",
     .examples = "  esdm-tune --kernel gcrm --size 512M\n"
                 "  esdm-tune --try chunk-cache --apply -- python3 series.py tas_day.nc\n"
+                "  esdm-tune --try read-ahead -- ./plot.sh plain.nc\n"
+                "  esdm-tune --try io-ranks=0,1 -- mpirun -n 8 ./model\n"
                 "  esdm-tune --try fragment --try threads=1,2,4 --apply -- cdo timmean "
                 "esdm://run1.nc esdm://mean.nc\n"
                 "  esdm-run --records day/ ./model; esdm-tune --replay day/ --apply\n"
@@ -250,9 +264,10 @@ compare(tune_workload *workload, json_t *config)
     json_t *other = load_config(compare_path);
     if (other == NULL)
         return TOOL_FAILED;
+    tune_way ways[2] = {{.config = config}, {.config = other}};
     g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(double));
     g_autoptr(GArray) two = g_array_new(FALSE, FALSE, sizeof(double));
-    tool_exit result = tune_compare(workload, config, other, (guint) MAX(pairs, 1),
+    tool_exit result = tune_compare(workload, &ways[0], &ways[1], (guint) MAX(pairs, 1),
                                     quiet || tool.json, one, two, &ratio, &better);
     better = better && !tune_stopped();
     if (result == TOOL_OK && tool.json) {
@@ -305,6 +320,36 @@ is_genetic(void)
     return search_name != NULL && g_str_equal(search_name, "genetic");
 }
 
+/* Sites have no key for options of esdm-run: these are told, whatever is kept of the rest. */
+static tool_exit
+keep_best(const tune_search *s, const json_t *former)
+{
+    tool_exit result = TOOL_OK;
+    FILE *out = tool.json ? stderr : stdout; /* JSON has it as "command" */
+    tune_way best = tune_space_way(s->space, &s->best);
+    bool changes = !json_equal(best.config, former);
+    if (best.options[0] != NULL && (!tool.json || apply || write_path != NULL)) {
+        (void) fprintf(out,
+                       "%s of esdm-run %s, which a site cannot state. Start the program so:\n ",
+                       best.options[1] != NULL ? "Two options" : "An option",
+                       best.options[1] != NULL ? "are part of it" : "is part of it");
+        g_autoptr(GPtrArray) words = tune_command(s->workload, best.options);
+        for (guint i = 0; i < words->len; i++) {
+            g_autofree char *quoted = g_shell_quote(g_ptr_array_index(words, i));
+            bool plain =
+                strpbrk(g_ptr_array_index(words, i), " \t\n'\"\\$`*?[]{}()<>|&;#~!") == NULL;
+            (void) fprintf(out, " %s", plain ? (char *) g_ptr_array_index(words, i) : quoted);
+        }
+        (void) fprintf(out, "\n%s\n",
+                       changes ? "What the site can state was tested together with that."
+                               : "The site's configuration has nothing to change.");
+    }
+    if (changes)
+        result = keep(best.config, former, s->workload->config_path);
+    tune_way_clear(&best);
+    return result;
+}
+
 static tool_exit
 search(tune_workload *workload, json_t *config)
 {
@@ -320,6 +365,8 @@ search(tune_workload *workload, json_t *config)
                      .seed = (guint64) seed,
                      .quiet = quiet || tool.json};
     tool_exit result = tune_space_init(&space, config, wishes);
+    if (result == TOOL_OK)
+        result = tune_space_fits(&space, workload);
     if (result == TOOL_OK)
         result = tool_session(true, &session);
     if (result != TOOL_OK)
@@ -337,10 +384,8 @@ search(tune_workload *workload, json_t *config)
             tool_json_print(tune_report_json(&s));
         else
             tune_report(&s);
-        json_t *best = tune_space_config(&space, &s.best);
         if (s.better)
-            result = keep(best, config, workload->config_path);
-        json_decref(best);
+            result = keep_best(&s, config);
     }
     return result;
 }

@@ -10,15 +10,17 @@
 
 #include "common/common.h"
 
-#define TUNE_PARAMETERS 9u
+#define TUNE_PARAMETERS 13u
 #define TUNE_VALUES     12u
+#define TUNE_OPTIONS    2u
 
 /* ---- what can be set (space.c) ------------------------------------------------------------- */
 
-/** One member of the site configuration. */
+/** One member of the site configuration, or an option of esdm-run. */
 typedef struct tune_parameter {
     const char *name;    /* "fragment" */
-    const char *section; /* where it stands: "engine", "netcdf"; "targets": of each one on S3 */
+    const char *section; /* where it stands: "engine", "netcdf"; "targets": of each one on S3;
+                          * "esdm-run": an option */
     const char *key;     /* its name there */
     bool category;       /* values have no order */
     guint count;
@@ -27,12 +29,21 @@ typedef struct tune_parameter {
     double x[TUNE_VALUES];        /* the number, of codecs 0 */
     double position[TUNE_VALUES]; /* its logarithm between -1, the least, and 1; of codecs 0 */
     guint current;                /* what the site has today */
+    bool has_record;              /* of an earlier run, by which this one acts */
 } tune_parameter;
 
 /** Of each parameter the number of its value. */
 typedef struct tune_setting {
     guint8 value[TUNE_PARAMETERS];
 } tune_setting;
+
+/** How a program is run. */
+typedef struct tune_way {
+    json_t *config;                         /* of the site; owned */
+    const char *options[TUNE_OPTIONS + 1u]; /* of esdm-run, up to a NULL; borrowed */
+} tune_way;
+
+typedef struct tune_workload tune_workload;
 
 typedef struct tune_space {
     json_t *config; /* of the site, as it is */
@@ -47,6 +58,11 @@ typedef struct tune_space {
 tool_exit tune_space_init(tune_space *space, json_t *config, char **wishes);
 /** Whether more of it takes more memory, so that the least of those that are as fast is best. */
 bool tune_is_memory(const tune_parameter *parameter);
+/** Whether these parameters change anything for what is run; says why not. */
+tool_exit tune_space_fits(const tune_space *space, const tune_workload *workload);
+/** How many runs a setting needs before it is measured, as it acts by what earlier runs did; these
+ *  are asked for once. */
+guint tune_space_runs_before(tune_space *space, const tune_setting *setting);
 /** How many settings there are. */
 guint64 tune_space_size(const tune_space *space);
 /** Of the number of a setting. */
@@ -55,6 +71,9 @@ tune_setting tune_space_current(const tune_space *space);
 bool tune_setting_equal(const tune_space *space, const tune_setting *a, const tune_setting *b);
 /** The configuration with that setting; what is as today stays as it is. A new reference. */
 json_t *tune_space_config(const tune_space *space, const tune_setting *setting);
+/** That configuration, and options of esdm-run. */
+tune_way tune_space_way(const tune_space *space, const tune_setting *setting);
+void tune_way_clear(tune_way *way);
 /** The value of a parameter, such as 4194304; NAN: it is not part of the space. */
 double tune_space_number(const tune_space *space, const tune_setting *setting, const char *name);
 const char *tune_space_text(const tune_space *space, const tune_setting *setting, const char *name);
@@ -63,7 +82,7 @@ char *tune_setting_text(const tune_space *space, const tune_setting *setting);
 
 /* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
 
-typedef struct tune_workload {
+struct tune_workload {
     const char *kernel;      /* or NULL: a program, or a replay */
     guint64 kernel_bytes;    /* of values */
     const char *phase;       /* of a kernel: "write", "read", "both" */
@@ -72,11 +91,15 @@ typedef struct tune_workload {
     const char *config_path; /* of the site */
     char *trial_path;        /* owned; where trials have their configuration */
     double limit_s;          /* a trial is ended then; 0: none */
-} tune_workload;
+};
 
-/** Runs it once. @param config of the trial. @param ret_s how long it took; INFINITY when it failed
+/** Where the program's command has esdm-run itself, behind its first word; 0: nowhere. */
+guint tune_run_inside(const tune_workload *workload);
+/** The command of a program with options of esdm-run, for who wants to repeat it. */
+GPtrArray *tune_command(const tune_workload *workload, const char *const *options);
+/** Runs it once. @param ret_s how long it took; INFINITY when it failed
  *  or took too long. @return TOOL_OK also when the program failed, if `may_fail`. */
-tool_exit tune_run(tune_workload *workload, json_t *config, bool may_fail, double *ret_s);
+tool_exit tune_run(tune_workload *workload, const tune_way *way, bool may_fail, double *ret_s);
 /** Whether somebody wants the search to end (SIGINT, SIGTERM). */
 bool tune_stopped(void);
 void tune_catch_signals(void);
@@ -169,8 +192,9 @@ tool_exit tune_genetic_compare(tune_search *search);
 void tune_genetic_report(const tune_search *search);
 json_t *tune_genetic_json(const tune_search *search);
 /** Runs two settings in turn. @return TOOL_FAILED when a program failed. */
-tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
-                       GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better);
+tool_exit tune_compare(tune_workload *workload, const tune_way *one, const tune_way *other,
+                       guint pairs, bool quiet, GArray *ret_one, GArray *ret_other,
+                       double *ret_ratio, bool *ret_better);
 
 /** Learns from records and tells what; NULL-terminated (learn.c). */
 tool_exit tune_learn(char **paths);

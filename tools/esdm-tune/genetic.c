@@ -202,14 +202,14 @@ tune_genetic_compare(tune_search *s)
                        "what the genetic search found (%s), paired with what the model "
                        "found\n",
                        text);
-    json_t *genetic = tune_space_config(s->space, &s->genetic_best);
-    json_t *model = tune_space_config(s->space, &s->best);
+    tune_way genetic = tune_space_way(s->space, &s->genetic_best);
+    tune_way model = tune_space_way(s->space, &s->best);
     g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(double));
     g_autoptr(GArray) two = g_array_new(FALSE, FALSE, sizeof(double));
-    tool_exit result = tune_compare(s->workload, genetic, model, s->pairs, s->quiet, one, two,
+    tool_exit result = tune_compare(s->workload, &genetic, &model, s->pairs, s->quiet, one, two,
                                     &s->genetic_ratio, &better);
-    json_decref(genetic);
-    json_decref(model);
+    tune_way_clear(&genetic);
+    tune_way_clear(&model);
     if (result == TOOL_OK && s->genetic_ratio > 1)
         s->best = s->genetic_best;
     return result;

@@ -176,6 +176,16 @@ numbers_json(const GArray *numbers)
     return list;
 }
 
+static json_t *
+command_json(const tune_workload *workload, const char *const *options)
+{
+    g_autoptr(GPtrArray) words = tune_command(workload, options);
+    json_t *list = json_array();
+    for (guint i = 0; i < words->len; i++)
+        tool_json_append(list, json_string(g_ptr_array_index(words, i)));
+    return list;
+}
+
 json_t *
 tune_report_json(const tune_search *s)
 {
@@ -199,6 +209,10 @@ tune_report_json(const tune_search *s)
     if (s->known != NULL)
         tool_json_set(root, "genetic", tune_genetic_json(s));
     tool_json_set(root, "better", json_boolean(s->better));
+    tune_way best = tune_space_way(s->space, &s->best);
+    if (s->better && best.options[0] != NULL)
+        tool_json_set(root, "command", command_json(s->workload, best.options));
+    tune_way_clear(&best);
     tool_json_set(root, "ratio", number_json(s->ratio));
     tool_json_set(root, "seconds_as_it_is", numbers_json(s->before));
     tool_json_set(root, "seconds_best", numbers_json(s->after));

@@ -154,15 +154,31 @@ tune_search_can_run(const tune_search *s, const tune_setting *setting)
     return !was_tried(s, setting) && can_be(s->space, setting);
 }
 
+/* What acts by records of earlier runs gets them first. */
+static tool_exit
+run_trial(tune_search *s, tune_trial *trial, bool may_fail)
+{
+    tune_way way = tune_space_way(s->space, &trial->setting);
+    tool_exit result = TOOL_OK;
+    guint before = tune_space_runs_before(s->space, &trial->setting);
+    for (guint i = 0; i < before && result == TOOL_OK && !tune_stopped(); i++) {
+        result = tune_run(s->workload, &way, may_fail, &trial->seconds);
+        if (!s->quiet && isfinite(trial->seconds))
+            (void) fprintf(stderr, "  a run for later ones to learn from: %.3f s\n",
+                           trial->seconds);
+    }
+    if (result == TOOL_OK && !tune_stopped())
+        result = tune_run(s->workload, &way, may_fail, &trial->seconds);
+    tune_way_clear(&way);
+    return result;
+}
+
 tool_exit
 tune_search_trial(tune_search *s, const tune_setting *setting, double predicted)
 {
     tune_trial trial = {.setting = *setting, .predicted = predicted};
-    json_t *config = tune_space_config(s->space, setting);
     bool first = s->trials->len == 0;
-    tool_exit result =
-        find_known(s, &trial) ? TOOL_OK : tune_run(s->workload, config, !first, &trial.seconds);
-    json_decref(config);
+    tool_exit result = find_known(s, &trial) ? TOOL_OK : run_trial(s, &trial, !first);
     if (result != TOOL_OK || tune_stopped())
         return result;
     if (first && !trial.known)
@@ -204,8 +220,8 @@ judge(const GArray *one, const GArray *other, double *ret_ratio, bool *ret_bette
 }
 
 tool_exit
-tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
-             GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better)
+tune_compare(tune_workload *workload, const tune_way *one, const tune_way *other, guint pairs,
+             bool quiet, GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better)
 {
     tool_exit result = TOOL_OK;
     for (guint i = 0; i < pairs * MORE_PAIRS && result == TOOL_OK && !tune_stopped(); i++) {
@@ -295,10 +311,12 @@ test_best(tune_search *s)
     g_autofree char *text = tune_setting_text(s->space, &s->best);
     if (!s->quiet)
         (void) fprintf(stderr, "paired with the site as it is: %s\n", text);
-    json_t *best = tune_space_config(s->space, &s->best);
-    tool_exit result = tune_compare(s->workload, s->space->config, best, s->pairs, s->quiet,
-                                    s->before, s->after, &s->ratio, &s->better);
-    json_decref(best);
+    tune_way today = tune_space_way(s->space, &current);
+    tune_way best = tune_space_way(s->space, &s->best);
+    tool_exit result = tune_compare(s->workload, &today, &best, s->pairs, s->quiet, s->before,
+                                    s->after, &s->ratio, &s->better);
+    tune_way_clear(&today);
+    tune_way_clear(&best);
     s->better = s->better && !tune_stopped();
     return result;
 }

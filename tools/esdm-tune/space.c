@@ -9,14 +9,15 @@
 /* What holds where nothing is stated (site-config/README.md). */
 typedef struct choice {
     const char *name;
-    const char *section; /* of the configuration; TARGETS: each target on S3 */
+    const char *section; /* of the configuration; TARGETS: each target on S3; OPTIONS */
     const char *key;     /* there */
     const char *otherwise;
     const char *values[TUNE_VALUES];
 } choice;
 
 #define TARGETS "targets"
-#define PLUGIN  "s3" /* whose targets have "connections" and "part" */
+#define PLUGIN  "s3"       /* whose targets have "connections" and "part" */
+#define OPTIONS "esdm-run" /* for which sites have no key: options of the command */
 
 static const choice choices[] = {
     {"threads", "engine", "threads", "0", {"1", "2", "4", "8", "16"}},
@@ -28,10 +29,17 @@ static const choice choices[] = {
     {"chunk-cache", "netcdf", "chunk_cache", "16M", {"16M", "64M", "256M", "1G"}},
     {"connections", TARGETS, "connections", "16", {"4", "16", "64"}},
     {"part", TARGETS, "part", "32M", {"8M", "32M", "128M"}},
+    {"earlier-runs", "engine", "earlier_runs", "prefetch", {"off", "prefetch"}},
+    {"io-ranks", "ranks", "io", "0", {"0", "1", "2", "4"}},
+    {"read-ahead", OPTIONS, "--read-ahead", "off", {"off", "on"}},
+    {"mpi-hints", OPTIONS, "--mpi-hints", "off", {"off", "on"}},
 };
-#define CHOICES     G_N_ELEMENTS(choices)
-#define CHUNK_CACHE "ESDM_NC_CHUNK_CACHE" /* see esdm-run */
-#define USUAL       3                     /* the first ones are tried where nobody says which */
+#define CHOICES      G_N_ELEMENTS(choices)
+#define CHUNK_CACHE  "ESDM_NC_CHUNK_CACHE" /* see esdm-run */
+#define USUAL        3                     /* the first ones are tried where nobody says which */
+#define EARLIER_RUNS "ESDM_EARLIER_RUNS"
+/* What hints need: two runs to measure, and two with the first hint (esdm-explain/hints.c). */
+#define RUNS_OF_HINTS 4
 /* Threads beyond that many for each core gain nothing but on targets that are far away. */
 #define THREADS_PER_CORE 8
 
@@ -75,11 +83,18 @@ x_of(const tune_parameter *p, const char *text)
     return is_threads(p) && x == 0 ? cores() : x;
 }
 
+/* None, one, and more are different things: its values have no order. */
+static bool
+is_io_ranks(const char *name)
+{
+    return g_str_equal(name, "io-ranks");
+}
+
 /* Whether its numbers are no sizes. */
 static bool
 is_count(const tune_parameter *p)
 {
-    return is_threads(p) || g_str_equal(p->name, "connections");
+    return is_threads(p) || g_str_equal(p->name, "connections") || is_io_ranks(p->name);
 }
 
 bool
@@ -189,6 +204,33 @@ stated_text(const json_t *config, const choice *c)
     return g_strdup(c->otherwise);
 }
 
+static bool
+is_option(const tune_parameter *p)
+{
+    return g_str_equal(p->section, OPTIONS);
+}
+
+static bool
+is_value(const tune_parameter *p, const choice *c, const char *text)
+{
+    if (!p->category || is_io_ranks(c->name))
+        return !isnan(number_of(text));
+    bool known = g_str_equal(c->name, "codec"); /* which the site knows, with its plug-ins */
+    for (guint i = 0; i < TUNE_VALUES && c->values[i] != NULL; i++)
+        known |= g_str_equal(c->values[i], text);
+    return known && *text != '\0';
+}
+
+/* Why trials would all be alike; or NULL. */
+static const char *
+environment_of(const choice *c)
+{
+    bool cache = g_str_equal(c->name, "chunk-cache");
+    bool runs = g_str_equal(c->name, "earlier-runs") || g_str_equal(c->name, "mpi-hints");
+    const char *name = cache ? CHUNK_CACHE : runs ? EARLIER_RUNS : NULL;
+    return name != NULL && g_getenv(name) != NULL ? name : NULL;
+}
+
 static tool_exit
 bad_value(const choice *c, const char *text)
 {
@@ -206,17 +248,18 @@ init_parameter(tune_parameter *p, const json_t *config, const choice *c, const c
     *p = (tune_parameter){.name = c->name,
                           .section = c->section,
                           .key = c->key,
-                          .category =
-                              g_str_equal(c->name, "codec") || g_str_equal(c->name, "writes")};
+                          .category = isnan(number_of(c->otherwise)) || is_io_ranks(c->name)};
     if (is_of_targets(c->section) && target_on_s3(config, &first) == NULL)
         return tool_usage("--try: %s is one of targets on S3, of which this site has none",
                           c->name);
-    if (g_str_equal(c->name, "chunk-cache") && g_getenv(CHUNK_CACHE) != NULL)
-        return tool_usage("--try: " CHUNK_CACHE " is in the environment, and counts in place of "
-                          "the site's chunk-cache: unset it");
+    const char *environment = environment_of(c);
+    if (environment != NULL)
+        return tool_usage("--try: %s is in the environment, and counts more than %s of trials: "
+                          "unset it",
+                          environment, c->name);
     for (guint i = 0; list != NULL && list[i] != NULL; i++) {
         const char *text = g_strstrip(list[i]);
-        if (*text == '\0' || isnan(x_of(p, text)))
+        if (!is_value(p, c, text))
             return bad_value(c, text);
         if (!find_or_add(p, text, &place))
             return tool_usage("--try: more than %u values of %s", TUNE_VALUES, c->name);
@@ -258,7 +301,8 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
         const choice *c = choice_named(wishes[i], bytes);
         if (c == NULL)
             return tool_usage("--try: there is no parameter '%.*s'; known are threads, fragment, "
-                              "codec, memory, pack, writes, chunk-cache, connections, part",
+                              "codec, memory, pack, writes, chunk-cache, connections, part, "
+                              "earlier-runs, io-ranks, read-ahead, mpi-hints",
                               (int) bytes, wishes[i]);
         for (guint k = 0; k < space->count; k++)
             if (g_str_equal(space->parameters[k].name, c->name))
@@ -267,6 +311,47 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
                                 equals != NULL ? equals + 1 : NULL);
     }
     return result;
+}
+
+tool_exit
+tune_space_fits(const tune_space *space, const tune_workload *workload)
+{
+    for (guint i = 0; i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        bool program = workload->kernel == NULL && workload->records == NULL;
+        if (is_io_ranks(p->name) && !program)
+            return tool_usage("--try: io-ranks is of programs with ranks, of which kernels and "
+                              "replays have none: name one, such as -- mpirun -n 4 PROGRAM");
+        if (!is_option(p))
+            continue;
+        if (!program)
+            return tool_usage("--try: %s is an option of esdm-run: name a program behind '--'",
+                              p->name);
+        for (char **argument = workload->program; *argument != NULL; argument++)
+            if (g_str_equal(*argument, p->key))
+                return tool_usage("--try: %s: leave %s out of the command; trials add it", p->name,
+                                  p->key);
+        if (g_str_equal(p->name, "mpi-hints") && tune_run_inside(workload) == 0)
+            return tool_usage("--try: mpi-hints: esdm-run has to start each rank: name the program "
+                              "so: -- mpirun -n 4 esdm-run PROGRAM");
+    }
+    return TOOL_OK;
+}
+
+guint
+tune_space_runs_before(tune_space *space, const tune_setting *setting)
+{
+    guint runs = 0;
+    for (guint i = 0; i < space->count; i++) {
+        tune_parameter *p = &space->parameters[i];
+        bool earlier = g_str_equal(p->name, "earlier-runs");
+        if ((!earlier && !is_option(p)) || g_str_equal(p->texts[setting->value[i]], "off"))
+            continue;
+        if (!p->has_record)
+            runs = MAX(runs, g_str_equal(p->name, "mpi-hints") ? RUNS_OF_HINTS : 1u);
+        p->has_record = true;
+    }
+    return runs;
 }
 
 guint64
@@ -327,10 +412,30 @@ tune_space_config(const tune_space *space, const tune_setting *setting)
     json_t *config = json_deep_copy(space->config);
     for (guint i = 0; i < space->count; i++) {
         const tune_parameter *p = &space->parameters[i];
-        if (setting->value[i] != p->current)
+        if (setting->value[i] != p->current && !is_option(p))
             set_member(config, p, p->json[setting->value[i]]);
     }
     return config;
+}
+
+tune_way
+tune_space_way(const tune_space *space, const tune_setting *setting)
+{
+    tune_way way = {.config = tune_space_config(space, setting)};
+    guint count = 0;
+    for (guint i = 0; i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        if (is_option(p) && setting->value[i] != p->current)
+            way.options[count++] = p->key;
+    }
+    return way;
+}
+
+void
+tune_way_clear(tune_way *way)
+{
+    json_decref(way->config);
+    *way = (tune_way){.config = NULL};
 }
 
 double

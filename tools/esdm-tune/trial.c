@@ -46,7 +46,7 @@ tune_catch_signals(void)
 
 /* Beside that of the site, as its folders may be relative to it. */
 static tool_exit
-write_config(tune_workload *w, json_t *config)
+write_config(tune_workload *w, const json_t *config)
 {
     if (w->trial_path == NULL) {
         g_autofree char *folder = g_path_get_dirname(w->config_path);
@@ -78,9 +78,57 @@ tune_workload_clear(tune_workload *w)
 
 /* ---- the process ---------------------------------------------------------------------------- */
 
+static bool
+is_esdm_run(const char *argument)
+{
+    g_autofree char *base = g_path_get_basename(argument);
+    return g_str_equal(base, "esdm-run");
+}
+
+guint
+tune_run_inside(const tune_workload *w)
+{
+    for (guint i = 1; w->program[0] != NULL && w->program[i] != NULL; i++)
+        if (is_esdm_run(w->program[i]))
+            return i;
+    return 0;
+}
+
+static void
+add_options(GPtrArray *list, const char *const *options)
+{
+    for (; *options != NULL; options++)
+        g_ptr_array_add(list, g_strdup(*options));
+}
+
+/* The program's own words; options stand behind the esdm-run that is among them. */
+static void
+add_program(GPtrArray *list, const tune_workload *w, const char *const *options)
+{
+    guint inside = tune_run_inside(w);
+    bool own = inside > 0 || is_esdm_run(w->program[0]);
+    for (guint i = 0; w->program[i] != NULL; i++) {
+        g_ptr_array_add(list, g_strdup(w->program[i]));
+        if (own && i == inside)
+            add_options(list, options);
+    }
+}
+
+GPtrArray *
+tune_command(const tune_workload *w, const char *const *options)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    if (tune_run_inside(w) == 0 && !is_esdm_run(w->program[0])) {
+        g_ptr_array_add(list, g_strdup("esdm-run"));
+        add_options(list, options);
+    }
+    add_program(list, w, options);
+    return list;
+}
+
 /* Programs understand esdm:// names when esdm-run starts them. */
 static GPtrArray *
-arguments_of(const tune_workload *w)
+arguments_of(const tune_workload *w, const char *const *options)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     if (w->kernel != NULL) {
@@ -96,11 +144,12 @@ arguments_of(const tune_workload *w)
         for (char **record = w->records; *record != NULL; record++)
             g_ptr_array_add(list, g_strdup(*record));
     } else {
-        g_autofree char *base = g_path_get_basename(w->program[0]);
-        if (!g_str_equal(base, "esdm-run"))
+        if (!is_esdm_run(w->program[0])) {
             g_ptr_array_add(list, tool_beside("esdm-run"));
-        for (char **argument = w->program; *argument != NULL; argument++)
-            g_ptr_array_add(list, g_strdup(*argument));
+            if (tune_run_inside(w) == 0)
+                add_options(list, options);
+        }
+        add_program(list, w, options);
     }
     g_ptr_array_add(list, NULL);
     return list;
@@ -171,11 +220,11 @@ name_of(const tune_workload *w)
 }
 
 tool_exit
-tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
+tune_run(tune_workload *w, const tune_way *way, bool may_fail, double *ret_s)
 {
     bool ended = false;
     *ret_s = INFINITY;
-    tool_exit result = write_config(w, config);
+    tool_exit result = write_config(w, way->config);
     if (result != TOOL_OK)
         return result;
     int output = memfd_create("esdm-tune", MFD_CLOEXEC);
@@ -183,7 +232,7 @@ tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
         tool_error("cannot keep what programs say: %s", g_strerror(errno));
         return TOOL_FAILED;
     }
-    g_autoptr(GPtrArray) arguments = arguments_of(w);
+    g_autoptr(GPtrArray) arguments = arguments_of(w, way->options);
     gint64 started = g_get_monotonic_time();
     pid_t pid = start(w, (char **) arguments->pdata, output);
     int status = pid > 0 ? wait_for(pid, w, started, &ended) : -1;

@@ -3,53 +3,19 @@
 """esdm-run --read-ahead on a slow device with a cold cache: strided reads of plain files are at least
 twice as fast, others are not slower, and where it does not help it stops."""
 
-import contextlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 from esdmtest import (BUILD, by_size, client_environment, expect, main, need_program, run, skip, tool)
+from slow_device import slow_device
 
 WATCHED = BUILD / "tests/netcdf/clients/nc_watched"
-SLOW = BUILD / "tests/netcdf/clients/slow_file"
-DELAY_US = 4000
 RECORD = 1024000
 ATTEMPTS = 4
-
-
-@contextlib.contextmanager
-def slow_device(content):
-    """`content(path)` makes the file; yields the path of the slow one."""
-    if not SLOW.exists():
-        skip("built without FUSE")
-    need_program("fusermount3")
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        skip("no /dev/fuse")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="run7.esdm-test-ahead."))
-    mount = folder / "slow"
-    mount.mkdir()
-    content(folder / "content")
-    server = subprocess.Popen([SLOW, folder / "content", str(DELAY_US), mount],
-                              stdin=subprocess.DEVNULL)
-    try:
-        for _ in range(6000):
-            if (mount / "data").exists():
-                break
-            if server.poll() is not None:
-                skip("FUSE file systems cannot be mounted here")
-            time.sleep(0.05)
-        yield mount / "data"
-    finally:
-        run(["fusermount3", "-u", mount], check=False)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(timeout=20)
-        server.kill()
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sparse(path):
