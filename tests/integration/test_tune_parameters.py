@@ -250,6 +250,28 @@ def test_strided_reads_of_plain_files():
         expect(site.config.read_text() == text, site.config.read_text())
 
 
+# Packs of 64M make it faster where it is started with --read-ahead, or (with an argument) always.
+TOGETHER = """case "$ESDM_WATCH_AHEAD:$(grep -c 67108864 "$ESDM_CONFIG")" in
+1:1) sleep 0.1 ;;
+1:*) sleep 0.4 ;;
+*:1) sleep "${1-0.8}" ;;
+*) sleep 0.8 ;;
+esac"""
+
+
+@by_clock
+def test_what_is_faster_only_with_an_option():
+    """What a site states holds for programs that are started without the option, too."""
+    for more, applied in ([], False), (["-", "0.5"], True):
+        with Site() as site:
+            text = site.config.read_text()
+            found, said = tuned("--try=read-ahead", "--try=pack=64M", "--pairs=1", "--exhaustive", "--apply", "--", "sh", "-c", TOGETHER, *more)
+            expect(found["best"] == {"read-ahead": "on", "pack": 64 << 20}, f"{found}")
+            expect(found["command"] == ["esdm-run", "--read-ahead", "sh", "-c", TOGETHER, *more] and "Start the program so:" in said, f"{found}")
+            expect((json.loads(site.config.read_text()).get("engine", {}).get("pack") == 64 << 20) == applied, site.config.read_text())
+            expect(applied or ("not faster without that: it stays" in said and site.config.read_text() == text), said)
+
+
 # Bytes that all ranks have read, run after run.
 BYTES = """"$@" || exit 1
 grep rchar "/proc/$$/io" >> "$0"
@@ -299,4 +321,4 @@ def test_what_a_site_has_not():
 main(test_the_chunk_cache_of_plain_files, test_the_least_chunk_cache_that_is_as_fast, test_a_program_that_states_its_chunk_cache,
      test_whose_chunk_cache_counts, test_a_configuration_that_nobody_named_is_read_when_it_is_ones_own,
      test_requests_to_s3, test_what_earlier_runs_read, test_ranks_that_store_for_others, test_strided_reads_of_plain_files,
-     test_hints_of_mpi, test_what_changes_nothing_is_refused, test_what_a_site_has_not)
+     test_what_is_faster_only_with_an_option, test_hints_of_mpi, test_what_changes_nothing_is_refused, test_what_a_site_has_not)

@@ -100,7 +100,8 @@ static const tool_help help = {
         "            hints (-- mpirun -n 4 esdm-run PROGRAM)\n"
         "What acts by records of earlier runs (the last four but io-ranks) is first run without\n"
         "being measured: once, for hints four times. The last two are options of esdm-run, for\n"
-        "which a site has no key: the command to use is told, --apply changes nothing for it",
+        "which a site has no key: the command to use is told, --apply changes nothing for it,\n"
+        "and keeps what was found with it only if that is faster alone, too",
     .statuses = "  0  done, whether or not something better was found\n"
                 "  1  the program failed with the site as it is, or the configuration cannot be\n"
                 "     written\n"
@@ -320,31 +321,59 @@ is_genetic(void)
     return search_name != NULL && g_str_equal(search_name, "genetic");
 }
 
+static void
+print_command(const tune_workload *workload, const tune_way *best, FILE *out)
+{
+    g_autoptr(GPtrArray) words = tune_command(workload, best->options);
+    bool two = best->options[1] != NULL;
+    (void) fprintf(out, "%s of it, which a site cannot state. Start the program so:\n ",
+                   two ? "Two options of esdm-run are part" : "An option of esdm-run is part");
+    for (guint i = 0; i < words->len; i++) {
+        const char *word = g_ptr_array_index(words, i);
+        g_autofree char *quoted = g_shell_quote(word);
+        bool plain = *word != '\0' && strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") == NULL;
+        (void) fprintf(out, " %s", plain ? word : quoted);
+    }
+    (void) fprintf(out, "\n");
+}
+
+/* What a site states holds for all programs: is it faster without the options, too? */
+static tool_exit
+test_without_options(const tune_search *s, json_t *former, json_t *config, bool *ret_better)
+{
+    tune_way ways[2] = {{.config = former}, {.config = config}};
+    double ratio = NAN;
+    g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(double));
+    g_autoptr(GArray) two = g_array_new(FALSE, FALSE, sizeof(double));
+    tool_exit result = tune_compare(s->workload, &ways[0], &ways[1], s->pairs, s->quiet, one, two,
+                                    &ratio, ret_better);
+    *ret_better = *ret_better && !tune_stopped();
+    return result;
+}
+
 /* Sites have no key for options of esdm-run: these are told, whatever is kept of the rest. */
 static tool_exit
-keep_best(const tune_search *s, const json_t *former)
+keep_best(const tune_search *s, json_t *former)
 {
     tool_exit result = TOOL_OK;
     FILE *out = tool.json ? stderr : stdout; /* JSON has it as "command" */
+    bool keeps = apply || write_path != NULL;
     tune_way best = tune_space_way(s->space, &s->best);
+    bool has_options = best.options[0] != NULL;
     bool changes = !json_equal(best.config, former);
-    if (best.options[0] != NULL && (!tool.json || apply || write_path != NULL)) {
-        (void) fprintf(out,
-                       "%s of esdm-run %s, which a site cannot state. Start the program so:\n ",
-                       best.options[1] != NULL ? "Two options" : "An option",
-                       best.options[1] != NULL ? "are part of it" : "is part of it");
-        g_autoptr(GPtrArray) words = tune_command(s->workload, best.options);
-        for (guint i = 0; i < words->len; i++) {
-            g_autofree char *quoted = g_shell_quote(g_ptr_array_index(words, i));
-            bool plain =
-                strpbrk(g_ptr_array_index(words, i), " \t\n'\"\\$`*?[]{}()<>|&;#~!") == NULL;
-            (void) fprintf(out, " %s", plain ? (char *) g_ptr_array_index(words, i) : quoted);
-        }
-        (void) fprintf(out, "\n%s\n",
-                       changes ? "What the site can state was tested together with that."
-                               : "The site's configuration has nothing to change.");
+    const char *rest = "The site's configuration has nothing to change.";
+    if (has_options && (!tool.json || keeps))
+        print_command(s->workload, &best, out);
+    if (has_options && changes && keeps) {
+        result = test_without_options(s, former, best.config, &changes);
+        rest = changes ? "What the site can state is faster without that, too."
+                       : "What the site can state is not faster without that: it stays as it is.";
+    } else if (changes) {
+        rest = "What the site can state was tested together with that.";
     }
-    if (changes)
+    if (has_options && (!tool.json || keeps))
+        (void) fprintf(out, "%s\n", rest);
+    if (changes && result == TOOL_OK)
         result = keep(best.config, former, s->workload->config_path);
     tune_way_clear(&best);
     return result;
