@@ -5,7 +5,7 @@
 import os
 import shlex
 
-from esdmtest import BUILD, Site, client, environment, expect, main, run, skip, tool
+from esdmtest import BUILD, Site, client, client_environment, environment, expect, main, run, skip, tool
 
 # A container of a year.
 MAKE = """
@@ -64,7 +64,7 @@ def test_a_member_that_is_committed_while_the_query_is_saved():
             make(1990)
             if again:  # the store has a saved query: commits bear marks
                 run([tool("esdm-ln"), "esdm://?series=a", "esdm://all/b"])
-            run(SAVE, env=environment(meanwhile(site, 1, 2020)))
+            run(SAVE, env=client_environment(meanwhile(site, 1, 2020)))
             expect("all/a" in found(2020) and "in/2020.nc" in found(2020), f"{again}: {found(2020)}")
 
 
@@ -75,7 +75,7 @@ def test_one_that_cannot_be_opened_keeps_no_other_waiting():
             run([tool("esdm-ln"), "esdm://?series=a", f"esdm://all/{name}"])
         script = site.file("killed.py")
         script.write_text(MAKE + "    d.sync()\n    import os; os._exit(0)\n")
-        run([tool("esdm-run"), "/usr/bin/python3", script, "esdm://in/2020.nc", 2020])
+        client(["/usr/bin/python3", script, "esdm://in/2020.nc", 2020])
         seen = found(2020, env=environment({"ESDM_FAULTY_META": "open:1+1:fail"}))
         expect(seen == ["all/a", "in/2020.nc"], f"the first one could not be opened: {seen}")
         expect(found(2020) == ["all/0", "all/a", "in/2020.nc"], f"the next question opens it: {found(2020)}")
