@@ -199,14 +199,21 @@ seconds_of(const json_t *config)
 /* ---- in place of the tool's ----------------------------------------------------------------- */
 
 tool_exit
-tune_run(tune_workload *workload, json_t *config, bool may_fail, double *ret_s)
+tune_run(tune_workload *workload, const tune_way *way_of_run, bool may_fail, double *ret_s)
 {
     (void) may_fail;
-    *ret_s = seconds_of(config);
+    *ret_s = seconds_of(way_of_run->config);
     if (workload->limit_s > 0 && *ret_s > workload->limit_s)
         *ret_s = INFINITY;
     runs++;
     return TOOL_OK;
+}
+
+guint
+tune_run_inside(const tune_workload *workload)
+{
+    (void) workload;
+    return 0;
 }
 
 bool
