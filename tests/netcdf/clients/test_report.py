@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 import mpirun
-from esdmtest import (BUILD, SANITIZE, Site, client_environment, expect, expect_error, main, need_data,
+from esdmtest import (BUILD, SANITIZE, Site, by_clock, client_environment, expect, expect_error, main, need_data,
                       need_program, run, skip, tool)
 
 WATCHED = BUILD / "tests/netcdf/clients/nc_watched"
@@ -272,6 +272,7 @@ def test_python_with_its_own_library():
     expect(entry(report, "era5_u.nc", "era5_u")["read"]["bytes"] > 300000, "not seen")
 
 
+@by_clock  # who waits long for one file has the others put together
 def test_files_that_nobody_named():
     """Packs of ESDM, whose numbers are hexadecimal, and of ranks; what Open MPI has for itself."""
     with Folder() as folder:
