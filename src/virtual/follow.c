@@ -68,20 +68,14 @@ find_records(const esdm_session *session, fresh *f)
     if (f->records == NULL)
         return ESDM_ENOMEM;
     for (size_t i = 0; i < f->count; i++) {
-        esdm_meta_container record;
         esdm__virtual_member *m = &f->items[i];
-        esdm_status one = status == ESDM_OK ? session->meta->container_find(session->store, m->name,
-                                                                            &record, NULL)
-                                            : status;
+        esdm_status one = status == ESDM_OK ? esdm__member_find(session, m, NULL) : status;
         if (one != ESDM_OK) {
             status = one == ESDM_ENOENT ? status : one;
             free(m->name);
             continue;
         }
-        m->record = record.container;
-        m->snapshot = record.snapshot;
-        memcpy(m->uuid, record.uuid, sizeof m->uuid);
-        f->records[n] = record.container;
+        f->records[n] = m->record;
         f->items[n++] = *m;
     }
     f->count = n;

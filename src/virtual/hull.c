@@ -17,8 +17,8 @@
 #include "query/query.h"
 #include "virtual/parts.h"
 
-/* Of the saved query: which members these ranges are of. */
-#define MADE_OF "@members"
+/* Of the saved query: which members these ranges are of. Stores know by it that there are any. */
+#define MADE_OF ESDM_META_EXTENT_FOLLOWS
 /* Members whose variables are asked for at once. */
 #define BATCH 512u
 

@@ -210,24 +210,31 @@ esdm__members_init(esdm__members *members, esdm_session *session, const esdm__qu
     return esdm__pool_run(session->pool, members->count, first_use, &b, err);
 }
 
-/* Of many members only those that are used are pinned: each pin costs what the others cost. */
-static esdm_status
-expect_one(esdm__members *members, size_t i, const char *name, bool pin, esdm_error *err)
+esdm_status
+esdm__member_find(const esdm_session *session, esdm__virtual_member *member, esdm_error *err)
 {
-    const esdm_session *session = members->session;
-    esdm__virtual_member *member = &members->items[i];
     esdm_meta_container record;
-    member->name = strdup(name);
-    if (member->name == NULL)
-        return esdm__error_nomem(err, strlen(name) + 1, "a name");
-    esdm_status status = session->meta->container_find(session->store, name, &record, err);
+    esdm_status status = session->meta->container_find(session->store, member->name, &record, err);
     if (status != ESDM_OK)
         return status;
     member->record = record.container;
     member->snapshot = record.snapshot;
     member->modified_ns = record.modified_ns;
     memcpy(member->uuid, record.uuid, sizeof member->uuid);
-    if (pin)
+    return ESDM_OK;
+}
+
+/* Of many members only those that are used are pinned: each pin costs what the others cost. */
+static esdm_status
+expect_one(esdm__members *members, size_t i, const char *name, bool pin, esdm_error *err)
+{
+    const esdm_session *session = members->session;
+    esdm__virtual_member *member = &members->items[i];
+    member->name = strdup(name);
+    if (member->name == NULL)
+        return esdm__error_nomem(err, strlen(name) + 1, "a name");
+    esdm_status status = esdm__member_find(session, member, err);
+    if (status == ESDM_OK && pin)
         status = session->meta->pin(session->store, member->record, member->snapshot, err);
     member->pinned = pin && status == ESDM_OK;
     return status;

@@ -215,6 +215,9 @@ esdm_status esdm__members_expect(esdm__members *members, esdm_session *session,
 bool esdm__members_visit(const esdm__members *members,
                          bool (*visit)(const esdm__virtual_member *member, void *user), void *user);
 void esdm__members_clear(esdm__members *members);
+/** What the catalogue has of a container, at its newest snapshot. @param member its name is set. */
+esdm_status esdm__member_find(const esdm_session *session, esdm__virtual_member *member,
+                              esdm_error *err);
 /** The open container of a member, until it is released; for any thread. */
 esdm_status esdm__member_use(esdm__members *members, size_t i, esdm_container **ret,
                              esdm_error *err);

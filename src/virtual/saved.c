@@ -193,15 +193,12 @@ catch_up(const esdm_container *definition, bool *ret_all)
     if (status == ESDM_OK && members == NULL)
         status = ESDM_ENOMEM;
     for (size_t i = 0; i < now.count && status == ESDM_OK; i++) {
-        esdm_meta_container one;
-        status = session->meta->container_find(session->store, now.names[i], &one, NULL);
-        if (status == ESDM_OK) {
-            members[n] = (esdm__virtual_member){
-                .name = now.names[i], .record = one.container, .snapshot = one.snapshot};
-            memcpy(members[n++].uuid, one.uuid, sizeof one.uuid);
-        } else if (status == ESDM_ENOENT) {
+        members[n].name = now.names[i];
+        status = esdm__member_find(session, &members[n], NULL);
+        if (status == ESDM_OK)
+            n++;
+        else if (status == ESDM_ENOENT)
             status = ESDM_OK; /* removed since */
-        }
     }
     esdm__container_position(definition, &saved.container, &saved.snapshot);
     if (status == ESDM_OK)

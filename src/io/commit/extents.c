@@ -410,15 +410,18 @@ esdm__extents_make(esdm_container *container, const esdm__written *written, bool
 }
 
 /* That saved queries have to look at this container, where there are some. */
+static const esdm_meta_extent fresh = {.name = ESDM__EXTENT_FRESH,
+                                       .how = ESDM_META_EXTENT_IF_FOLLOWED,
+                                       .has_number = true,
+                                       .number = 1};
+
 static esdm_status
 put_mark(const esdm_session *session, esdm__extents *made, esdm_error *err)
 {
     if (session->meta->extent_merge == NULL)
         return ESDM_OK;
-    esdm_meta_extent mark = {.name = strdup(ESDM__EXTENT_FRESH),
-                             .how = ESDM_META_EXTENT_IF_FOLLOWED,
-                             .has_number = true,
-                             .number = 1};
+    esdm_meta_extent mark = fresh;
+    mark.name = strdup(fresh.name);
     if (mark.name == NULL || !esdm__array_grow(&made->items, made->count, sizeof *made->items)) {
         free((char *) mark.name);
         return esdm__error_nomem(err, sizeof mark, "the index of a container");
@@ -431,17 +434,13 @@ void
 esdm__extents_mark(const esdm_session *session, const char *name)
 {
     esdm_meta_container record;
-    const esdm_meta_extent mark = {.name = ESDM__EXTENT_FRESH,
-                                   .how = ESDM_META_EXTENT_IF_FOLLOWED,
-                                   .has_number = true,
-                                   .number = 1};
     esdm_status status = ESDM_ECONFLICT;
     for (int i = 0; i < MARK_ATTEMPTS && status == ESDM_ECONFLICT; i++) {
         if (session->meta->extent_merge == NULL ||
             session->meta->container_find(session->store, name, &record, NULL) != ESDM_OK)
             return;
         status = session->meta->extent_merge(session->store, record.container, record.snapshot,
-                                             &mark, 1, NULL);
+                                             &fresh, 1, NULL);
     }
 }
 
