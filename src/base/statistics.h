@@ -54,6 +54,15 @@ esdm__number_double(uint8_t number_class, esdm__number number)
     return number_class == ESDM__CLASS_UNSIGNED ? (double) number.u : number.f;
 }
 
+/** The same without loss. */
+static inline long double
+esdm__number_wide(uint8_t number_class, esdm__number number)
+{
+    if (number_class == ESDM__CLASS_SIGNED)
+        return (long double) number.i;
+    return number_class == ESDM__CLASS_UNSIGNED ? (long double) number.u : (long double) number.f;
+}
+
 /** Adds a value, unless it is there or NaN; without room the class becomes ESDM__CLASS_NONE. */
 void esdm__missing_add(esdm__missing *missing, esdm__number value);
 /** The rule that these values are: see esdm__statistics. Their order does not matter. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "codec/tally.h"
 #include "io/container/accuracy.h"
 #include "io/container/missing.h"
 #include "model/accuracy.h"
@@ -80,21 +81,7 @@ add_stated(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accur
 static long double
 wide_of(esdm_type type, const void *value)
 {
-    double number = 0;
-    int64_t whole = 0;
-    uint64_t natural = 0;
-    uint64_t misfits = 0;
-    if (type == ESDM_TYPE_UINT64) {
-        memcpy(&natural, value, sizeof natural);
-        return (long double) natural;
-    }
-    if (type == ESDM_TYPE_FLOAT32 || type == ESDM_TYPE_FLOAT64)
-        return esdm_convert(type, value, ESDM_TYPE_FLOAT64, &number, 1, &misfits, NULL) == ESDM_OK
-                   ? (long double) number
-                   : (long double) NAN;
-    return esdm_convert(type, value, ESDM_TYPE_INT64, &whole, 1, &misfits, NULL) == ESDM_OK
-               ? (long double) whole
-               : (long double) NAN;
+    return esdm__number_wide(esdm__class_of(type), esdm__number_of(type, value));
 }
 
 /* Off from a whole number by less, a packed limit is that one. */

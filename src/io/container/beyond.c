@@ -28,14 +28,6 @@ DEFINE_HIDE(hide_u16, uint16_t, double, beyond->instead.u)
 DEFINE_HIDE(hide_u32, uint32_t, double, beyond->instead.u)
 DEFINE_HIDE(hide_u64, uint64_t, long double, beyond->instead.u)
 
-static long double
-wide_of(uint8_t class, esdm__number number)
-{
-    return class == ESDM__CLASS_SIGNED     ? (long double) number.i
-           : class == ESDM__CLASS_UNSIGNED ? (long double) number.u
-                                           : (long double) number.f;
-}
-
 static bool
 is_beyond(const esdm__beyond *beyond, long double x)
 {
@@ -66,8 +58,8 @@ esdm__beyond_of(const esdm_dataset *dataset, esdm__missing *missing, esdm__beyon
     if (missing->count == 0) {
         const esdm__number least = end_of(missing->type, false);
         const esdm__number largest = end_of(missing->type, true);
-        const bool above = is_beyond(ret, wide_of(missing->class, largest));
-        ret->any = above || is_beyond(ret, wide_of(missing->class, least));
+        const bool above = is_beyond(ret, esdm__number_wide(missing->class, largest));
+        ret->any = above || is_beyond(ret, esdm__number_wide(missing->class, least));
         if (!ret->any)
             return;
         missing->values[missing->count++] = above ? largest : least;
@@ -93,6 +85,6 @@ bool
 esdm__beyond_none(const esdm__beyond *beyond, const esdm__statistics *statistics)
 {
     return !beyond->any || statistics->valid == 0 ||
-           (!is_beyond(beyond, wide_of(statistics->class, statistics->min)) &&
-            !is_beyond(beyond, wide_of(statistics->class, statistics->max)));
+           (!is_beyond(beyond, esdm__number_wide(statistics->class, statistics->min)) &&
+            !is_beyond(beyond, esdm__number_wide(statistics->class, statistics->max)));
 }
