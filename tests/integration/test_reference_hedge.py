@@ -7,20 +7,20 @@ are few, and none are sent to a server that is slow or refuses. far_program comp
 import contextlib
 import json
 import os
-import re
 import time
 import types
 
 import s3proxy
 from esdmtest import BUILD, Site, by_clock, client, expect, expect_error, main, run, skip, tool
-from s3proxy import Proxy, Rule
-from stragglers import WAIT_S, Stragglers, another_range, breaks_off, expect_few, slow_at_last, spoilt_and_slow
+from s3proxy import Proxy
+from stragglers import (PROGRAM, WAIT_S, Stragglers, another_range, breaks_off, expect_few, expect_few_of_a_slow_server,
+                        expect_few_of_many, expect_no_harm, expect_no_mixture, expect_none_of_a_server_that_refuses,
+                        expect_patience, requests_of)
 from webserver import Web
 
 if not (BUILD / "esdm/esdm-source-http.so").exists():
     skip("built without libcurl")
 
-PROGRAM = str(BUILD / "tests/integration/far_program")
 STEPS, LAT, LON = 120, 45, 90
 CHUNKS = r"/far\.zarr/tas/\d.*"
 
@@ -62,24 +62,15 @@ def site_behind(**options):
             yield proxy
 
 
-def read(proxy, action, *command):
-    """Requests for chunks that the program made, and the seconds it tells."""
-    proxy.rules = [Rule(action, method="GET", path=CHUNKS)]
-    with proxy.lock:
-        proxy.log.clear()
-    command = command or ("series", "far.zarr", 10, 20)
-    done = run([PROGRAM, *map(str, command)])
-    seconds = float(re.search(r"seconds (\S+)", done.stdout).group(1))
-    requests = proxy.count("GET " + CHUNKS)
-    print(f"    {' '.join(map(str, command))}: {requests} requests, {seconds:.3f} s", flush=True)
-    return requests, seconds
+def reader(proxy):
+    return lambda action, *command: requests_of(proxy, CHUNKS, action, command or ("series", "far.zarr", 10, 20))
 
 
 @by_clock
 def expect_no_waiting(command):
     with site_behind() as proxy:
         late = Stragglers((30, 80))
-        requests, seconds = read(proxy, late, *command)
+        requests, seconds = reader(proxy)(late, *command)
         expect(late.late == 2 and late.canceled == 2, f"{late.late} late, {late.canceled} canceled")
         expect(seconds < WAIT_S, f"{seconds} s")
         expect(requests >= STEPS // 2, f"{requests} requests")
@@ -95,10 +86,7 @@ def test_reference_hedge__reads_do_not_wait_for_stragglers():
 @by_clock
 def test_reference_hedge__a_site_can_do_without():
     with site_behind(hedge=False) as proxy:
-        late = Stragglers((30, 80))
-        requests, seconds = read(proxy, late)
-        expect((requests, late.again, late.canceled) == (len(late.seen), 0, 0), f"{requests} requests")
-        expect(seconds >= WAIT_S, f"{seconds} s")
+        expect_patience(reader(proxy), Stragglers((30, 80)))
 
 
 def test_reference_hedge__is_true_or_false():
@@ -113,25 +101,9 @@ def test_reference_hedge__is_true_or_false():
 @by_clock
 def test_reference_hedge__slow_servers_and_those_that_refuse_get_few():
     with site_behind() as proxy:
-        slow = Stragglers((), usual_s=0.3)
-        requests, _ = read(proxy, slow)
-        expect((requests, slow.again) == (len(slow.seen), 0), f"{slow.again} again")
-        late = Stragglers(range(4, STEPS, 5), first=s3proxy.delay(0.5))
-        requests, _ = read(proxy, late)
-        expect(late.late >= 12, f"{late.late} late")
-        expect_few(late, requests)
-        late = Stragglers(first=s3proxy.delay(1))
-        refusals = iter(range(2))
-
-        def action(proxy, exchange, answer=s3proxy.fail(503, "SlowDown")):
-            if next(refusals, None) is not None:
-                answer(proxy, exchange)
-            else:
-                late(proxy, exchange)
-
-        requests, seconds = read(proxy, action)
-        expect((requests, late.again) == (len(late.seen) + 2, 0), f"{requests} requests, {late.again} again")
-        expect(seconds >= 1, f"{seconds} s")
+        expect_few_of_a_slow_server(reader(proxy))
+        expect_few_of_many(reader(proxy), STEPS)
+        expect_none_of_a_server_that_refuses(reader(proxy), 503, "SlowDown")
 
 
 def other_etag(proxy, exchange):
@@ -144,31 +116,18 @@ def other_etag(proxy, exchange):
 
 @by_clock
 def test_reference_hedge__second_requests_that_fail_do_no_harm():
-    """The first one is waited for: its answer counts."""
     seconds = [s3proxy.reset, breaks_off, another_range, other_etag, s3proxy.fail(503, "SlowDown"),
                s3proxy.fail(404, "NoSuchKey"), s3proxy.hang]
     with site_behind() as proxy:
-        for second in seconds:
-            late = Stragglers(first=s3proxy.delay(1), second=second)
-            requests, took = read(proxy, late)
-            if second != s3proxy.reset:  # libcurl sends it again when a kept connection ends so
-                expect_few(late, requests)
-            expect(late.again >= 1, f"{second.__name__}: {late.again} again")
-            expect(took >= 1, f"{took} s")
+        expect_no_harm(reader(proxy), seconds)
 
 
 @by_clock
 def test_reference_hedge__answers_do_not_mix():
-    """Both answer at once, one with wrong bytes, of which no checksum tells: the one that is whole first is the answer,
-    and nothing of the other one is in it."""
+    """No checksum tells of wrong bytes."""
     whole_steps = ("steps", "far.zarr", *range(STEPS // 2))  # 16 KB each: a second takes longer than the other's wait
     with site_behind() as proxy:
-        late = Stragglers(first=spoilt_and_slow, second=s3proxy.delay(1))
-        requests, _ = read(proxy, late, *whole_steps)
-        expect(late.again >= 1 and requests == len(late.seen) + late.again, f"{requests} requests")
-        late = Stragglers(first=s3proxy.delay(0.5), second=slow_at_last)
-        requests, _ = read(proxy, late, *whole_steps)
-        expect(late.again >= 1 and requests == len(late.seen) + late.again, f"{requests} requests")
+        expect_no_mixture(reader(proxy), 0.5, *whole_steps)
 
 
 main(test_reference_hedge__reads_do_not_wait_for_stragglers, test_reference_hedge__a_site_can_do_without,

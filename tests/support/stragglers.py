@@ -7,8 +7,11 @@ import select
 import threading
 import time
 
-from esdmtest import expect
-from s3proxy import Dropped, Sent
+import s3proxy
+from esdmtest import BUILD, expect, run
+from s3proxy import Dropped, Rule, Sent
+
+PROGRAM = str(BUILD / "tests/integration/far_program")
 
 USUAL_S = 0.02
 WAIT_S = 3
@@ -46,10 +49,81 @@ class Stragglers:
             raise Dropped
 
 
+def requests_of(proxy, path, action, command):
+    """GETs of such paths that far_program makes, and the seconds it tells."""
+    proxy.rules = [Rule(action, method="GET", path=path)]
+    with proxy.lock:
+        proxy.log.clear()
+    done = run([PROGRAM, *map(str, command)])
+    seconds = float(re.search(r"seconds (\S+)", done.stdout).group(1))
+    requests = proxy.count("GET " + path)
+    print(f"    {' '.join(map(str, command))}: {requests} requests, {seconds:.3f} s", flush=True)
+    return requests, seconds
+
+
 def expect_few(late, requests):
     """Each part is asked for once, and no more than one in 20 for a second time."""
     expect(requests == len(late.seen) + late.again and late.again <= len(late.seen) // 20,
            f"{requests} requests for {len(late.seen)} parts, {late.again} again")
+
+
+# What is the same of targets and of references; read(action, *command) has far_program read.
+
+def expect_patience(read, late):
+    """Where nothing is asked for again the stragglers are waited for. @param read of such a place"""
+    requests, seconds = read(late)
+    expect((requests, late.again, late.canceled) == (len(late.seen), 0, 0), f"{requests} requests")
+    expect(seconds >= WAIT_S, f"{seconds} s")
+
+
+def expect_few_of_a_slow_server(read):
+    slow = Stragglers((), usual_s=0.3)
+    requests, _ = read(slow)
+    expect((requests, slow.again) == (len(slow.seen), 0), f"{slow.again} again")
+
+
+def expect_few_of_many(read, steps):
+    """Every fifth GET waits: more than one in 20 is never asked for again."""
+    late = Stragglers(range(4, steps, 5), first=s3proxy.delay(0.5))
+    requests, _ = read(late)
+    expect(late.late >= 12, f"{late.late} late")
+    expect_few(late, requests)
+
+
+def expect_none_of_a_server_that_refuses(read, status, code):
+    late = Stragglers(first=s3proxy.delay(1))
+    refusals = iter(range(2))
+    answer = s3proxy.fail(status, code)
+
+    def action(proxy, exchange):
+        if next(refusals, None) is not None:
+            answer(proxy, exchange)
+        else:
+            late(proxy, exchange)
+
+    requests, seconds = read(action)
+    expect((requests, late.again) == (len(late.seen) + 2, 0), f"{requests} requests, {late.again} again")
+    expect(seconds >= 1, f"{seconds} s")
+
+
+def expect_no_harm(read, seconds):
+    """Second requests that fail: the first one is waited for, and its answer counts."""
+    for second in seconds:
+        late = Stragglers(first=s3proxy.delay(1), second=second)
+        requests, took = read(late)
+        if second != s3proxy.reset:  # libcurl sends it again when a kept connection ends so
+            expect_few(late, requests)
+        expect(late.again >= 1, f"{second.__name__}: {late.again} again")
+        expect(took >= 1, f"{took} s")
+
+
+def expect_no_mixture(read, waits_s, *command):
+    """Both answer at once, one with wrong bytes: the one that is whole first is the answer, and nothing of the other one
+    is in it; far_program ends at the first wrong value. @param waits_s the first request where the second is slow"""
+    for first, second in ((spoilt_and_slow, s3proxy.delay(1)), (s3proxy.delay(waits_s), slow_at_last)):
+        late = Stragglers(first=first, second=second)
+        requests, _ = read(late, *command)
+        expect(late.again >= 1 and requests == len(late.seen) + late.again, f"{requests} requests")
 
 
 def breaks_off(proxy, exchange):
