@@ -11,6 +11,8 @@
 #include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/session/backups.h"
+#include "journal/put_back.h"
 #include "journal/restore.h"
 #include "model/container.h"
 #include "virtual/virtual.h"
@@ -37,11 +39,17 @@ esdm_restoration_end(esdm_session *session, bool end, esdm_restoration *ret_rest
 {
     esdm_restoration found = {0};
     ESDM__NEED(err, session);
+    const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
+    uint64_t from_ns;
     esdm_status status = end ? esdm__need_writable(session, err) : ESDM_OK;
+    if (status == ESDM_OK)
+        (void) esdm__backup_put_back(session, &from_ns); /* counts as brought back */
     if (status == ESDM_OK)
         status = esdm__restoration_read(session, &found, err);
     if (status == ESDM_OK && end)
         status = session->meta->fact_put(session->store, ESDM__FACT_RESTORED, NULL, err);
+    if (status == ESDM_OK && end)
+        status = esdm__put_back_end(&catalogue, err);
     if (status == ESDM_OK && ret_restoration != NULL)
         *ret_restoration = found;
     return status;

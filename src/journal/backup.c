@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "journal/put_back.h"
 #include "journal/whole.h"
 
 /* Records of the form "containers" are appended when there are so many bytes. */
@@ -287,6 +288,7 @@ esdm__backup_make(const esdm__catalogue *catalogue, const char *site_id,
 {
     making m = {.catalogue = catalogue, .targets = targets, .ntargets = ntargets};
     size_t stored = 0;
+    uint64_t from_ns;
     uint64_t start_ns = esdm__now_ns();
     if (ntargets == 0)
         return esdm__error_set(err, ESDM_ENOTSUP, "no target can hold a backup");
@@ -294,6 +296,9 @@ esdm__backup_make(const esdm__catalogue *catalogue, const char *site_id,
     if (m.packs == NULL)
         return esdm__error_nomem(err, ntargets * sizeof *m.packs, "a backup");
     esdm__buffer_init(&m.records);
+    /* It does not tell what those before it do. */
+    bool supersedes = !esdm__put_back_noted(catalogue, &from_ns);
+    esdm__put_back_know(catalogue, start_ns);
     esdm_status status = begin_packs(&m, start_ns, err);
     if (status == ESDM_OK)
         status = put_all(&m, site_id, start_ns, err);
@@ -305,7 +310,7 @@ esdm__backup_make(const esdm__catalogue *catalogue, const char *site_id,
     }
     /* What took longer than the margin may lack what was entered meanwhile in older packs. */
     bool in_time = esdm__now_ns() - start_ns < ESDM__BACKUP_MARGIN_S / 2 * UINT64_C(1000000000);
-    for (size_t i = 0; i < ntargets && status == ESDM_OK && in_time; i++)
+    for (size_t i = 0; i < ntargets && status == ESDM_OK && in_time && supersedes; i++)
         remove_superfluous(&targets[i]);
     esdm__buffer_clear(&m.records);
     free(m.packs);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "journal/put_back.h"
 #include "journal/restore.h"
 
 /* ---- the site ------------------------------------------------------------------------------- */
@@ -94,26 +95,6 @@ open_targets(esdm__restoration *r)
 /* ---- in the end ----------------------------------------------------------------------------- */
 
 static esdm_status
-note_restoration(const esdm__restoration *r, esdm_error *err)
-{
-    char text[64];
-    char *earlier = NULL;
-    uint64_t base_ns = r->base_ns;
-    const esdm__catalogue *to = &r->catalogue;
-    if (to->plugin->fact_put == NULL)
-        return ESDM_OK;
-    /* What an earlier restoration left unknown still is. */
-    if (to->plugin->fact_get != NULL &&
-        to->plugin->fact_get(to->store, ESDM__FACT_RESTORED, &earlier, NULL) == ESDM_OK) {
-        uint64_t earlier_ns = strtoull(earlier, NULL, 10);
-        base_ns = earlier_ns < base_ns ? earlier_ns : base_ns;
-        free(earlier);
-    }
-    (void) snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, base_ns, esdm__now_ns());
-    return to->plugin->fact_put(to->store, ESDM__FACT_RESTORED, text, err);
-}
-
-static esdm_status
 complete(esdm__restoration *r, esdm_error *err)
 {
     const esdm__catalogue *to = &r->catalogue;
@@ -121,7 +102,9 @@ complete(esdm__restoration *r, esdm_error *err)
     size_t stored = 0;
     esdm_status status = ESDM_OK;
     if (!r->kept || r->result.restored > 0)
-        status = note_restoration(r, err);
+        status = to->plugin->fact_put != NULL ? esdm__unknown_since(to, r->base_ns, err) : ESDM_OK;
+    if (status == ESDM_OK)
+        status = esdm__put_back_end(to, err);
     if (status == ESDM_OK && !r->kept)
         status = to->plugin->set_state(to->store, ESDM_META_ACTIVE, "", err);
     if (status != ESDM_OK)

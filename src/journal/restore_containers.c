@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "journal/commit.h"
+#include "journal/put_back.h"
 #include "journal/replay.h"
 #include "journal/restore_work.h"
 
@@ -205,6 +206,31 @@ bring_back(work *w, known *one, esdm_error *err)
     return esdm__error_prefix(err, status, "container '%s'", one->name);
 }
 
+/* Commits whose numbers were given again since an older copy of the catalogue was put back: nothing
+ * tells how they go together with what came later. */
+static void
+tell_superseded(const work *w, const known *one)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t superseded = 0;
+    for (size_t i = one->first + one->nrefs; i-- > one->first;) {
+        const esdm__journal_ref *ref = &w->r->scan.refs[i];
+        if (ref->kind == ESDM__JOURNAL_COMMIT && ref->snapshot < least)
+            least = ref->snapshot;
+        else if (ref->kind == ESDM__JOURNAL_COMMIT && ref->time_ns >= w->from_ns)
+            superseded++;
+    }
+    if (superseded == 0)
+        return;
+    esdm__say(w->r->say,
+              "container '%s': %" PRIu64 " commit%s left out that %s made before the older copy "
+              "was put back, as it was written to since: what %s wrote is lost, unless it was "
+              "written again",
+              one->name, superseded, superseded == 1 ? " is" : "s are",
+              superseded == 1 ? "was" : "were", superseded == 1 ? "it" : "they");
+    w->r->result.incomplete++;
+}
+
 /* Packs that nothing tells of: killed programs leave some; or what told of them is not there. In a
  * dry run nobody knows what the backup has. */
 static void
@@ -243,12 +269,30 @@ clear(work *w)
     free(w->names);
 }
 
+/* What was committed up to then the catalogue knows: one that is kept to its newest commit, unless
+ * that came after an older copy was put back. */
+static uint64_t
+known_until(const work *w, bool *ret_put_back)
+{
+    const esdm__restoration *r = w->r;
+    uint64_t from_ns;
+    *ret_put_back =
+        r->kept && esdm__put_back_look(&r->catalogue, r->targets, r->ntargets, &from_ns);
+    if (!r->kept)
+        return r->base_ns;
+    if (*ret_put_back)
+        esdm__say(r->say,
+                  "an older copy of it was put back: what was committed since is looked for");
+    return *ret_put_back && from_ns <= w->newest_ns ? from_ns : w->newest_ns + 1;
+}
+
 esdm_status
 esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
 {
     work w = {.r = restoration};
+    bool put_back;
     esdm_status status = list_known(&w, err);
-    w.from_ns = restoration->kept ? w.newest_ns + 1 : restoration->base_ns;
+    w.from_ns = known_until(&w, &put_back);
     w.from_ns = w.from_ns > SKEW_NS ? w.from_ns - SKEW_NS : 0;
     if (restoration->kept)
         esdm__restore_resume_time(&w);
@@ -258,6 +302,8 @@ esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
         if (w.all[i].name != NULL && !esdm__name_is_shapes(w.all[i].name, NULL) &&
             esdm__restore_is_wanted(&w, &w.all[i]) && has_news(&w, &w.all[i]))
             status = bring_back(&w, &w.all[i], err);
+        if (status == ESDM_OK && put_back && w.all[i].present && w.all[i].name != NULL)
+            tell_superseded(&w, &w.all[i]);
         if (status == ESDM_OK && i % 1000 == 999)
             esdm__say(restoration->say, "%zu of %zu containers looked at", i + 1, w.count);
     }

@@ -9,6 +9,10 @@
 
 /** Fact: since when (nanoseconds since 1970) a journal lacks something that no backup has. */
 #define ESDM__FACT_JOURNAL_LACKS "esdm/journal"
+/** Fact: seconds since 1970 when the last backup was begun. */
+#define ESDM__FACT_BACKUP "esdm/backup"
+/** Fact: an older copy of the catalogue was put back in its place (journal/put_back.h). */
+#define ESDM__FACT_PUT_BACK "esdm/put_back"
 
 /** An open store. */
 typedef struct esdm__catalogue {

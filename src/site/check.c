@@ -188,6 +188,20 @@ report_journal(const esdm__part *part, void *store, const esdm__report_to *to)
     free(text);
 }
 
+/* What was committed before that may be missing. */
+static void
+report_put_back(const esdm__part *part, void *store, const esdm__report_to *to)
+{
+    char *text = NULL;
+    if (part->meta->fact_get == NULL ||
+        part->meta->fact_get(store, ESDM__FACT_PUT_BACK, &text, NULL) != ESDM_OK)
+        return;
+    esdm__say(to, "note: an older copy of the catalogue was put back: 'esdm-mkfs --restore' looks "
+                  "for what is missing since; until then nothing goes that the catalogue does not "
+                  "know");
+    free(text);
+}
+
 /* As when the target that had the journal was taken away. */
 static void
 report_unsaved(const esdm__site *site, const strays *all, const esdm__report_to *to)
@@ -210,6 +224,7 @@ list_containers(const esdm__part *part, strays *all, const esdm__report_to *to, 
         return status;
     status = part->meta->container_list(store, NULL, note_container, all, err);
     report_journal(part, store, to);
+    report_put_back(part, store, to);
     part->meta->close(store);
     if (status == ESDM_OK && all->known.failed)
         status = esdm__error_nomem(err, all->known.bytes, "the names of containers");

@@ -403,6 +403,8 @@ esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
     check.targets = (uint32_t) (session->ntargets - absent);
     if (status == ESDM_OK && options->containers == NULL && !check.store_damaged)
         esdm__fsck_store(&check);
+    if (status == ESDM_OK && options->containers == NULL && !check.store_damaged)
+        check.result.problems += esdm__put_back_report(session, options->report, options->user);
     if (status == ESDM_OK)
         status = list_packs(&check, &list, err);
     for (size_t i = 0; i < list.count && status == ESDM_OK; i++)

@@ -170,6 +170,8 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
     collection c = {.session = session, .options = options};
     esdm__former_sum former = {0};
     esdm_status status = refuse_damaged(session, err);
+    if (status == ESDM_OK) /* noted, so that nothing goes that it does not know */
+        (void) esdm__put_back_report(session, options->report, options->user);
     if (status == ESDM_OK)
         status = esdm__former_sweep(session, options->replaced, options->dry_run, &former, err);
     if (status == ESDM_OK)

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/site_packs.h"
+#include "io/session/backups.h"
 #include "layout/places.h"
 
 typedef struct listing {
@@ -178,4 +180,29 @@ esdm__pack_is_old(const esdm__pack_entry *entry, bool any_age, uint64_t age_s, u
     if (entry->modified_ns > now_ns)
         return limit_s == 0;
     return (now_ns - entry->modified_ns) / UINT64_C(1000000000) >= limit_s;
+}
+
+bool
+esdm__put_back_report(esdm_session *session, esdm_finding_visitor report, void *user)
+{
+    uint64_t from_ns;
+    char what[200], when[32] = "";
+    if (!esdm__backup_put_back(session, &from_ns))
+        return false;
+    time_t seconds = (time_t) (from_ns / 1000000000u);
+    struct tm date = {0};
+    (void) gmtime_r(&seconds, &date);
+    (void) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &date);
+    (void) snprintf(what, sizeof what,
+                    "an older copy of the catalogue was put back: what was committed between then "
+                    "(after %s) and that may be missing; its packs are kept",
+                    from_ns > 0 ? when : "the begin");
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = ESDM_ECORRUPT,
+                                  .what = what,
+                                  .remedy = "'esdm-mkfs --restore' brings it back; where it shall "
+                                            "not come back: 'esdm-gc --restoration-complete'"};
+    if (report != NULL)
+        report(&finding, user);
+    return true;
 }

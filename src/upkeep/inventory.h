@@ -37,6 +37,8 @@ void esdm__inventory_sort(esdm__inventory *inventory);
 void esdm__inventory_clear(esdm__inventory *inventory);
 /** Tells of each target that cannot be opened. @return how many. */
 size_t esdm__targets_report(esdm_session *session, esdm_finding_visitor report, void *user);
+/** Tells when somebody has put an older copy of the catalogue in its place. */
+bool esdm__put_back_report(esdm_session *session, esdm_finding_visitor report, void *user);
 /** NULL when it is not there. */
 esdm__pack_entry *esdm__inventory_find(const esdm__inventory *inventory, uint32_t target,
                                        const char *name);

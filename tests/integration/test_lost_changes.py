@@ -9,9 +9,8 @@ import shutil
 import subprocess
 import sys
 
-from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment,
-                      environment, expect, main, run, sanitizer_preload, tool)
-from lostsite import (MKFS, POSIX, age_backups, backups, check_sound, contents, expect_restored,
+from esdmtest import (BUILD, SOURCE, Site, by_size, client, client_environment, environment, expect, main, run, tool)
+from lostsite import (MKFS, POSIX, age_backups, at_clock, backups, check_sound, contents, expect_restored,
                       facts, listed, lose, restore, sqlite_site, write)
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
@@ -126,15 +125,6 @@ def test_what_killed_writers_were_told_of_comes_back():
         must("write", "counting", 6, 6)
         print(f"{killed + killed_more} writers were killed; "
               f"{sum(n > 0 for n in told.values())} had committed")
-
-
-def at_clock(seconds):
-    """The environment of a program on a node whose clock is ahead by that."""
-    clock = BUILD / "tests/support/esdm-test-clock.so"
-    expect(clock.exists(), f"{clock} is missing")
-    env = client_environment({"ESDM_TEST_CLOCK_S": str(seconds)})
-    first = sanitizer_preload() + ":" if SANITIZE else ""
-    return env | {"LD_PRELOAD": f"{first}{clock}"}
 
 
 RENAME = ["/usr/bin/python3", "-c", "import ctypes, sys; esdm = ctypes.CDLL(sys.argv[1]); "

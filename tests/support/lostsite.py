@@ -5,7 +5,7 @@ import json
 import shutil
 import sqlite3
 
-from esdmtest import Site, client, expect, run, tool
+from esdmtest import BUILD, SANITIZE, Site, client, client_environment, expect, run, sanitizer_preload, tool
 
 
 MKFS = tool("esdm-mkfs")
@@ -91,3 +91,12 @@ def age_backups(site):
 
 def backups(site):
     return sorted(site.packs.rglob("0" * 24 + "6261636b-*"))
+
+
+def at_clock(seconds):
+    """The environment of a program on a node whose clock is ahead by that."""
+    clock = BUILD / "tests/support/esdm-test-clock.so"
+    expect(clock.exists(), f"{clock} is missing")
+    env = client_environment({"ESDM_TEST_CLOCK_S": str(seconds)})
+    first = sanitizer_preload() + ":" if SANITIZE else ""
+    return env | {"LD_PRELOAD": f"{first}{clock}"}

@@ -9,10 +9,9 @@
 #include "base/error.h"
 #include "base/own_process.h"
 #include "journal/backup.h"
+#include "journal/put_back.h"
 #include "site/catalogue.h"
 
-/* Seconds since 1970 when the last backup was begun. */
-#define FACT "esdm/backup"
 /* A site without a backup gets its first one at once when it has a container that is older: what
  * wrote that may have had no journal. */
 #define YOUNG_S 600
@@ -58,7 +57,7 @@ static uint64_t
 last_backup(const esdm_session *session)
 {
     char *text = NULL;
-    if (session->meta->fact_get(session->store, FACT, &text, NULL) != ESDM_OK)
+    if (session->meta->fact_get(session->store, ESDM__FACT_BACKUP, &text, NULL) != ESDM_OK)
         return 0;
     uint64_t seconds = strtoull(text, NULL, 10);
     free(text);
@@ -71,17 +70,18 @@ claim(const esdm_session *session, uint64_t seconds)
 {
     char text[32];
     (void) snprintf(text, sizeof text, "%" PRIu64, seconds);
-    return session->meta->fact_put(session->store, FACT, seconds > 0 ? text : NULL, NULL) ==
-           ESDM_OK;
+    return session->meta->fact_put(session->store, ESDM__FACT_BACKUP, seconds > 0 ? text : NULL,
+                                   NULL) == ESDM_OK;
 }
 
 /* ---- making it ------------------------------------------------------------------------------ */
 
-/* @param leaves targets without one; NULL: all get one. */
+/* Those that all nodes share and that can be reached.
+ * @param leaves targets that are left out; NULL: none is. @param ret_targets owned, free(). */
 static esdm_status
-make_on(esdm_session *session, const bool *leaves, esdm_error *err)
+list_targets(esdm_session *session, const bool *leaves, esdm__journal_target **ret_targets,
+             size_t *ret_count, esdm_error *err)
 {
-    const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
     esdm__journal_target *targets = calloc(session->ntargets + 1, sizeof *targets);
     size_t count = 0;
     if (targets == NULL)
@@ -95,10 +95,35 @@ make_on(esdm_session *session, const bool *leaves, esdm_error *err)
         targets[count++] = (esdm__journal_target){
             .plugin = target->plugin, .handle = target->handle, .name = target->name};
     }
-    esdm_status status =
-        esdm__backup_make(&catalogue, session->site->id, targets, count, NULL, err);
+    *ret_targets = targets;
+    *ret_count = count;
+    return ESDM_OK;
+}
+
+/* @param leaves targets without one; NULL: all get one. */
+static esdm_status
+make_on(esdm_session *session, const bool *leaves, esdm_error *err)
+{
+    const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
+    esdm__journal_target *targets = NULL;
+    size_t count = 0;
+    esdm_status status = list_targets(session, leaves, &targets, &count, err);
+    if (status == ESDM_OK)
+        status = esdm__backup_make(&catalogue, session->site->id, targets, count, NULL, err);
     free(targets);
     return status;
+}
+
+bool
+esdm__backup_put_back(esdm_session *session, uint64_t *ret_from_ns)
+{
+    const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
+    esdm__journal_target *targets = NULL;
+    size_t count = 0;
+    bool found = list_targets(session, NULL, &targets, &count, NULL) == ESDM_OK &&
+                 esdm__put_back_look(&catalogue, targets, count, ret_from_ns);
+    free(targets);
+    return found;
 }
 
 static bool
@@ -145,6 +170,8 @@ make_if_due(esdm_session *session, bool now)
     }
     if (!now && last_s <= now_s && now_s - last_s < session->site->backup_s)
         return;
+    uint64_t from_ns;
+    (void) esdm__backup_put_back(session, &from_ns); /* the claim would hide it */
     if (claim(session, now_s) && !make(session))
         (void) claim(session, last_s);
 }

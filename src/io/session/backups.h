@@ -12,6 +12,10 @@ void esdm__backup_later(esdm_session *session);
 /** Waits for that thread; then makes what is due, if the session changed something.
  *  @param now whenever the last one was made: the journal lacks something. */
 void esdm__backup_end(esdm_session *session, bool now);
+/** Whether somebody has put an older copy of the catalogue in its place, as far as the backups on
+ *  the targets show (journal/put_back.h). @param ret_from_ns what was committed since may be
+ *  missing; nanoseconds since 1970. */
+bool esdm__backup_put_back(esdm_session *session, uint64_t *ret_from_ns);
 /**
  * Makes a backup at once, on the targets that keep it: for those that are to be taken away, with
  * the journals and backups that lie there. Nothing, where the site wants neither

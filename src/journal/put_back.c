@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file An older copy of the catalogue, put back in its place. */
+
+#include "journal/put_back.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "journal/backup.h"
+#include "journal/restore.h"
+
+/* Fact: when the newest backup began that was made of this catalogue, in nanoseconds since 1970. */
+#define FACT_KNOWN "esdm/backup_known"
+/* Programs of older versions make backups without that fact. All note when one is due; the backup
+ * begins within this time. */
+#define SLACK_S 60
+
+/* 0: there is none. */
+static uint64_t
+number(const esdm__catalogue *catalogue, const char *fact, bool *ret_there)
+{
+    char *text = NULL;
+    uint64_t value = 0;
+    bool there = catalogue->plugin->fact_get != NULL &&
+                 catalogue->plugin->fact_get(catalogue->store, fact, &text, NULL) == ESDM_OK;
+    if (there)
+        value = strtoull(text, NULL, 10);
+    if (ret_there != NULL)
+        *ret_there = there;
+    free(text);
+    return value;
+}
+
+static esdm_status
+put_number(const esdm__catalogue *catalogue, const char *fact, uint64_t value, esdm_error *err)
+{
+    char text[32];
+    (void) snprintf(text, sizeof text, "%" PRIu64, value);
+    return catalogue->plugin->fact_put(catalogue->store, fact, text, err);
+}
+
+esdm_status
+esdm__unknown_since(const esdm__catalogue *catalogue, uint64_t from_ns, esdm_error *err)
+{
+    char text[64];
+    bool there;
+    uint64_t earlier_ns = number(catalogue, ESDM__FACT_RESTORED, &there);
+    if (there && earlier_ns < from_ns)
+        from_ns = earlier_ns;
+    (void) snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, from_ns, esdm__now_ns());
+    return catalogue->plugin->fact_put(catalogue->store, ESDM__FACT_RESTORED, text, err);
+}
+
+bool
+esdm__put_back_noted(const esdm__catalogue *catalogue, uint64_t *ret_from_ns)
+{
+    bool there;
+    *ret_from_ns = number(catalogue, ESDM__FACT_PUT_BACK, &there);
+    return there;
+}
+
+bool
+esdm__put_back_look(const esdm__catalogue *catalogue, const esdm__journal_target *targets,
+                    size_t ntargets, uint64_t *ret_from_ns)
+{
+    esdm__backup *all = NULL;
+    size_t count = 0;
+    if (esdm__put_back_noted(catalogue, ret_from_ns))
+        return true;
+    uint64_t known_ns = number(catalogue, FACT_KNOWN, NULL);
+    uint64_t due_ns = number(catalogue, ESDM__FACT_BACKUP, NULL) * UINT64_C(1000000000);
+    if (catalogue->plugin->fact_put == NULL ||
+        esdm__backup_list(targets, ntargets, &all, &count, NULL) != ESDM_OK)
+        return false;
+    uint64_t newest_ns = count > 0 ? all[0].start_ns : 0;
+    free(all);
+    if (newest_ns <= known_ns || newest_ns <= due_ns + SLACK_S * UINT64_C(1000000000))
+        return false;
+    *ret_from_ns = known_ns > due_ns ? known_ns : due_ns;
+    /* What a reader cannot note, the next writer does. */
+    if (esdm__unknown_since(catalogue, *ret_from_ns, NULL) == ESDM_OK)
+        (void) !put_number(catalogue, ESDM__FACT_PUT_BACK, *ret_from_ns, NULL);
+    return true;
+}
+
+void
+esdm__put_back_know(const esdm__catalogue *catalogue, uint64_t start_ns)
+{
+    /* A clock that was ahead may have made one. */
+    if (catalogue->plugin->fact_put != NULL && number(catalogue, FACT_KNOWN, NULL) < start_ns)
+        (void) !put_number(catalogue, FACT_KNOWN, start_ns, NULL);
+}
+
+esdm_status
+esdm__put_back_end(const esdm__catalogue *catalogue, esdm_error *err)
+{
+    if (catalogue->plugin->fact_put == NULL)
+        return ESDM_OK;
+    esdm__put_back_know(catalogue, esdm__now_ns());
+    return catalogue->plugin->fact_put(catalogue->store, ESDM__FACT_PUT_BACK, NULL, err);
+}
