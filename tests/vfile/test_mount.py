@@ -199,6 +199,29 @@ def test_programs_that_overwrite__replace_containers():
             expect(sum(line.endswith(" out.nc") for line in former) >= 3, f"{former}")
 
 
+def test_readers__keep_what_they_opened_while_a_program_overwrites():
+    """Beyond the length that the file has meanwhile HDF5 would read zeros."""
+    need_fuse()
+    with Site() as site:
+        file = site.file("x.nc")
+        run(["ncgen", "-k", "nc4", "-o", file, SOURCE / "tests/netcdf/clients/all_types.cdl"])
+        with mounted(site, "--write", "--staging", site.file("staged")) as (mnt, _):
+            run(["cp", file, mnt / "x.nc"])
+            with open(mnt / "x.nc", "rb", buffering=0) as reader:
+                length = reader.seek(0, os.SEEK_END)
+                writer = os.open(mnt / "x.nc", os.O_RDWR | os.O_TRUNC)
+                try:
+                    expect(os.fstat(writer).st_size == 0, "the writer has another file")
+                    expect(len(os.pread(reader.fileno(), 2 * length, 0)) == length, "the reader has lost its file")
+                    os.write(writer, b"part")
+                    found = os.pread(reader.fileno(), 2 * length, 0)
+                    expect(len(found) == length and not found.startswith(b"part"), f"{len(found)} of {length} bytes")
+                    expect(os.fstat(writer).st_size == 4, f"the writer's file has {os.fstat(writer).st_size} bytes")
+                finally:
+                    with contextlib.suppress(OSError):  # it is no NetCDF file
+                        os.close(writer)
+
+
 def test_several_writers__lose_nothing():
     need_fuse()
     with Site() as site:
@@ -415,7 +438,8 @@ def test_folder__wrong_ones_are_told():
 
 main(test_stock_programs__see_files, test_views__are_folders, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
-     test_written_files__become_containers, test_programs_that_overwrite__replace_containers, test_several_writers__lose_nothing,
+     test_written_files__become_containers, test_programs_that_overwrite__replace_containers,
+     test_readers__keep_what_they_opened_while_a_program_overwrites, test_several_writers__lose_nothing,
      test_queries__are_files_of_now, test_folder__wrong_ones_are_told, test_values_stored_as_they_are__are_kept_once_in_memory,
      test_files_that_are_read_directly__are_read_ahead, test_the_kernel__has_several_answers_made_at_the_same_time,
      test_reading_ahead__is_never_in_vain_and_has_an_end)

@@ -152,18 +152,26 @@ do_forget_multi(fuse_req_t request, size_t count, struct fuse_forget_data *forge
     fuse_reply_none(request);
 }
 
+/* Who has it open reads a snapshot, which stays as long as it is, also while another one writes a
+ * file that takes its name: so what the kernel asks with that handle, before it reads, is of the
+ * snapshot. */
 static void
 do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
-    (void) fi;
     struct stat st;
     const mount_state *state = state_of(request);
     const mount_node *node = mount_node_get(number);
+    const mount_open *opened = fi != NULL ? (const mount_open *) (uintptr_t) fi->fh : NULL;
+    bool reads = opened != NULL && opened->file != NULL;
     int wrong = node == NULL ? ESTALE : mount_attributes(state, node, &st);
-    if (wrong != 0)
+    if (wrong != 0) {
         (void) fuse_reply_err(request, wrong);
-    else
-        (void) fuse_reply_attr(request, &st, kept_s(state, node));
+        return;
+    }
+    double kept = kept_s(state, node);
+    if (reads && kept == 0)
+        st.st_size = (off_t) esdm_vfile_size(vfile_of(opened->file));
+    (void) fuse_reply_attr(request, &st, kept);
 }
 
 /* ---- folders ------------------------------------------------------------------------------ */
