@@ -57,6 +57,14 @@ tell_failure(const esdmnc_file *file, const char *reason, int status)
                file->name, reason[0] != '\0' ? reason : text, what_remains(file));
 }
 
+/* Nothing more of it is committed, and nobody else is shown it. */
+static void
+give_up(esdmnc_file *file)
+{
+    file->transient = true;
+    file->hidden = true;
+}
+
 /* The packs that it wrote would lie on the disk, which may be full, and belong to nothing. With the
  * lock held. */
 static void
@@ -156,7 +164,7 @@ settle_resumed(int key, bool complete, const char *reason)
         file->exception = 0;
         if (!complete) {
             tell_failure(file, reason, 1);
-            file->transient = true;
+            give_up(file);
         }
     }
     esdmnc_files_unlock();
@@ -180,14 +188,34 @@ esdmnc_files_abandon(int opening, const char *reason, bool drops)
             esdmnc_comm(file) != NULL || file->generation != esdmnc_session_generation() ||
             !esdm_container_is_dirty(file->container))
             continue;
-        if (drops)
+        if (drops) {
             tell_failure(file, reason, 1);
-        else
+            give_up(file);
+        } else {
             esdmnc_say("'%s' is still open for writing after a failure (%s): when it is closed, "
                        "also by Python itself, what was written until then is committed. To begin "
                        "again, create it anew",
                        file->name, reason);
-        file->transient = file->transient || drops;
+        }
+    }
+    esdmnc_files_unlock();
+}
+
+void
+esdmnc_files_supersede(const char *name)
+{
+    (void) esdmnc_files_lock(NULL);
+    for (esdmnc_file *file = esdmnc_files_first(); file != NULL; file = file->next) {
+        if (file->postponed || !file->writable || esdmnc_comm(file) != NULL ||
+            file->generation != esdmnc_session_generation() || strcmp(file->name, name) != 0)
+            continue;
+        file->hidden = true;
+        if (file->transient || esdm_container_snapshot(file->container) != 0)
+            continue; /* it is no new one: a commit after the replacement is an error */
+        esdmnc_say("'%s' is created anew, and this process has not closed the one that it created "
+                   "before: what was written to that one is given up",
+                   name);
+        give_up(file);
     }
     esdmnc_files_unlock();
 }

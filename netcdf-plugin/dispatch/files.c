@@ -185,7 +185,8 @@ esdmnc_files_writer(const char *name)
     /* Programs that read hundreds of files open each of them: without writers none is looked at. */
     const esdmnc_file *file = writers > 0 ? all_files : NULL;
     for (; file != NULL && container == NULL; file = file->next)
-        if (file->writable && file->generation == generation && strcmp(file->name, name) == 0)
+        if (file->writable && !file->hidden && file->generation == generation &&
+            strcmp(file->name, name) == 0)
             container = file->container;
     pthread_mutex_unlock(&table_lock);
     return container;

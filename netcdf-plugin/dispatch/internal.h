@@ -134,6 +134,7 @@ typedef struct esdmnc_file {
     bool refused;   /* definitions did not end well: an accuracy makes no sense */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
+    bool hidden;    /* readers of this process are not shown it: it will not be committed */
     bool commit_failed;                      /* the last time it was tried */
     bool settled_told;                       /* that ranks stated attributes differently */
     bool collective;                         /* nc_var_par_access() of a netCDF-3 format */
@@ -250,6 +251,9 @@ void esdmnc_postponed_settle(int key, bool complete, const char *reason);
 /** What opened a file of a Python program, as its number `opening`, has failed. Says so.
  *  @param drops nothing more of it is committed; else only what its close will do is said. */
 void esdmnc_files_abandon(int opening, const char *reason, bool drops);
+/** A container of this name was created: this process is shown it from now on. What it created so
+ *  before, and has not committed, would replace it when it is closed: given up, and told. */
+void esdmnc_files_supersede(const char *name);
 /** Gives a file that is being opened for writing the container that was postponed under its name.
  */
 void esdmnc_postponed_resume(esdmnc_file *file);

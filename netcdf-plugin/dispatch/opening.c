@@ -266,6 +266,8 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     if (!keep && (ranks == NULL || ranks->rank == 0) && !file->transient)
         esdmnc_warn_unkept(session, file->name);
     esdmnc_missing_forget();
+    if (ranks == NULL && !file->transient)
+        esdmnc_files_supersede(file->name);
     return finish_opening(file);
 }
 
