@@ -101,6 +101,14 @@ def test_restore__whole_folders():
         expect(run([LS]).stdout == "", "--dry-run restores")
         run([RESTORE, "-r", "exp"])
         expect(run([LS]).stdout.split() == names and value("exp/0.nc") == 2, run([LS]).stdout)
+        # What has a name of those that were removed stays, and is not taken for what was removed.
+        run([RM, "-r", "exp"])
+        write("exp/3.nc", 5, "r6x3")
+        done = run([RESTORE, "-r", "exp"])
+        expect(run([LS]).stdout.split() == names and value("exp/3.nc") == 5, run([LS]).stdout)
+        expect("1 of what was removed is not brought back" in done.stderr and "--yes 'exp/3.nc'" in done.stderr, done)
+        run([RESTORE, "--yes", "exp/3.nc"])
+        expect(value("exp/3.nc") == 1, "what was removed")
 
 
 def test_restore__a_writer_whose_container_was_replaced_is_told():

@@ -428,6 +428,17 @@ put_files(esdm_session *session, const char *argument)
     return result;
 }
 
+/* Who brings back a folder would take what was made under these names since for what was removed.
+ */
+static void
+tell_taken(const char *first, guint count)
+{
+    g_autofree char *name = tool_printable(first);
+    tool_error("note: %u of what was removed %s not brought back, as another one has the name now: "
+               "'%s'%s; \"esdm-restore --yes '%s'\" replaces that (and keeps it as a former one)",
+               count, count == 1 ? "is" : "are", name, count == 1 ? "" : " and others", name);
+}
+
 static tool_exit
 restore_argument(esdm_session *session, const char *argument)
 {
@@ -448,13 +459,18 @@ restore_argument(esdm_session *session, const char *argument)
         return tool_fail(status, &err);
     tool_exit result = TOOL_OK;
     guint found = 0;
+    guint taken = 0;
+    const char *first_taken = NULL;
     for (guint i = 0; i < all->len; i++) {
         const former *one = g_ptr_array_index(all, i);
         if (!is_wanted(all, i, name, id))
             continue;
         /* What was replaced has a living successor: with --recursive it stays. */
-        if (recursive && !list_only && wanted_id == NULL && !yes && stands(session, one->name))
+        if (recursive && !list_only && wanted_id == NULL && !yes && stands(session, one->name)) {
+            if (one->removed && taken++ == 0)
+                first_taken = one->name;
             continue;
+        }
         found++;
         tool_exit step = TOOL_OK;
         if (list_only)
@@ -465,8 +481,12 @@ restore_argument(esdm_session *session, const char *argument)
             tell_older(all, name);
         result = result == TOOL_OK ? step : result;
     }
+    if (taken > 0)
+        tell_taken(first_taken, taken);
     if (found > 0)
         return result;
+    if (taken > 0)
+        return TOOL_NOT_FOUND;
     return nothing_kept(session, whole ? NULL : name);
 }
 
