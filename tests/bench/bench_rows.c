@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * What an operation takes of the processors, to compare two versions of ESDM; pairs.py runs it.
+ * What an operation takes of the processors, to compare two versions of ESDM; versions.py runs it.
  *
  *     bench_rows prepare            makes what others read
  *     bench_rows ROW TIMES          does it so often, and prints seconds of processor time, of all
  *                                   threads
  *
- *     write     a step of 8 MiB of a variable, and a commit at the end of all
- *     read      a variable of 64 MiB; open before
- *     point     a series of 256 values through it
- *     column    a box of 256 x 32 x 1 through it
- *     create    a new container with a dimension, a variable, an attribute and ten values, and its
- * close open      one of these opened and closed append    a record of one value; a commit at the
- * end of all commit    of 20,000 fragments that were written before recommit  of one fragment more,
- * beside 20,000
+ *     write      a step of 8 MiB of a variable, and a commit at the end of all
+ *     read       a variable of 64 MiB; open before
+ *     point      a series of 256 values through it
+ *     column     a box of 256 x 32 x 1 through it
+ *     create     a new container with a dimension, a variable, an attribute and ten values; closed
+ *     open       one of these opened and closed
+ *     append     a record of one value; a commit at the end of all
+ *     parts      20,000 fragments of 4 KiB written and committed
+ *     commit     their commit alone
+ *     recommit   of one fragment more, beside 20,000
  *
  * Values are neither made nor verified: that would take more than what is measured.
  */
@@ -229,6 +231,15 @@ commit_many(uint64_t times)
 }
 
 static void
+write_parts(uint64_t times)
+{
+    double t = processor();
+    for (uint64_t i = 0; i < times; i++)
+        make_parts("many.nc");
+    spent = processor() - t;
+}
+
+static void
 commit_again(uint64_t times)
 {
     esdm_container *container;
@@ -248,10 +259,10 @@ main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(uint64_t times);
-    } rows[] = {{"prepare", prepare},      {"write", write_steps},  {"read", read_all},
-                {"point", read_point},     {"column", read_column}, {"create", create_small},
-                {"open", open_small},      {"append", append},      {"commit", commit_many},
-                {"recommit", commit_again}};
+    } rows[] = {{"prepare", prepare},    {"write", write_steps},    {"read", read_all},
+                {"point", read_point},   {"column", read_column},   {"create", create_small},
+                {"open", open_small},    {"append", append},        {"parts", write_parts},
+                {"commit", commit_many}, {"recommit", commit_again}};
     if (argc != 3)
         return 2;
     buffer = malloc(sizeof(float) * STEPS * ROWS * COLUMNS);

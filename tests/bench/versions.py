@@ -28,7 +28,8 @@ import tempfile
 PARTS = {"fragment": "4 KiB", "inline": 0}
 ROWS = {"write": ({}, (2, 10), 10), "read": ({}, (1, 3), 3), "point": ({}, (10, 60), 60),
         "column": ({}, (5, 30), 30), "create": ({}, (20, 120), 240), "open": ({}, (50, 450), 900),
-        "append": ({}, (2000, 12000), 24000), "commit": (PARTS, (1, 2), 2), "recommit": (PARTS, (2, 12), 36)}
+        "append": ({}, (2000, 12000), 24000), "parts": (PARTS, (1, 2), 2), "commit": (PARTS, (1, 2), 2),
+        "recommit": (PARTS, (2, 12), 36)}
 
 
 class Version:
