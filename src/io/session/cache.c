@@ -25,8 +25,8 @@ typedef struct entry {
     uint8_t data[];
 } entry;
 
-/* Readers take the lock of their lane, writers those of all: what is found is copied without a
- * write to memory that other cores have in their caches. */
+/* Readers take the lock of their lane, writers those of all lanes that have had a reader or writer:
+ * what is found is copied without a write to memory that other cores have in their caches. */
 enum { LANES = 8, LINE_BYTES = 64 };
 
 typedef struct lane {
@@ -36,35 +36,53 @@ typedef struct lane {
 
 struct esdm__cache {
     _Alignas(LINE_BYTES) lane lanes[LANES]; /* guard all below; leaf locks, taken in their order */
-    entry **buckets;                        /* allocated with the first entry */
+    atomic_uint taken; /* bits of lanes that threads have; set with the first lane's lock held */
+    entry **buckets;   /* allocated with the first entry */
     entry *newest;
     entry *oldest;
     uint64_t used_bytes;
     uint64_t limit_bytes;
 };
 
+/* Locks the lane of this thread, and returns its lock. */
 static pthread_mutex_t *
-lane_of(esdm__cache *cache)
+lock_own(esdm__cache *cache)
 {
     static atomic_uint next;
     static _Thread_local unsigned mine;
     if (mine == 0)
         mine = atomic_fetch_add(&next, 1) % LANES + 1;
-    return &cache->lanes[mine - 1].lock;
+    unsigned own = mine - 1;
+    if ((atomic_load_explicit(&cache->taken, memory_order_acquire) >> own & 1) == 0) {
+        /* No writer is at work meanwhile, and each that comes later finds the lane. */
+        (void) pthread_mutex_lock(&cache->lanes[0].lock);
+        (void) atomic_fetch_or(&cache->taken, 1U << own);
+        (void) pthread_mutex_unlock(&cache->lanes[0].lock);
+    }
+    (void) pthread_mutex_lock(&cache->lanes[own].lock);
+    return &cache->lanes[own].lock;
 }
 
-static void
+/* For writers. Returns the lanes, for unlock_all(). */
+static unsigned
 lock_all(esdm__cache *cache)
 {
-    for (int i = 0; i < LANES; i++)
-        (void) pthread_mutex_lock(&cache->lanes[i].lock);
+    (void) pthread_mutex_lock(&cache->lanes[0].lock);
+    unsigned taken = atomic_load(&cache->taken) | 1U;
+    for (unsigned i = 1; i < LANES; i++) {
+        if ((taken >> i & 1) != 0)
+            (void) pthread_mutex_lock(&cache->lanes[i].lock);
+    }
+    return taken;
 }
 
 static void
-unlock_all(esdm__cache *cache)
+unlock_all(esdm__cache *cache, unsigned taken)
 {
-    for (int i = LANES; i-- > 0;)
-        (void) pthread_mutex_unlock(&cache->lanes[i].lock);
+    for (unsigned i = LANES; i-- > 0;) {
+        if ((taken >> i & 1) != 0)
+            (void) pthread_mutex_unlock(&cache->lanes[i].lock);
+    }
 }
 
 esdm__cache *
@@ -181,8 +199,7 @@ bool
 esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
                      size_t bytes)
 {
-    pthread_mutex_t *own = lane_of(cache);
-    (void) pthread_mutex_lock(own);
+    pthread_mutex_t *own = lock_own(cache);
     entry *e = find(cache, key);
     bool hit = e != NULL && offset <= e->bytes && bytes <= e->bytes - offset;
     bool outside = hit && bytes > COPIED_WITHIN;
@@ -213,9 +230,9 @@ esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size
 bool
 esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key)
 {
-    lock_all(cache);
+    pthread_mutex_t *own = lock_own(cache);
     bool has = find(cache, key) != NULL;
-    unlock_all(cache);
+    (void) pthread_mutex_unlock(own);
     return has;
 }
 
@@ -240,11 +257,11 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
     e->wanted = false;
     memcpy(e->data, data, bytes);
 
-    lock_all(cache);
+    unsigned taken = lock_all(cache);
     if (cache->buckets == NULL)
         cache->buckets = calloc(BUCKETS, sizeof *cache->buckets);
     if (cache->buckets == NULL || find(cache, key) != NULL) {
-        unlock_all(cache);
+        unlock_all(cache, taken);
         free(e);
         return;
     }
@@ -254,5 +271,5 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
     *at = e;
     link_newest(cache, e);
     cache->used_bytes += bytes;
-    unlock_all(cache);
+    unlock_all(cache, taken);
 }

@@ -2,6 +2,7 @@
 /* The cache of decoded blocks. */
 #include "io/session/cache.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,23 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+enum { BLOCKS = 16, BLOCK = 20000, ROUNDS = 2000 };
+
+/* Every lock that the cache takes is counted; not where a sanitizer has to see them. */
+#if !defined(__SANITIZE_THREAD__)
+static atomic_uint locks;
+
+int
+pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    static int (*real)(pthread_mutex_t *);
+    if (real == NULL)
+        *(void **) &real = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    atomic_fetch_add(&locks, 1);
+    return real(mutex);
+}
+#endif
 
 static esdm__cache_key
 key(uint32_t block)
@@ -73,8 +91,65 @@ test_cache__too_large_blocks_are_not_kept(void **state)
     esdm__cache_free(cache);
 }
 
+/* A block that is read for the first time costs a put: one lock for each thread that there is. */
+static void
+test_cache__one_thread_takes_few_locks(void **state)
+{
+    (void) state;
+#if defined(__SANITIZE_THREAD__)
+    skip();
+#else
+    char data[100] = {0};
+    esdm__cache *cache = esdm__cache_new(1 << 20);
+    esdm__cache_key k = key(0);
+    assert_false(esdm__cache_get(cache, &k, data, sizeof data));
+    unsigned before = locks;
+    for (uint32_t i = 0; i < 100; i++) {
+        k = key(i);
+        assert_false(esdm__cache_get(cache, &k, data, sizeof data));
+        esdm__cache_put(cache, &k, data, sizeof data);
+        assert_true(esdm__cache_has(cache, &k));
+    }
+    /* A get and a look take one each, a put the first lane's and this thread's. */
+    assert_in_range(locks - before, 300, 400);
+    esdm__cache_free(cache);
+#endif
+}
+
+/* Threads that come one after the other each have a lane from then on; meanwhile others are put. */
+static void *
+come_and_read(void *user)
+{
+    char data[BLOCK];
+    esdm__cache *cache = user;
+    for (uint32_t i = 0; i < 4 * BLOCKS; i++) {
+        esdm__cache_key k = key(i % BLOCKS);
+        if (esdm__cache_get(cache, &k, data, sizeof data))
+            assert_int_equal(data[0], data[BLOCK - 1]);
+        else
+            esdm__cache_put(cache, &k, memset(data, (int) i % BLOCKS, sizeof data), sizeof data);
+    }
+    return NULL;
+}
+
+static void
+test_cache__threads_come_while_others_put(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new((uint64_t) BLOCK * 5);
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[12];
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, come_and_read, cache), 0);
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        esdm__cache_free(cache);
+        cache = esdm__cache_new((uint64_t) BLOCK * 5);
+    }
+    esdm__cache_free(cache);
+}
+
 /* Blocks that are copied by one thread go while others need room. */
-enum { BLOCKS = 16, BLOCK = 20000, ROUNDS = 2000 };
 
 static void *
 read_and_put(void *user)
@@ -125,6 +200,8 @@ main(void)
         cmocka_unit_test(test_cache__gives_back_what_was_put),
         cmocka_unit_test(test_cache__least_recently_used_goes_first),
         cmocka_unit_test(test_cache__too_large_blocks_are_not_kept),
+        cmocka_unit_test(test_cache__one_thread_takes_few_locks),
+        cmocka_unit_test(test_cache__threads_come_while_others_put),
         cmocka_unit_test(test_cache__threads_copy_while_others_make_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
