@@ -18,7 +18,8 @@ esdm__boxes_volume(const uint64_t *n, uint32_t rank)
     return product;
 }
 
-/* Whole chunks, or rows, as many as memory is meant for: the fastest dimension first. */
+/* Makes the step as large as the memory that is meant for it allows, in whole chunks or rows;
+ * the fastest dimension grows first. */
 static void
 choose_step(esdm__boxes *s)
 {

@@ -26,9 +26,9 @@
 #include "upkeep/move.h"
 #include "upkeep/upkeep.h"
 
-/* Packs are emptied of which at least one in so many bytes is not needed any more. */
+/* A pack is emptied when at least one in so many of its bytes is not needed any more. */
 #define EMPTY_SHARE 5u
-/* Of equal ones so many may stay, where policies want them at several places. */
+/* So many equal fragments may stay at most, when policies want them at different places. */
 #define KEPT_MOST 8u
 
 #define NONE ESDM__DEDUP_NONE
@@ -179,7 +179,8 @@ weigh_packs(dedup *d, esdm_error *err)
     return ESDM_OK;
 }
 
-/* Whether what is left in the pack is to be stored anew, so that all of it can go. */
+/* Whether the fragments that are left in the pack are stored anew, so that the pack can be
+ * removed. */
 static bool
 is_emptied(const dedup *d, const blob *one)
 {
@@ -188,7 +189,8 @@ is_emptied(const dedup *d, const blob *one)
     return load != NULL && load->equal_bytes > 0 && load->equal_bytes >= load->bytes / EMPTY_SHARE;
 }
 
-/* Some must stay where they are, as others name them: then the pack does, too. */
+/* Counts what will be freed and moved. A fragment that is named in the place of others stays
+ * where it is, and so does its pack. */
 static esdm_status
 foresee(dedup *d, esdm_error *err)
 {
@@ -256,8 +258,9 @@ compare_one(void *context, size_t i, esdm_error *err)
     return status == ESDM_ENOMEM ? status : ESDM_OK;
 }
 
-/* From here on nobody removes what will be named: who looked for garbage before may do so still,
- * but only what no page named then, and does not name now (strays.c). So that goes out. */
+/* From here on nobody removes the packs that will be named. A look for garbage that began
+ * earlier may still remove packs which no page named at that time. So the fragments are looked
+ * at once more, and those that no page names now are left out (strays.c). */
 static esdm_status
 guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
 {
@@ -295,7 +298,8 @@ stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **re
 {
     const dedup *d = user;
     const blob *one = esdm__dedup_blob_of(d, fragment);
-    /* One of a page that was not there when rows were added has to wait for the next time. */
+    /* The page is newer than the rows that say whose packs are shared: its fragment waits for
+     * the next call. */
     if (one == NULL || one->same == NONE || !d->shared[holder_of(d, one->same)])
         return false;
     *ret_pack = pack_of(d, &d->blobs[one->same]);
@@ -303,7 +307,8 @@ stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **re
     return true;
 }
 
-/* What is left in a pack that is emptied, but for what others name: those go on naming it. */
+/* A fragment moves when its pack is emptied, unless other fragments are given its place: these
+ * go on naming it. */
 static bool
 wants_left(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
 {

@@ -181,8 +181,8 @@ list_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm_
     return ESDM_OK;
 }
 
-/* Pages that go away meanwhile are passed by: what is in others is not looked at this time.
- * @param again whether what is known already is looked for. */
+/* Pages that go away meanwhile are passed by; their fragments are in other pages, which the next
+ * call sees. @param again whether fragments that are known already are looked for. */
 static esdm_status
 list_fragments(dedup *d, uint32_t number, bool again, esdm_error *err)
 {

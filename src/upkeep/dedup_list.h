@@ -18,11 +18,12 @@ typedef struct esdm__dedup_holder {
     uint64_t container;
     char *name; /* owned */
     char uuid[ESDM__UUID_BYTES];
-    bool keeps; /* it is the first that refers to one that may be named in the place of others */
+    bool keeps; /* it is the first container that refers to a fragment which others may get in place
+                   of theirs */
 } esdm__dedup_holder;
 
-/** What many fragments have in common: their pack, who named them first, and what all want who
- *  refer to them. */
+/** What many fragments have in common: their pack, the container that was first seen to refer to
+ *  them, and what all containers that refer to them want. */
 typedef struct esdm__dedup_origin {
     const esdm__pack_name *pack; /* interned */
     esdm__dedup_wish wish;
@@ -51,7 +52,8 @@ typedef struct esdm__dedup_blob {
     bool named; /* seen since nobody removes it */
 } esdm__dedup_blob;
 
-/** What of a pack is known, and how much of that is stored elsewhere, too. */
+/** Bytes of a pack that known fragments have, and how many of these are stored in other packs as
+ *  well. */
 typedef struct esdm__dedup_load {
     const esdm__pack_name *pack;
     uint64_t bytes;
@@ -65,7 +67,7 @@ typedef struct esdm__dedup_run {
     esdm_dedup_result *result;
     esdm__dedup_holder *holders; /* owned */
     size_t nholders;
-    bool *shared; /* whose packs the container may name that is looked at; of each holder; owned */
+    bool *shared; /* flag of each holder: the container under way may refer to its packs; owned */
     esdm__dedup_blob *blobs; /* owned */
     size_t nblobs;
     uint32_t *table; /* owned; by pack and position: number of a blob plus 1 */

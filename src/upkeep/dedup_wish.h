@@ -2,8 +2,9 @@
 #ifndef ESDM_UPKEEP_DEDUP_WISH_H
 #define ESDM_UPKEEP_DEDUP_WISH_H
 
-/** @file Where the fragments of those who refer to them may lie, and how often: of equal ones only
- * such a one is named in the place of another that is as good for all of them. */
+/** @file On which targets a fragment may lie, and in how many copies, as all containers want it
+ *  that refer to it. One fragment takes the place of an equal one only if it is as good for all
+ *  of these. */
 
 #include "io/session/session.h"
 #include "layout/packs.h"

@@ -73,7 +73,8 @@ look_at_dataset(drain *d, uint32_t dataset)
     free(path);
 }
 
-/* One container's wish must not take copies from the others: not fewer than now. */
+/* Other containers may want the copies that there are: a fragment that is shared never gets
+ * fewer. */
 static uint32_t
 shared_copies(const drain *d, const esdm__pack_name *pack)
 {
@@ -141,7 +142,8 @@ free_pack(drain *d, const esdm__pack_entry *entry)
     d->result.freed_bytes += entry->bytes;
 }
 
-/* What is shared may have been counted for each of those that share it. */
+/* Whether all bytes of the pack were moved. Not known of shared packs: their bytes may have been
+ * counted once for each container. */
 static bool
 is_departed(const drain *d, const esdm__pack_entry *entry)
 {
@@ -149,8 +151,8 @@ is_departed(const drain *d, const esdm__pack_entry *entry)
            esdm__departed_bytes(d->departed, entry->name) >= entry->bytes;
 }
 
-/* Where a writer that lives may seem dead, only what we have moved ourselves, to its last byte, is
- * certain to be no loss. */
+/* Where a living writer may seem dead (PostgreSQL) it may still use a pack that nobody names: so
+ * only packs go that this drain has moved to the last byte, and old ones. */
 static bool
 may_go(const drain *d, const esdm__pack_entry *entry, uint64_t now_ns)
 {
@@ -268,7 +270,8 @@ move_all(drain *d, bool *ret_unread, esdm_error *err)
     d->result.bytes += moved.bytes;
     d->result.failed += moved.failed;
     *ret_unread = moved.failed > 0;
-    /* What was not published moves again, and must not count twice: packs then go by age. */
+    /* The next attempt moves the same fragments again and would count them twice. So nothing
+     * counts as moved any more, and packs go when they are old. */
     if (status != ESDM_OK)
         esdm__departed_clear(d->departed);
     if (moved.failed > 0)
@@ -277,7 +280,8 @@ move_all(drain *d, bool *ret_unread, esdm_error *err)
     return status;
 }
 
-/* Opens what has a name: for its policies. Another one may have the name by now. */
+/* Opens the container, as its policies go by its name. Another container may have that name by
+ * now. */
 static esdm_status
 open_model(drain *d, const record *one, esdm_error *err)
 {
@@ -343,8 +347,8 @@ count_page(void *user, const esdm_meta_page *entry, const esdm__page *page, esdm
     return ESDM_OK;
 }
 
-/* Nothing of the container lies here: what other nodes have of it. What cannot be read says
- * nothing. */
+/* Counts what other nodes have of a container of which nothing lies here. Pages that cannot be
+ * read do not count. */
 static esdm_status
 count_elsewhere(drain *d, const record *one, esdm_error *err)
 {
@@ -381,7 +385,7 @@ look_at_container(drain *d, const record *one, bool has_packs, bool *ret_unread,
     return status;
 }
 
-/* @param one that has the uuid; NULL: it is gone, and others need its packs still. */
+/* @param one the container with this uuid; NULL: it is gone, but others still need its packs. */
 static esdm_status
 free_of(drain *d, const record *one, const char *uuid, bool unread, esdm_error *err)
 {

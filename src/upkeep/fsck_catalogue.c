@@ -132,7 +132,8 @@ sum_entry(const esdm_meta_attribute *entry, void *user)
     return !to->scratch.failed;
 }
 
-/* What writers publish, again: no snapshot but the newest can be asked for its attributes. */
+/* Publishes the attribute index anew, by a commit without changes: stores keep it for the newest
+ * snapshot alone. */
 static esdm_status
 rewrite_index(esdm__fsck_container *c, const esdm__attribute_index *right, esdm_error *err)
 {

@@ -136,8 +136,8 @@ esdm__commit_clean(work *w)
     (void) pthread_mutex_unlock(&io->lock);
 }
 
-/* What was written over lies between what is needed: so that packs can go as a whole, new ones are
- * begun after so much of it. */
+/* Packs are removed as a whole. So after so many bytes that were written over new packs are
+ * begun: else these bytes would lie between bytes that are needed, and stay. */
 #define HIDDEN_IN_PACK (UINT64_C(16) << 20)
 
 static void

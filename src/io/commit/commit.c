@@ -272,8 +272,9 @@ kind_of(const esdm__container_io *io)
     return io->replace ? ESDM_META_REPLACE : ESDM_META_CREATE;
 }
 
-/* Of a new container: once more would replace it by itself, and the packs would go with the record
- * that was replaced. */
+/* The commit that creates a container got no answer: looks whether it took place. Sent again, it
+ * would replace the container by itself, and the packs would go with the record that was
+ * replaced. */
 static esdm_status
 settle_doubt(esdm__container_io *io, const char *name, esdm_error *err)
 {
@@ -489,7 +490,8 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
     *ret_replaced = committed.replaced;
     status = esdm__commit_check(w, committed.container, err);
     esdm__commit_adopt(w, &committed);
-    /* What others have published meanwhile was not in what replaced all extents. */
+    /* This commit has replaced all extents, and did not know what others had published just
+     * before it. */
     if (w->extents.all && committed.snapshot != before + 1)
         (void) !esdm__extents_refresh(w->container, false, NULL);
     return status;

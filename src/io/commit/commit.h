@@ -69,11 +69,12 @@ typedef struct esdm__merge {
     size_t count;
     bool hidden; /* by what is pending: esdm__index_encode_hidden() */
 } esdm__merge;
-/** @param hiding whether pages may be taken that what is pending hides. @param ret_merge zeroed;
- * esdm__merge_clear() in any case. */
+/** Chooses the pages. @param hiding whether those count, too, that are hidden by what is
+ *  pending. @param ret_merge zeroed; esdm__merge_clear() in any case. */
 esdm_status esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, bool hiding,
                               esdm__merge *ret_merge, esdm_error *err);
-/** With `io->lock` held: false when the directory was forgotten since; then it is to begin anew. */
+/** With `io->lock` held. false: the directory of pages was dropped since esdm__merge_begin(),
+ *  which has to be called again. */
 bool esdm__merge_is_ready(const esdm__merge *merge, const esdm__dataset_io *io);
 void esdm__merge_clear(esdm__merge *merge);
 /** The transaction. @param source further pages; NULL: none. */
@@ -87,8 +88,9 @@ esdm_status esdm__commit_check_overlap(esdm__commit_work *work, const esdm_meta_
                                        size_t npages, esdm_error *err);
 /** Whether a transaction that failed so has certainly not taken place. */
 bool esdm__commit_is_refused(esdm_status status);
-/** After the commit, before packs are told of it: whether something is lost to which index pages of
- *  `record` refer. What cannot be told now is asked for at the next commit. */
+/** Whether packs are lost to which index pages of `record` refer. To be called after the commit,
+ *  and before packs are told of it. What cannot be found out now is looked for at the next
+ *  commit. */
 esdm_status esdm__commit_check(const esdm__commit_work *work, uint64_t record, esdm_error *err);
 /** Frees pages and merged. */
 void esdm__commit_clear_pages(esdm__commit_work *work);

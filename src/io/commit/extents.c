@@ -219,7 +219,8 @@ put_kind(maker *m, esdm__cf_kind kind)
     if (ranges == NULL)
         return esdm__error_nomem(m->err, cf->nsources * sizeof *ranges, "the index of a container");
     esdm_status status = ESDM_OK;
-    /* Each range as a whole: hulls of several are not merged, but where all only get wider. */
+    /* A hull of several ranges needs all of each range, as only hulls that get wider can be
+     * merged in the store. */
     m->all |= !shared && !widen;
     for (size_t i = 0; i < cf->nsources && status == ESDM_OK; i++) {
         if (cf->sources[i].kind == kind && (!widen || is_touched(m, &cf->sources[i])))
@@ -409,7 +410,8 @@ esdm__extents_make(esdm_container *container, const esdm__written *written, bool
     return status;
 }
 
-/* That saved queries have to look at this container, where there are some. */
+/* The mark by which saved queries, where there are some, know that they have to look at this
+ * container. */
 static const esdm_meta_extent fresh = {.name = ESDM__EXTENT_FRESH,
                                        .how = ESDM_META_EXTENT_IF_FOLLOWED,
                                        .has_number = true,

@@ -68,8 +68,8 @@ add_pending(const esdm__fragment *fragment, void *user)
     return !p->unknown;
 }
 
-/* What the pending fragments say. False: that is not all that is to be known, and there are not too
- * many fragments to look at all of them. */
+/* The range that the pending fragments tell by themselves. false: they do not tell it, or hide
+ * others, and those are few enough to be looked at. */
 static bool
 range_of_own(const maker *m, esdm_dataset *dataset, range *ret)
 {
@@ -380,8 +380,9 @@ turn_source(turning *t, const esdm__cf_source *s, esdm_error *err)
     return turn_dataset(t, s->dataset, 1, err);
 }
 
-/* Of what ranks have written; none of it can be read yet. Which way the shortest range goes that
- * holds all is certain where all lie on one half of the circle and nothing else is there. */
+/* The range of longitudes that ranks have written, of which nothing can be read yet. It is known
+ * when all of them lie on one half of the circle and the container had nothing before; else it
+ * is the whole circle. */
 static void
 turn_ranks(const maker *m, const esdm__cf_source *s, range *ret)
 {

@@ -450,7 +450,8 @@ esdm__handover_append(esdm__handover *h, const esdm__pack_hint *hint, const esdm
     return why.status;
 }
 
-/* Whether something that is to be committed lies where nobody stores any more. */
+/* Whether something that is to be committed was handed over to a rank that does not store any
+ * more. */
 static bool
 needs_what_is_gone(esdm__handover *h)
 {

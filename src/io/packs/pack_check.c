@@ -77,7 +77,8 @@ head(esdm__pack_set *packs, esdm__pack *const *list)
     return first;
 }
 
-/* At those of which is not known whether they were there when they were committed, too. */
+/* Looks at the packs that are written, and at committed ones of which nobody knows whether they
+ * were still there at the commit. */
 static esdm_status
 look(esdm__pack_set *packs, esdm_error *err)
 {

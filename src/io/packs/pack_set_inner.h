@@ -25,8 +25,9 @@ struct esdm__pack_set {
     esdm__write_counters counters;
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */
-    esdm__writer_doubt doubt;   /* whether it may have seemed dead: of rank 0 what is to be told, of
-                                   others what they were told. Under commit_lock, as: */
+    esdm__writer_doubt doubt;   /* whether the writer may have seemed dead: on rank 0 what it will
+                                   tell the others, on these what they were told. This and the
+                                   next four under commit_lock */
     bool unsure;                /* it may have seemed dead: packs may be gone */
     bool missing;               /* some pack is gone */
     bool unanswered;            /* whether what was committed is there could not be told */

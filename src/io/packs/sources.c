@@ -13,8 +13,8 @@
 
 /* Head and blocks may each be damaged once. */
 #define REQUESTS_OF_FRAGMENT 2u
-/* How often damaged bytes that were asked for ahead are passed over, by a read that may meet new
- * ones. */
+/* Bytes that were requested ahead may be damaged. A read that finds some asks again, and may get
+ * others that were requested ahead, too: so often at most. */
 #define ASK_AGAIN_HELD 4u
 
 static bool

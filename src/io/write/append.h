@@ -20,8 +20,8 @@ typedef struct esdm__appended {
 esdm_status esdm__write_append(esdm_container *container, struct esdm__equals *equals,
                                const esdm__pack_hint *hint, const esdm__blob *blob,
                                esdm__appended *ret_appended, esdm_error *err);
-/** The name of its pack; NULL: out of memory. With the lock of the index held.
- *  @param before of the one before it, which mostly lies in the same pack; NULL: there is none. */
+/** The name of the pack in which the fragment lies; NULL: out of memory. With the lock of the
+ *  index held. @param before name for the fragment before, mostly the same; NULL: there is none. */
 const esdm__pack_name *esdm__appended_pack(const esdm__appended *appended,
                                            const esdm__pack_name *before, esdm__index *index);
 

@@ -183,7 +183,8 @@ layout_of(const round *r, esdm__cut cut)
     return layout;
 }
 
-/* The fragment that a part of the round's box becomes; what is kept where comes later. */
+/* Fills in the record of the fragment that a part of the round's box becomes, but for where it
+ * is stored. */
 static void
 prepare(const round *r, slot *s)
 {
