@@ -45,16 +45,29 @@ take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *sta
     }
 }
 
+/* Copies that are made before the cache has room for them. */
+#define PUT_BYTES ((size_t) 64 << 10)
+
 static void
 put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
 {
+    esdm__cache_block blocks[ESDM__CACHE_PUT_MOST];
+    size_t n = 0;
+    size_t bytes = 0;
     uint64_t base = esdm__blocks_start(&b->geometry, first);
-    for (uint32_t k = first; k < first + count; k++) {
-        uint64_t from = esdm__blocks_start(&b->geometry, k);
-        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
-        b->key.block = k;
-        esdm__cache_put(b->session->cache, &b->key, data + (from - base), (size_t) (to - from));
+    for (uint64_t k = first, from = base, to; k < (uint64_t) first + count; k++, from = to) {
+        to = esdm__blocks_start(&b->geometry, (uint32_t) k + 1);
+        b->key.block = (uint32_t) k;
+        blocks[n++] = (esdm__cache_block){b->key, data + (from - base), (size_t) (to - from)};
+        bytes += (size_t) (to - from);
+        if (n == ESDM__CACHE_PUT_MOST || bytes >= PUT_BYTES) {
+            esdm__cache_put_blocks(b->session->cache, blocks, n);
+            n = 0;
+            bytes = 0;
+        }
     }
+    if (n > 0)
+        esdm__cache_put_blocks(b->session->cache, blocks, n);
 }
 
 /* Collects the marked blocks, neighbours together. */

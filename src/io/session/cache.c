@@ -242,34 +242,63 @@ esdm__cache_takes(const esdm__cache *cache, size_t bytes)
     return bytes <= cache->limit_bytes / 4;
 }
 
-void
-esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data, size_t bytes)
+static entry *
+entry_new(const esdm__cache_block *block)
 {
-    if (!esdm__cache_takes(cache, bytes))
-        return;
-    entry *e = malloc(sizeof *e + bytes);
+    entry *e = malloc(sizeof *e + block->bytes);
     if (e == NULL)
-        return;
-    e->key = *key;
-    e->bytes = bytes;
+        return NULL;
+    e->key = block->key;
+    e->bytes = block->bytes;
     e->readers = 0;
     e->dropped = false;
     e->wanted = false;
-    memcpy(e->data, data, bytes);
+    memcpy(e->data, block->data, block->bytes);
+    return e;
+}
 
-    unsigned taken = lock_all(cache);
+/* With the locks of all lanes. false: it is there already, or there is no memory. */
+static bool
+enter(esdm__cache *cache, entry *e)
+{
     if (cache->buckets == NULL)
         cache->buckets = calloc(BUCKETS, sizeof *cache->buckets);
-    if (cache->buckets == NULL || find(cache, key) != NULL) {
-        unlock_all(cache, taken);
-        free(e);
-        return;
-    }
-    make_room(cache, bytes);
-    entry **at = bucket_of(cache, key);
+    if (cache->buckets == NULL || find(cache, &e->key) != NULL)
+        return false;
+    make_room(cache, e->bytes);
+    entry **at = bucket_of(cache, &e->key);
     e->chain = *at;
     *at = e;
     link_newest(cache, e);
-    cache->used_bytes += bytes;
+    cache->used_bytes += e->bytes;
+    return true;
+}
+
+void
+esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size_t count)
+{
+    entry *made[ESDM__CACHE_PUT_MOST];
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        made[left] = esdm__cache_takes(cache, blocks[i].bytes) ? entry_new(&blocks[i]) : NULL;
+        left += made[left] != NULL;
+    }
+    if (left == 0)
+        return;
+    size_t refused = 0;
+    unsigned taken = lock_all(cache);
+    for (size_t i = 0; i < left; i++) {
+        if (!enter(cache, made[i]))
+            made[refused++] = made[i];
+    }
     unlock_all(cache, taken);
+    while (refused > 0)
+        free(made[--refused]);
+}
+
+void
+esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data, size_t bytes)
+{
+    esdm__cache_put_blocks(
+        cache, &(const esdm__cache_block){.key = *key, .data = data, .bytes = bytes}, 1);
 }

@@ -37,6 +37,16 @@ bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t
 bool esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key);
 /** Whether blocks of so many bytes are kept at all. */
 bool esdm__cache_takes(const esdm__cache *cache, size_t bytes);
+/** A block that is put beside others. */
+typedef struct esdm__cache_block {
+    esdm__cache_key key;
+    const void *data; /* borrowed */
+    size_t bytes;
+} esdm__cache_block;
+
+/** Keeps copies of at most so many blocks, with one lock for all. Best effort. */
+#define ESDM__CACHE_PUT_MOST 16u
+void esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size_t count);
 /** Keeps a copy. Best effort. */
 void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,
                      size_t bytes);

@@ -112,6 +112,14 @@ test_cache__one_thread_takes_few_locks(void **state)
     }
     /* A get and a look take one each, a put the first lane's and this thread's. */
     assert_in_range(locks - before, 300, 400);
+    esdm__cache_block blocks[ESDM__CACHE_PUT_MOST];
+    for (uint32_t i = 0; i < ESDM__CACHE_PUT_MOST; i++)
+        blocks[i] = (esdm__cache_block){key(90 + i), data, sizeof data}; /* some are there */
+    before = locks;
+    esdm__cache_put_blocks(cache, blocks, ESDM__CACHE_PUT_MOST);
+    assert_in_range(locks - before, 1, 2);
+    for (uint32_t i = 0; i < ESDM__CACHE_PUT_MOST; i++)
+        assert_true(esdm__cache_get(cache, &blocks[i].key, data, sizeof data));
     esdm__cache_free(cache);
 #endif
 }
