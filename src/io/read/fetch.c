@@ -32,16 +32,24 @@ read_blocks(blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
 static void
 take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging)
 {
+    esdm__cache_wanted wanted[ESDM__CACHE_BLOCKS_MOST];
     uint64_t base = esdm__blocks_start(&b->geometry, first);
+    size_t n = 0;
     for (uint32_t k = first; k <= last; k++) {
-        if (marks[k - first] == 0)
-            continue;
-        uint64_t from = esdm__blocks_start(&b->geometry, k);
-        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
-        b->key.block = k;
-        if (esdm__cache_get(b->session->cache, &b->key, staging + (from - base),
-                            (size_t) (to - from)))
-            marks[k - first] = 0;
+        if (marks[k - first] != 0) {
+            uint64_t from = esdm__blocks_start(&b->geometry, k);
+            uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
+            b->key.block = k;
+            wanted[n++] = (esdm__cache_wanted){
+                .key = b->key, .data = staging + (from - base), .bytes = (size_t) (to - from)};
+        }
+        if (n == ESDM__CACHE_BLOCKS_MOST || (k == last && n > 0)) {
+            esdm__cache_get_blocks(b->session->cache, wanted, n);
+            while (n > 0) {
+                if (wanted[--n].found)
+                    marks[wanted[n].key.block - first] = 0;
+            }
+        }
     }
 }
 
@@ -51,7 +59,7 @@ take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *sta
 static void
 put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
 {
-    esdm__cache_block blocks[ESDM__CACHE_PUT_MOST];
+    esdm__cache_block blocks[ESDM__CACHE_BLOCKS_MOST];
     size_t n = 0;
     size_t bytes = 0;
     uint64_t base = esdm__blocks_start(&b->geometry, first);
@@ -60,7 +68,7 @@ put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
         b->key.block = (uint32_t) k;
         blocks[n++] = (esdm__cache_block){b->key, data + (from - base), (size_t) (to - from)};
         bytes += (size_t) (to - from);
-        if (n == ESDM__CACHE_PUT_MOST || bytes >= PUT_BYTES) {
+        if (n == ESDM__CACHE_BLOCKS_MOST || bytes >= PUT_BYTES) {
             esdm__cache_put_blocks(b->session->cache, blocks, n);
             n = 0;
             bytes = 0;

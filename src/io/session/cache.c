@@ -227,6 +227,42 @@ esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size
     return esdm__cache_get_part(cache, key, 0, data, bytes);
 }
 
+void
+esdm__cache_get_blocks(esdm__cache *cache, esdm__cache_wanted *blocks, size_t count)
+{
+    entry *found[ESDM__CACHE_BLOCKS_MOST];
+    bool any = false;
+    pthread_mutex_t *own = lock_own(cache);
+    for (size_t i = 0; i < count; i++) {
+        entry *e = find(cache, &blocks[i].key);
+        blocks[i].found = e != NULL && blocks[i].bytes <= e->bytes;
+        found[i] = blocks[i].found ? e : NULL;
+        if (!blocks[i].found)
+            continue;
+        any = true;
+        if (!e->wanted)
+            e->wanted = true;
+        atomic_fetch_add(&e->readers, 1);
+    }
+    (void) pthread_mutex_unlock(own);
+    if (!any)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].found)
+            memcpy(blocks[i].data, found[i]->data, blocks[i].bytes);
+    }
+    (void) pthread_mutex_lock(own);
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].found && (atomic_fetch_sub(&found[i]->readers, 1) != 1 || !found[i]->dropped))
+            found[i] = NULL;
+    }
+    (void) pthread_mutex_unlock(own);
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].found)
+            free(found[i]);
+    }
+}
+
 bool
 esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key)
 {
@@ -277,7 +313,7 @@ enter(esdm__cache *cache, entry *e)
 void
 esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size_t count)
 {
-    entry *made[ESDM__CACHE_PUT_MOST];
+    entry *made[ESDM__CACHE_BLOCKS_MOST];
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
         made[left] = esdm__cache_takes(cache, blocks[i].bytes) ? entry_new(&blocks[i]) : NULL;

@@ -37,6 +37,18 @@ bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t
 bool esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key);
 /** Whether blocks of so many bytes are kept at all. */
 bool esdm__cache_takes(const esdm__cache *cache, size_t bytes);
+/** Blocks of one call at most, of those that take one lock for all. */
+#define ESDM__CACHE_BLOCKS_MOST 16u
+/** A block that is looked for beside others. */
+typedef struct esdm__cache_wanted {
+    esdm__cache_key key;
+    void *data; /* borrowed; room for `bytes`, which are copied there when it is found */
+    size_t bytes;
+    bool found;
+} esdm__cache_wanted;
+/** As esdm__cache_get() of each, with one lock for all where none is there. Different keys. */
+void esdm__cache_get_blocks(esdm__cache *cache, esdm__cache_wanted *blocks, size_t count);
+
 /** A block that is put beside others. */
 typedef struct esdm__cache_block {
     esdm__cache_key key;
@@ -44,8 +56,7 @@ typedef struct esdm__cache_block {
     size_t bytes;
 } esdm__cache_block;
 
-/** Keeps copies of at most so many blocks, with one lock for all. Best effort. */
-#define ESDM__CACHE_PUT_MOST 16u
+/** Keeps copies, with one lock for all. Best effort. */
 void esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size_t count);
 /** Keeps a copy. Best effort. */
 void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,

@@ -112,16 +112,48 @@ test_cache__one_thread_takes_few_locks(void **state)
     }
     /* A get and a look take one each, a put the first lane's and this thread's. */
     assert_in_range(locks - before, 300, 400);
-    esdm__cache_block blocks[ESDM__CACHE_PUT_MOST];
-    for (uint32_t i = 0; i < ESDM__CACHE_PUT_MOST; i++)
+    esdm__cache_block blocks[ESDM__CACHE_BLOCKS_MOST];
+    for (uint32_t i = 0; i < ESDM__CACHE_BLOCKS_MOST; i++)
         blocks[i] = (esdm__cache_block){key(90 + i), data, sizeof data}; /* some are there */
     before = locks;
-    esdm__cache_put_blocks(cache, blocks, ESDM__CACHE_PUT_MOST);
+    esdm__cache_put_blocks(cache, blocks, ESDM__CACHE_BLOCKS_MOST);
     assert_in_range(locks - before, 1, 2);
-    for (uint32_t i = 0; i < ESDM__CACHE_PUT_MOST; i++)
+    for (uint32_t i = 0; i < ESDM__CACHE_BLOCKS_MOST; i++)
         assert_true(esdm__cache_get(cache, &blocks[i].key, data, sizeof data));
+    esdm__cache_wanted wanted[ESDM__CACHE_BLOCKS_MOST];
+    for (uint32_t i = 0; i < ESDM__CACHE_BLOCKS_MOST; i++)
+        wanted[i] = (esdm__cache_wanted){.key = key(200 + i), .data = data, .bytes = sizeof data};
+    before = locks;
+    esdm__cache_get_blocks(cache, wanted, ESDM__CACHE_BLOCKS_MOST);
+    assert_int_equal(locks - before, 1);
+    for (uint32_t i = 0; i < ESDM__CACHE_BLOCKS_MOST; i++)
+        assert_false(wanted[i].found);
     esdm__cache_free(cache);
 #endif
+}
+
+static void
+test_cache__blocks_are_found_beside_others(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new(1 << 20);
+    char data[4][100];
+    char out[4][100] = {{0}};
+    esdm__cache_wanted wanted[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        memset(data[i], 'a' + (int) i, sizeof data[i]);
+        wanted[i] = (esdm__cache_wanted){.key = key(i), .data = out[i], .bytes = sizeof out[i]};
+        if (i != 2)
+            esdm__cache_put(cache, &wanted[i].key, data[i], sizeof data[i]);
+    }
+    wanted[3].bytes++; /* longer than what is there */
+    esdm__cache_get_blocks(cache, wanted, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(wanted[i].found == (i < 2));
+        assert_int_equal(out[i][0], i < 2 ? data[i][0] : 0);
+        assert_int_equal(out[i][99], i < 2 ? data[i][99] : 0);
+    }
+    esdm__cache_free(cache);
 }
 
 /* Threads that come one after the other each have a lane from then on; meanwhile others are put. */
@@ -132,7 +164,9 @@ come_and_read(void *user)
     esdm__cache *cache = user;
     for (uint32_t i = 0; i < 4 * BLOCKS; i++) {
         esdm__cache_key k = key(i % BLOCKS);
-        if (esdm__cache_get(cache, &k, data, sizeof data))
+        esdm__cache_wanted wanted = {.key = k, .data = data, .bytes = sizeof data};
+        esdm__cache_get_blocks(cache, &wanted, 1);
+        if (wanted.found)
             assert_int_equal(data[0], data[BLOCK - 1]);
         else
             esdm__cache_put(cache, &k, memset(data, (int) i % BLOCKS, sizeof data), sizeof data);
@@ -209,6 +243,7 @@ main(void)
         cmocka_unit_test(test_cache__least_recently_used_goes_first),
         cmocka_unit_test(test_cache__too_large_blocks_are_not_kept),
         cmocka_unit_test(test_cache__one_thread_takes_few_locks),
+        cmocka_unit_test(test_cache__blocks_are_found_beside_others),
         cmocka_unit_test(test_cache__threads_come_while_others_put),
         cmocka_unit_test(test_cache__threads_copy_while_others_make_room),
     };
