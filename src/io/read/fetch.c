@@ -35,6 +35,13 @@ take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *sta
     esdm__cache_wanted wanted[ESDM__CACHE_BLOCKS_MOST];
     uint64_t base = esdm__blocks_start(&b->geometry, first);
     size_t n = 0;
+    if (first == last) {
+        uint64_t bytes = esdm__blocks_start(&b->geometry, last + 1) - base;
+        b->key.block = first;
+        if (*marks != 0 && esdm__cache_get(b->session->cache, &b->key, staging, (size_t) bytes))
+            *marks = 0;
+        return;
+    }
     for (uint32_t k = first; k <= last; k++) {
         if (marks[k - first] != 0) {
             uint64_t from = esdm__blocks_start(&b->geometry, k);
@@ -66,6 +73,10 @@ put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
     for (uint64_t k = first, from = base, to; k < (uint64_t) first + count; k++, from = to) {
         to = esdm__blocks_start(&b->geometry, (uint32_t) k + 1);
         b->key.block = (uint32_t) k;
+        if (count == 1) {
+            esdm__cache_put(b->session->cache, &b->key, data, (size_t) (to - from));
+            return;
+        }
         blocks[n++] = (esdm__cache_block){b->key, data + (from - base), (size_t) (to - from)};
         bytes += (size_t) (to - from);
         if (n == ESDM__CACHE_BLOCKS_MOST || bytes >= PUT_BYTES) {

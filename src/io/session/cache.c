@@ -279,17 +279,17 @@ esdm__cache_takes(const esdm__cache *cache, size_t bytes)
 }
 
 static entry *
-entry_new(const esdm__cache_block *block)
+entry_new(const esdm__cache_key *key, const void *data, size_t bytes)
 {
-    entry *e = malloc(sizeof *e + block->bytes);
+    entry *e = malloc(sizeof *e + bytes);
     if (e == NULL)
         return NULL;
-    e->key = block->key;
-    e->bytes = block->bytes;
+    e->key = *key;
+    e->bytes = bytes;
     e->readers = 0;
     e->dropped = false;
     e->wanted = false;
-    memcpy(e->data, block->data, block->bytes);
+    memcpy(e->data, data, bytes);
     return e;
 }
 
@@ -316,7 +316,10 @@ esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size
     entry *made[ESDM__CACHE_BLOCKS_MOST];
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
-        made[left] = esdm__cache_takes(cache, blocks[i].bytes) ? entry_new(&blocks[i]) : NULL;
+        const esdm__cache_block *b = &blocks[i];
+        if (!esdm__cache_takes(cache, b->bytes))
+            continue;
+        made[left] = entry_new(&b->key, b->data, b->bytes);
         left += made[left] != NULL;
     }
     if (left == 0)
@@ -335,6 +338,12 @@ esdm__cache_put_blocks(esdm__cache *cache, const esdm__cache_block *blocks, size
 void
 esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data, size_t bytes)
 {
-    esdm__cache_put_blocks(
-        cache, &(const esdm__cache_block){.key = *key, .data = data, .bytes = bytes}, 1);
+    entry *e = esdm__cache_takes(cache, bytes) ? entry_new(key, data, bytes) : NULL;
+    if (e == NULL)
+        return;
+    unsigned taken = lock_all(cache);
+    bool entered = enter(cache, e);
+    unlock_all(cache, taken);
+    if (!entered)
+        free(e);
 }
