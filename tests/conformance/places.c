@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,14 +186,46 @@ place_in_child(void (*body)(void *user), void *user)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Loadable plug-ins are registered when somebody asks for them: all that lie in the first folder of
+ * $ESDM_PLUGIN_PATH, where esdm_loadable() puts them, are asked for. Returns how many do not load.
+ */
+static int
+find_loadable(esdm_plugin_kind kind)
+{
+    const char *path = getenv("ESDM_PLUGIN_PATH");
+    const char *name = kind == ESDM_PLUGIN_CODEC  ? "esdm-codec-"
+                       : kind == ESDM_PLUGIN_DATA ? "esdm-data-"
+                                                  : "esdm-meta-";
+    char folder[4096];
+    int failed = 0;
+    (void) snprintf(folder, sizeof folder, "%.*s", path != NULL ? (int) strcspn(path, ":") : 0,
+                    path != NULL ? path : "");
+    DIR *listed = opendir(folder);
+    for (struct dirent *e; listed != NULL && (e = readdir(listed)) != NULL;) {
+        const esdm_plugin *plugin = NULL;
+        size_t length = strlen(e->d_name);
+        if (strncmp(e->d_name, name, strlen(name)) != 0 || length <= strlen(name) + 3 ||
+            strcmp(e->d_name + length - 3, ".so") != 0)
+            continue;
+        e->d_name[length - 3] = '\0';
+        if (esdm__plugin_find(kind, e->d_name + strlen(name), &plugin, &place_error) == ESDM_OK)
+            continue;
+        (void) fprintf(stderr, "%s: %s\n", e->d_name, place_error.message);
+        failed++;
+    }
+    if (listed != NULL)
+        (void) closedir(listed);
+    return failed;
+}
+
 int
 place_run_all(esdm_plugin_kind kind, const char *suite, const struct CMUnitTest *tests,
               size_t ntests)
 {
-    int failed = 0;
     size_t tested = 0;
     const char *only = getenv("ESDM_TEST_ONLY");
     const esdm_plugin *plugin = NULL;
+    int failed = only == NULL ? find_loadable(kind) : 0;
     if (only != NULL)
         (void) !esdm__plugin_find(kind, only, &plugin, NULL);
     for (size_t i = 0; (plugin = esdm__plugin_at(kind, i)) != NULL; i++) {
