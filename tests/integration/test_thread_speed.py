@@ -3,8 +3,9 @@
 """Threads that read one container do not wait for each other: with steps that are read level by level, four on
 two cores are 1.7 times as fast as one. That is asserted of processor time and of how often a thread waits, which a
 busy machine does not change: what they use together is hardly more than what one uses for the same reads, and
-nobody waits for a lock. Of single values, half a microsecond each, the waits alone are asserted. Printed is the
-clock, too (tests/bench/bench_threads.c)."""
+nobody waits for a lock. So it is with openings by one session, for which SQLite has two connections (of locks that
+are held for a system call some waits are left). Of single values, half a microsecond each, the waits alone are
+asserted. Printed is the clock, too (tests/bench/bench_threads.c)."""
 
 import json
 import os
@@ -13,11 +14,13 @@ import statistics
 from esdmtest import BUILD, SANITIZE, Site, by_clock, by_size, expect, main, run, tool
 
 PROGRAM = BUILD / "tests/bench/bench_threads"
-GOALS = {"level": 1.7, "point": 0}
+GOALS = {"level": 1.7, "point": 0, "fresh": 1.7}
+WAITS = {"level": 0.05, "point": 0.05, "fresh": 0.25}  # of each read, at most
 THREADS = 4
 ROUNDS = 5
 # As many reads as take some 0.2 s on one core.
-READS = {"level": by_size(800, 2000, 4000), "point": by_size(100000, 300000, 1500000)}
+READS = {"level": by_size(800, 2000, 4000), "point": by_size(100000, 300000, 1500000),
+         "fresh": by_size(2000, 6000, 12000)}
 
 
 def measured(task, threads):
@@ -43,7 +46,7 @@ def is_fast(task):
     print(f"    {task}: {one['seconds'] / several['seconds']:.2f} times as fast by the clock ({one['seconds']:.3f} and "
           f"{several['seconds']:.3f} s), {possible:.2f} by processor time ({one['processors']:.3f} and "
           f"{several['processors']:.3f} s); {several['waits']:.0f} waits", flush=True)
-    expect(several["waits"] < READS[task] / 20, f"{several['waits']} waits in {READS[task]} reads")
+    expect(several["waits"] < READS[task] * WAITS[task], f"{several['waits']} waits in {READS[task]} reads")
     if not SANITIZE:
         goal = GOALS[task] if cores > 1 else GOALS[task] / 2
         expect(possible >= goal, f"{THREADS} threads can be {possible:.2f} times as fast as one, not {goal}")

@@ -22,6 +22,7 @@
 #include "base/descriptor.h"
 #include "base/sqlite_files.h"
 #include "log_writes.h"
+#include "mutexes.h"
 #include "sql.h"
 
 typedef struct open_file {
@@ -231,6 +232,7 @@ install(void)
     /* Nor 20 pages at once for each connection, which are touched as they are made: a program that
      * reads a container needs some ten. */
     (void) sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
+    sqlite__mutexes_install();
 #endif
     /* First: what is registered first is locked last. */
     set_calls((sqlite3_syscall_ptr) open_high, (sqlite3_syscall_ptr) close_high);

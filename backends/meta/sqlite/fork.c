@@ -42,6 +42,7 @@ before_fork(void)
             continue; /* inherited, and idle ever since */
         store->held[0] = lock_until(&store->write_mutex, &deadline);
         store->held[1] = lock_until(&store->read_mutex, &deadline);
+        store->held[2] = lock_until(&store->second_mutex, &deadline);
     }
 }
 
@@ -49,13 +50,16 @@ static void
 release_all(bool in_child)
 {
     for (sqlite__store *store = open_stores; store != NULL; store = store->next) {
-        if (in_child && store->pid == forking && !(store->held[0] && store->held[1]))
+        if (in_child && store->pid == forking &&
+            !(store->held[0] && store->held[1] && store->held[2]))
             store->busy = true;
+        if (store->held[2])
+            (void) pthread_mutex_unlock(&store->second_mutex);
         if (store->held[1])
             (void) pthread_mutex_unlock(&store->read_mutex);
         if (store->held[0])
             (void) pthread_mutex_unlock(&store->write_mutex);
-        store->held[0] = store->held[1] = false;
+        store->held[0] = store->held[1] = store->held[2] = false;
     }
     (void) pthread_mutex_unlock(&list_mutex);
 }
@@ -113,6 +117,7 @@ sqlite__abandon(sqlite__store *store)
     if (store->busy)
         return false;
     sqlite__link_close(&store->reader);
+    sqlite__link_close(&store->second);
     sqlite__link_close(&store->writer);
     return true;
 }

@@ -43,19 +43,28 @@ copy_state(const volatile uint32_t *memory, sqlite__log_state *ret_state)
     return same && (ret_state->words[INIT_WORD] & 0xffff) != 0;
 }
 
-static void
-read_state(sqlite__link *link, sqlite__log_state *ret_state)
+/* SQLite maps the first region when it opens the log, and keeps it until the connection is closed.
+ * To ask for it locks what all connections of the process to this log share. */
+static const volatile uint32_t *
+map_log(sqlite__link *link)
 {
     sqlite3_file *file = NULL;
     volatile void *memory = NULL;
-    ret_state->is_known = false;
-    if (!link->shares_log ||
-        sqlite3_file_control(link->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK)
-        return;
-    if (file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
-        file->pMethods->xShmMap(file, 0, REGION_BYTES, 0, &memory) != SQLITE_OK || memory == NULL)
-        return;
-    ret_state->is_known = copy_state(memory, ret_state);
+    if (link->log_memory != NULL || !link->shares_log)
+        return link->log_memory;
+    if (sqlite3_file_control(link->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+        file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, REGION_BYTES, 0, &memory) != SQLITE_OK)
+        return NULL;
+    link->log_memory = memory;
+    return link->log_memory;
+}
+
+static void
+read_state(sqlite__link *link, sqlite__log_state *ret_state)
+{
+    const volatile uint32_t *memory = map_log(link);
+    ret_state->is_known = memory != NULL && copy_state(memory, ret_state);
 }
 
 /* Whether somebody has committed since, if that can be told. Within a transaction another state may

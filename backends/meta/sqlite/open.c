@@ -75,9 +75,8 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
 {
     sqlite__link *link = &store->reader;
     bool wal = false;
-    esdm_status status =
-        sqlite__link_open(link, store->file, store->file,
-                          read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, err);
+    store->open_flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    esdm_status status = sqlite__link_open(link, store->file, store->file, store->open_flags, err);
     if (status != ESDM_OK)
         return status;
     store->access = SQLITE__LIVE;
@@ -103,6 +102,8 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     link->shares_log = wal;
     if (status != ESDM_OK)
         sqlite__link_close(link);
+    else if (wal)
+        store->second_is = SQLITE__SECOND_LATER;
     return status;
 }
 
@@ -147,6 +148,7 @@ new_store(esdm__place *place, sqlite__store **ret_store, esdm_error *err)
     if (asprintf(&store->file, "%s/%s", store->directory, SQLITE__FILE) < 0)
         store->file = NULL;
     if (store->file == NULL || pthread_mutex_init(&store->read_mutex, NULL) != 0 ||
+        pthread_mutex_init(&store->second_mutex, NULL) != 0 ||
         pthread_mutex_init(&store->write_mutex, NULL) != 0 ||
         sqlite__pins_init(&store->pins, store->directory, err) != ESDM_OK) {
         free(store->directory);
@@ -257,9 +259,11 @@ sqlite__close(void *self)
         shorten_log(store);
         sqlite__link_close(&store->writer);
         sqlite__link_close(&store->reader);
+        sqlite__link_close(&store->second);
     }
     sqlite__pins_clear(&store->pins);
     (void) pthread_mutex_destroy(&store->read_mutex);
+    (void) pthread_mutex_destroy(&store->second_mutex);
     (void) pthread_mutex_destroy(&store->write_mutex);
     free(store->file);
     free(store->directory);
@@ -277,9 +281,8 @@ after_fork(const sqlite__store *store, esdm_error *err)
                            store->file);
 }
 
-/* Whether this thread holds the store (sqlite__hold()). */
-static bool
-held_here(sqlite__store *store)
+bool
+sqlite__holds(sqlite__store *store)
 {
     return atomic_load(&store->holder) == (uintptr_t) pthread_self();
 }
@@ -289,7 +292,7 @@ sqlite__begin_read(sqlite__store *store, esdm_error *err)
 {
     if (store->pid != esdm__own_pid())
         return after_fork(store, err);
-    if (held_here(store))
+    if (sqlite__holds(store))
         return ESDM_OK;
     (void) pthread_mutex_lock(&store->read_mutex);
     store->reader.waited_ns = 0;
@@ -307,7 +310,7 @@ sqlite__begin_read(sqlite__store *store, esdm_error *err)
 void
 sqlite__end_read(sqlite__store *store)
 {
-    if (!held_here(store))
+    if (!sqlite__holds(store))
         (void) pthread_mutex_unlock(&store->read_mutex);
 }
 
@@ -316,14 +319,14 @@ sqlite__end_read(sqlite__store *store)
 esdm_status
 sqlite__begin_question(sqlite__store *store, esdm_error *err)
 {
-    return held_here(store) ? ESDM_OK : sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
+    return sqlite__holds(store) ? ESDM_OK : sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
 }
 
 void
 sqlite__end_question(sqlite__store *store, esdm_status status)
 {
     sqlite__link *link = &store->reader;
-    if (held_here(store)) {
+    if (sqlite__holds(store)) {
         link->kept.is_there &= status == ESDM_OK;
         return;
     }

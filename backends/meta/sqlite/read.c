@@ -222,10 +222,10 @@ read_snapshot(const sqlite__store *store, sqlite3_stmt *statement, const char *n
 
 /* Gives back what SQLite keeps of a large document that was read. */
 static void
-forget_pages(const sqlite__store *store, const esdm_meta_snapshot *loaded)
+forget_pages(const sqlite__link *link, const esdm_meta_snapshot *loaded)
 {
     if (loaded->document_bytes > CACHED_MOST)
-        (void) sqlite3_db_release_memory(store->reader.db);
+        (void) sqlite3_db_release_memory(link->db);
 }
 
 /* One look, unpinned. Nothing is owned by the caller after a failure. */
@@ -235,39 +235,40 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
 {
     esdm_meta_snapshot loaded = {0};
     sqlite3_stmt *statement = NULL;
+    sqlite__link *link = NULL;
     bool row = false;
     bool has_tags = false; /* the table */
     bool again = false;
-    esdm_status status = sqlite__begin_read(store, err);
+    esdm_status status = sqlite__begin_opening(store, &link, err);
     if (status != ESDM_OK)
         return status;
     if (snapshot == 0)
-        status = sqlite__newest_load(&store->reader, name, known_container, known_structure,
-                                     ret_snapshot, &again, err);
+        status = sqlite__newest_load(link, name, known_container, known_structure, ret_snapshot,
+                                     &again, err);
     if (status != ESDM_OK || again) {
-        sqlite__end_read(store);
+        sqlite__end_opening(store, link);
         return status;
     }
-    sqlite__newest_begin(&store->reader);
-    status = sqlite__schema_has_tables_of_5(&store->reader, &has_tags, err);
+    sqlite__newest_begin(link);
+    status = sqlite__schema_has_tables_of_5(link, &has_tags, err);
     if (status == ESDM_OK)
         status = sqlite__prepare(
-            &store->reader, has_tags ? SQLITE__SNAPSHOT_OPEN_TAGS : SQLITE__SNAPSHOT_OPEN,
-            &statement, err, "tiii", name, snapshot, known_container, known_structure);
+            link, has_tags ? SQLITE__SNAPSHOT_OPEN_TAGS : SQLITE__SNAPSHOT_OPEN, &statement, err,
+            "tiii", name, snapshot, known_container, known_structure);
     if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
+        status = sqlite__step(link, statement, &row, err);
     if (row) {
         status = read_snapshot(store, statement, name, snapshot, known_container, known_structure,
                                &loaded, err);
         loaded.untagged = !has_tags || sqlite3_column_int(statement, 16) == 0;
         if (status == ESDM_OK && snapshot == 0)
-            sqlite__newest_keep(&store->reader, name, &loaded, true);
+            sqlite__newest_keep(link, name, &loaded, true);
         (void) sqlite3_reset(statement);
-        forget_pages(store, &loaded);
+        forget_pages(link, &loaded);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);
     }
-    sqlite__end_read(store);
+    sqlite__end_opening(store, link);
     if (status != ESDM_OK) {
         free(loaded.document);
         free(loaded.lengths);
@@ -298,16 +299,17 @@ static esdm_status
 snapshot_exists(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    esdm_status status = sqlite__begin_read(store, err);
+    sqlite__link *link = NULL;
+    esdm_status status = sqlite__begin_opening(store, &link, err);
     if (status != ESDM_OK)
         return status;
-    *ret_exists = sqlite__newest_has(&store->reader, key >> 32, key & SQLITE__LOW_MAX);
+    *ret_exists = sqlite__newest_has(link, key >> 32, key & SQLITE__LOW_MAX);
     if (!*ret_exists) {
-        status = find_snapshot(&store->reader, key, &statement, err);
+        status = find_snapshot(link, key, &statement, err);
         *ret_exists = statement != NULL;
     }
     (void) sqlite3_reset(statement); /* NULL is accepted */
-    sqlite__end_read(store);
+    sqlite__end_opening(store, link);
     return status;
 }
 
@@ -581,12 +583,13 @@ sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t da
                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
+    sqlite__link *link = NULL;
     page_scan scan = {.container = container, .dataset = dataset, .snapshot = snapshot};
-    esdm_status status = sqlite__begin_read(store, err);
+    esdm_status status = sqlite__begin_opening(store, &link, err);
     if (status != ESDM_OK)
         return status;
-    status = list_pages_of(&store->reader, &scan, visit, user, err);
-    sqlite__end_read(store);
+    status = list_pages_of(link, &scan, visit, user, err);
+    sqlite__end_opening(store, link);
     return status;
 }
 
@@ -594,13 +597,14 @@ esdm_status
 sqlite__page_load(void *self, uint64_t page, void **ret_data, size_t *ret_bytes, esdm_error *err)
 {
     sqlite__store *store = self;
+    sqlite__link *link = NULL;
     void *data = NULL;
     size_t bytes = 0;
-    esdm_status status = sqlite__begin_read(store, err);
+    esdm_status status = sqlite__begin_opening(store, &link, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__ahead_load(&store->reader, page, &data, &bytes, err);
-    sqlite__end_read(store);
+    status = sqlite__ahead_load(link, page, &data, &bytes, err);
+    sqlite__end_opening(store, link);
     if (status == ESDM_OK && data == NULL)
         status = esdm__error_set(err, ESDM_ENOENT, "metadata store '%.200s' has no index page %llu",
                                  store->file, (unsigned long long) page);

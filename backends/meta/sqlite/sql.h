@@ -255,9 +255,10 @@ typedef struct sqlite__link {
     bool has_tables_of_5;     /* it was seen; formats only rise */
     bool is_large;            /* the cache, until this transaction ends */
     sqlite__kept kept;
-    struct sqlite__columns *columns; /* owned; NULL: none (facet_columns.c) */
-    bool shares_log;                 /* with other processes, through their shared memory */
-    sqlite__log_state began;         /* when the reading began in which something may be kept */
+    struct sqlite__columns *columns;     /* owned; NULL: none (facet_columns.c) */
+    bool shares_log;                     /* with other processes, through their shared memory */
+    const volatile uint32_t *log_memory; /* of SQLite's; NULL: not asked for yet */
+    sqlite__log_state began;             /* when the reading began in which something may be kept */
     sqlite__newest newest;
     sqlite__absent absent;
     sqlite__ahead ahead;

@@ -6,11 +6,13 @@
  * @file
  * Metadata store "sqlite": one database in a marked directory. See README.md for the tables.
  *
- * Two connections: readers never wait for this process's writer. Lock order: list (fork.c),
- * write_mutex, read_mutex, pins; calls hold only one of the two mutexes at a time.
+ * Two connections: readers never wait for this process's writer. Where threads open containers at
+ * once there is a second one for that (second.c). Lock order: list (fork.c), write_mutex,
+ * read_mutex, second_mutex, pins; calls hold only one of the three mutexes at a time.
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -37,6 +39,13 @@ typedef enum sqlite__access {
     SQLITE__COPY       /* a private copy */
 } sqlite__access;
 
+/** The second connection for reading. */
+typedef enum sqlite__second_is {
+    SQLITE__SECOND_NEVER, /* the store is frozen or has no log, or it could not be opened */
+    SQLITE__SECOND_LATER,
+    SQLITE__SECOND_THERE
+} sqlite__second_is;
+
 /** What tells a frozen store that somebody changed the files. */
 typedef struct sqlite__stamp {
     struct timespec modified[3];
@@ -58,14 +67,19 @@ typedef struct sqlite__store {
     sqlite__link reader;
     sqlite__access access;
     sqlite__stamp stamp;
+    int open_flags;               /* of connections for reading */
+    atomic_int second_is;         /* sqlite__second_is */
+    atomic_uint waits;            /* for the first one, until there is a second one */
+    pthread_mutex_t second_mutex; /* guards second */
+    sqlite__link second;
     pthread_mutex_t write_mutex; /* guards writer, durable, current */
     sqlite__link writer;         /* opened by the first write */
     bool current;                /* the format is not an older one */
     bool durable;                /* the writer's commits are flushed */
     sqlite__pins pins;           /* locked inside */
     struct sqlite__store *next;  /* list of open stores (fork.c) */
-    bool held[2];                /* by the fork in progress: write_mutex, read_mutex */
-    bool busy;                   /* in the child: some thread was inside at the fork */
+    bool held[3]; /* by the fork in progress: write_mutex, read_mutex, second_mutex */
+    bool busy;    /* in the child: some thread was inside at the fork */
 } sqlite__store;
 
 /* ---- schema.c ------------------------------------------------------------------------------- */
@@ -134,7 +148,14 @@ bool sqlite__frozen_changed(const sqlite__store *store);
 /** Locks the reader and returns it ready to use; sqlite__end_read() in every case of ESDM_OK. */
 esdm_status sqlite__begin_read(sqlite__store *store, esdm_error *err);
 void sqlite__end_read(sqlite__store *store);
-/** From here to sqlite__release() what this thread reads is of one transaction, and others wait. */
+/** Whether this thread holds the store (sqlite__hold()). */
+bool sqlite__holds(sqlite__store *store);
+/** As sqlite__begin_read(), for what an opening asks: by a second connection while another thread
+ *  has the first one (second.c). sqlite__end_opening() in every case of ESDM_OK. */
+esdm_status sqlite__begin_opening(sqlite__store *store, sqlite__link **ret_link, esdm_error *err);
+void sqlite__end_opening(sqlite__store *store, const sqlite__link *link);
+/** From here to sqlite__release() what this thread reads is of one transaction, and others wait,
+ *  but for openings. */
 esdm_status sqlite__hold(void *store, esdm_error *err);
 bool sqlite__release(void *store);
 /** A transaction of the reader, unless one is held. */
