@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * Several ranks on one variable, through libnetcdf: ranks.py starts it. Each rank has a band of the
- * levels of every step. FORMAT: contiguous, chunked, cdf5; "plain" for ESDM. Rank 0 prints the time
- * of the slowest rank.
+ * levels of every step, or whole steps. FORMAT: contiguous, chunked, cdf5; "plain" for ESDM. Rank 0
+ * prints the time of the slowest rank.
  *
  *     write       steps by collective calls; with create and close
+ *     robin       whole steps in turns: one of each rank in a collective call; likewise
+ *     block       whole steps, each rank its part of the time; likewise
  *     model       computes `count` ms of processor time before each step, on one thread; with
- * create and close. Ranks meet at the steps alone read        all steps of the band in one call;
- * with open and close commit      `count` times a small record and nc_sync()
+ *                 create and close. Ranks meet at the steps alone
+ *     read        all steps of the band in one call; with open and close
+ *     commit      `count` times a small record and nc_sync()
  */
 
 #include <mpi.h>
@@ -51,9 +54,10 @@ create_mode(const bench *b)
 }
 
 static void
-make(const bench *b, size_t steps, size_t levels, int *ret_ncid, int *ret_var)
+make(const bench *b, size_t steps, size_t levels, size_t together_levels, int *ret_ncid,
+     int *ret_var)
 {
-    const size_t chunk[] = {1, levels / (size_t) ranks, LAT, LON};
+    const size_t chunk[] = {1, together_levels, LAT, LON};
     int dims[4];
     int old;
     nc(nc_create_par(b->path, create_mode(b), MPI_COMM_WORLD, MPI_INFO_NULL, ret_ncid));
@@ -80,7 +84,7 @@ write_variable(const bench *b)
     int ncid;
     int var;
     double t = together();
-    make(b, b->steps, LEVELS, &ncid, &var);
+    make(b, b->steps, LEVELS, levels, &ncid, &var);
     double total = since(t);
     for (size_t step = 0; step < b->steps; step++) {
         fill_step(step, step_values);
@@ -88,6 +92,35 @@ write_variable(const bench *b)
         nc(nc_put_vara_float(ncid, var, (const size_t[]){step, first, 0, 0},
                              (const size_t[]){1, levels, LAT, LON},
                              step_values + first * LAT * LON));
+        total += since(t);
+    }
+    t = together();
+    nc(nc_close(ncid));
+    free(step_values);
+    return total + since(t);
+}
+
+/* @param in_turns ranks have steps that follow each other, else each has a part of all of them. */
+static double
+write_steps(const bench *b, bool in_turns)
+{
+    size_t rounds = (b->steps + (size_t) ranks - 1) / (size_t) ranks;
+    float *step_values = touched(STEP_ELEMS * sizeof *step_values);
+    int ncid;
+    int var;
+    double t = together();
+    make(b, b->steps, LEVELS, LEVELS, &ncid, &var);
+    double total = since(t);
+    for (size_t round = 0; round < rounds; round++) {
+        size_t step =
+            in_turns ? round * (size_t) ranks + (size_t) rank : (size_t) rank * rounds + round;
+        bool is_one = step < b->steps;
+        if (is_one)
+            fill_step(step, step_values);
+        t = together();
+        nc(nc_put_vara_float(ncid, var, (const size_t[]){is_one ? step : 0, 0, 0, 0},
+                             (const size_t[]){is_one, is_one * LEVELS, is_one * LAT, is_one * LON},
+                             step_values));
         total += since(t);
     }
     t = together();
@@ -125,7 +158,7 @@ run_model(const bench *b)
     int ncid;
     int var;
     double t = together();
-    make(b, b->steps, LEVELS, &ncid, &var);
+    make(b, b->steps, LEVELS, levels, &ncid, &var);
     for (size_t step = 0; step < b->steps; step++) {
         compute(b, step, step_values);
         nc(nc_put_vara_float(ncid, var, (const size_t[]){step, first, 0, 0},
@@ -168,7 +201,7 @@ commit_records(const bench *b)
     float value[1] = {(float) rank};
     int ncid;
     int var;
-    make(b, b->count, (size_t) ranks, &ncid, &var);
+    make(b, b->count, (size_t) ranks, 1, &ncid, &var);
     double t = together();
     for (size_t i = 0; i < b->count; i++) {
         nc(nc_put_vara_float(ncid, var, (const size_t[]){i, (size_t) rank, 0, 0},
@@ -191,6 +224,8 @@ main(int argc, char **argv)
     init_field();
     if (strcmp(b.task, "write") == 0)
         seconds = write_variable(&b);
+    else if (strcmp(b.task, "robin") == 0 || strcmp(b.task, "block") == 0)
+        seconds = write_steps(&b, b.task[0] == 'r');
     else if (strcmp(b.task, "model") == 0)
         seconds = run_model(&b);
     else if (strcmp(b.task, "read") == 0)

@@ -3,10 +3,11 @@
 """Benchmarks ESDM on several ranks against stock netCDF-4 in parallel and PnetCDF, in one run.
 
     tests/bench/ranks.py --build build-bench [--ranks 1 2 4] [--repeat 5] [--gigabytes 0.5]
-                         [--folder /dev/shm] [--tasks write,read,commit] [--json FILE] [--priority]
+                         [--folder /dev/shm] [--tasks write,read,robin,block,commit] [--json FILE] [--priority]
                          [--bind core|none]
 
-One variable is written step by step, by bands, then read; and small records are committed. Every
+One variable is written step by step, by bands, then read; whole steps are written in turns ("robin") and
+by parts of the time ("block"); and small records are committed. Every
 repetition runs every variant in turn. Prints medians, what more ranks bring, and the ratios to
 stock. mpirun binds each of one or two ranks to a core of its own: `--bind none` lets one rank use
 all cores. The programs need OpenMPI, and are linked with the plug-in; `--build` must be an optimised build.
@@ -34,7 +35,8 @@ VARIANTS = {
     "PnetCDF (CDF-5)": ("bench_ranks_pnetcdf", "cdf5"),
     "ESDM": ("bench_ranks_mpi", "plain"),
 }
-FIGURES = {"write": ("MB/s", lambda s, b: b / s / 1e6), "read": ("MB/s", lambda s, b: b / s / 1e6),
+SPEED = ("MB/s", lambda s, b: b / s / 1e6)
+FIGURES = {"write": SPEED, "read": SPEED, "robin": SPEED, "block": SPEED,
            "commit": ("us each", lambda s, b: s / COMMITS * 1e6)}
 
 
@@ -46,7 +48,7 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--gigabytes", type=float, default=0.5)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
-    parser.add_argument("--tasks", default="write,read,commit")
+    parser.add_argument("--tasks", default="write,read,robin,block,commit")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--priority", action="store_true", help="run with real-time priority")
     parser.add_argument("--bind", help="what mpirun binds ranks to; its own choice")
@@ -85,7 +87,7 @@ class Bench:
         """What a write has left: the next one begins with nothing."""
         for file in self.folder.glob("file-*"):
             file.unlink()
-        for name in ("write", "commit"):
+        for name in ("write", "robin", "block", "commit"):
             subprocess.run([self.options.build / "tools/esdm-rm", "-f", name], env=self.env,
                            check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
