@@ -82,7 +82,7 @@ def measure(options, env):
                     seconds.setdefault(key, []).append(took)
                     memory[key] = max(mib, memory.get(key, 0))
                 subprocess.run([options.build / "tools/esdm-rm", "-f", "limited"], env=env, check=True,
-                               stdout=subprocess.DEVNULL)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         print(f"repetition {repetition + 1} of {options.repeat}", file=sys.stderr)
     return seconds, memory
 

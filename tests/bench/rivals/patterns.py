@@ -6,7 +6,6 @@ would, and reads them as analysts do. Every task that reads returns a checksum, 
 same for all stores.
 """
 
-import pathlib
 import zlib
 
 import numpy
@@ -17,8 +16,8 @@ SEED = 20260101
 def field(folder, name, count, rng):
     """`count` bytes or more of a real field (float32, its steps repeated, each time shifted a
     little), else of smooth noise where there are no real files."""
-    path = folder / "fields" / f"{name}.nc" if folder is not None else pathlib.Path("/nonexistent")
-    if path.exists():
+    path = folder / "fields" / f"{name}.nc" if folder is not None else None
+    if path is not None and path.is_file():
         import netCDF4  # pylint: disable=import-outside-toplevel
         with netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
