@@ -50,6 +50,11 @@
     X(nc_inq_user_format)                                                                          \
     X(nc_get_default_format)                                                                       \
     X(nc_set_default_format)                                                                       \
+    X(nc_def_var)                                                                                  \
+    X(nc_inq_dimlen)                                                                               \
+    X(nc_inq_unlimdims)                                                                            \
+    X(nc_inq_grp_parent)                                                                           \
+    X(nc_inq_format_extended)                                                                      \
     X(nc_def_var_chunking)                                                                         \
     X(nc_inq_var_chunking)                                                                         \
     X(nc_set_chunk_cache)                                                                          \

@@ -17,6 +17,7 @@
 #define MIB            (1024 * KIB)
 #define GIB            (1024 * MIB)
 #define MAX_THREADS    1024
+#define SIEVE_MOST     (4 * MIB)
 #define MAX_NAME_BYTES 63
 #define MAX_ROUTES     1024
 
@@ -392,12 +393,44 @@ optional_size(const esdm__json_node *object, const char *key, uint64_t min, uint
     return esdm__json_size(&member, min, max, value, err);
 }
 
+/* A size, or the word for what holds where nothing is stated. */
+static esdm_status
+parse_size_or(const esdm__json_node *object, const char *key, const char *word, uint64_t min,
+              uint64_t max, bool *ret_stated, uint64_t *ret_bytes, esdm_error *err)
+{
+    esdm__json_node member;
+    const char *text = NULL;
+    if (!esdm__json_member(object, key, &member))
+        return ESDM_OK;
+    if (json_is_string(member.value))
+        text = json_string_value(member.value);
+    if (text != NULL && strcmp(text, word) == 0)
+        return ESDM_OK;
+    if (text != NULL && !esdm__size_parse(text, ret_bytes))
+        return esdm__json_error(&member, err, "expected a size such as \"1 MiB\", or \"%s\"", word);
+    esdm_status status = esdm__json_size(&member, min, max, ret_bytes, err);
+    *ret_stated = status == ESDM_OK;
+    return status;
+}
+
+/* How much is written and read at once. */
+static esdm_status
+parse_requests(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
+{
+    bool gathers = false;
+    esdm_status status = parse_size_or(node, "gather", "fragment", KIB, INT64_MAX, &gathers,
+                                       &engine->gather_bytes, err);
+    return status == ESDM_OK ? parse_size_or(node, "sieve", "model", 0, SIEVE_MOST,
+                                             &engine->sieve_stated, &engine->sieve_bytes, err)
+                             : status;
+}
+
 static esdm_status
 parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
 {
     static const char *const keys[] = {
-        "threads",          "memory", "fragment",     "pack",   "inline", "codec",
-        "codec_on_request", "drain",  "earlier_runs", "writes", NULL};
+        "threads", "memory", "fragment",     "pack",   "gather",           "sieve", "inline",
+        "codec",   "drain",  "earlier_runs", "writes", "codec_on_request", NULL};
     esdm_status status = esdm__json_known_keys(node, keys, err);
     esdm__json_node member;
     uint64_t threads = 0;
@@ -415,7 +448,8 @@ parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm
         (status = optional_size(node, "inline", 0, MIB, &engine->inline_bytes, err)) != ESDM_OK)
         return status;
     engine->fragment_stated = esdm__json_member(node, "fragment", &member);
-    if (esdm__json_member(node, "drain", &member)) {
+    status = parse_requests(node, engine, err);
+    if (status == ESDM_OK && esdm__json_member(node, "drain", &member)) {
         static const char *const choices[] = {"manual", "background", NULL};
         size_t choice = 0;
         status = esdm__json_choice(&member, choices, &choice, err);
@@ -457,6 +491,8 @@ parse_engine(const esdm__json_node *root, esdm__site *site, esdm_error *err)
     status = parse_engine_object(&node, engine, err);
     if (status == ESDM_OK && engine->fragment_bytes > engine->memory_bytes)
         return esdm__json_error(&node, err, "\"fragment\" is larger than \"memory\"");
+    if (status == ESDM_OK && engine->gather_bytes > engine->memory_bytes / 4)
+        return esdm__json_error(&node, err, "\"gather\" is larger than a quarter of \"memory\"");
     return status;
 }
 
@@ -488,7 +524,8 @@ static esdm_status
 parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
              esdm_error *err)
 {
-    static const char *const keys[] = {"routes", "accuracy_attributes", "chunk_cache", NULL};
+    static const char *const keys[] = {"routes", "accuracy_attributes", "chunk_cache",
+                                       "chunk_steps", NULL};
     static const char *const policies[] = {"keep", "remove", NULL};
     esdm__json_node node, list;
     if (!esdm__json_member(root, "netcdf", &node))
@@ -501,6 +538,9 @@ parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm_
     uint64_t chunk_cache = 0; /* of plain files: esdm-run is who reads it */
     if (status == ESDM_OK)
         status = optional_size(&node, "chunk_cache", MIB, 1024 * GIB, &chunk_cache, err);
+    uint64_t steps = 0; /* so this one */
+    if (status == ESDM_OK && esdm__json_member(&node, "chunk_steps", &list))
+        status = esdm__json_u64(&list, 1, INT32_MAX, &steps, err);
     size_t count = 0;
     if (status == ESDM_OK)
         status = esdm__json_list(&node, "routes", MAX_ROUTES, &list, &count, err);

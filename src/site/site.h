@@ -62,6 +62,9 @@ typedef struct esdm__site_engine {
     bool drain_in_background; /* "drain": node-local targets are emptied beside the program */
     char *codec_on_request;   /* where a program asks for compression; NULL: not stated */
     bool earlier_runs;        /* what earlier runs read is asked for early; default true */
+    uint64_t gather_bytes;    /* "gather": of small writes of a variable; 0: a fragment */
+    bool sieve_stated;        /* "sieve", else the models of the targets say it */
+    uint64_t sieve_bytes;     /* a hole up to this is read rather than left out */
 } esdm__site_engine;
 
 /** Ranks that store for others. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * "netcdf": {"chunk_cache": …} of the site becomes $ESDM_NC_CHUNK_CACHE, which libesdm-netcdf.so
- * gives to the netCDF library (router/chunk_cache.c). A plain program has no site: so that it
- * starts as quickly as before, this looks for the one number alone, and loads no library for it.
+ * "netcdf": {"chunk_cache": …, "chunk_steps": …} of the site become $ESDM_NC_CHUNK_CACHE and
+ * $ESDM_NC_CHUNK_STEPS, which libesdm-netcdf.so gives to the netCDF library (router/chunk_cache.c,
+ * chunk_shape.c). A plain program has no site: so that it starts as quickly as before, this looks
+ * for the two numbers alone, and loads no library for them.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 
 #include "esdm-run/esdm-run.h"
 
-#define VARIABLE  "ESDM_NC_CHUNK_CACHE"
 #define FILE_MOST (1 << 20) /* a configuration that is longer is not read */
 
 /* ---- one member of a JSON text --------------------------------------------------------------- */
@@ -133,30 +133,67 @@ read_site(char *text)
     (void) read_file("/etc/esdm/site.json", false, text);
 }
 
-bool
-chunk_cache_set(void)
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* "32", 32: a number of its own. 0: it is none. */
+static uint64_t
+count_of(const char *at)
+{
+    char *end = NULL;
+    bool quoted = *at == '"';
+    unsigned long long count =
+        isdigit((unsigned char) at[quoted]) ? strtoull(at + quoted, &end, 10) : 0;
+    bool ended = end != NULL && (quoted ? *end == '"' : strchr(",} \t\r\n", *end) != NULL);
+    return ended && count <= INT_MAX ? count : 0;
+}
+
+typedef struct setting {
+    const char *variable;
+    const char *key;
+    uint64_t (*value_of)(const char *at);
+    const char *expected;
+} setting;
+
+static const setting settings[] = {
+    {"ESDM_NC_CHUNK_CACHE", "chunk_cache", size_of, "a size such as 256M"},
+    {"ESDM_NC_CHUNK_STEPS", "chunk_steps", count_of, "a number of records such as 32"}};
+#define SETTINGS (sizeof settings / sizeof *settings)
+
+/* @param text of the site's configuration; "": there is none. */
+static bool
+set_one(const setting *s, const char *text)
 {
     char number[24];
-    const char *stated = getenv(VARIABLE);
-    uint64_t bytes = 0;
+    const char *stated = getenv(s->variable);
+    uint64_t value = 0;
     if (stated != NULL) {
         char copy[64];
         (void) snprintf(copy, sizeof copy, "\"%s\"", stated);
-        bytes = size_of(copy);
-        if (bytes == 0 && stated[0] != '\0')
-            run_say(VARIABLE " is '%s': expected a size such as 256M", stated);
+        value = s->value_of(copy);
+        if (value == 0 && stated[0] != '\0')
+            run_say("%s is '%s': expected %s", s->variable, stated, s->expected);
     } else {
-        char *text = malloc(FILE_MOST);
-        const char *value = NULL;
-        if (text != NULL) {
-            read_site(text);
-            value = member(member(skip_space(text), "netcdf"), "chunk_cache");
-        }
-        bytes = value != NULL ? size_of(value) : 0;
-        free(text);
+        const char *at = member(member(skip_space(text), "netcdf"), s->key);
+        value = at != NULL ? s->value_of(at) : 0;
     }
-    if (bytes == 0)
-        return stated == NULL || unsetenv(VARIABLE) == 0;
-    (void) snprintf(number, sizeof number, "%llu", (unsigned long long) bytes);
-    return setenv(VARIABLE, number, 1) == 0;
+    if (value == 0)
+        return stated == NULL || unsetenv(s->variable) == 0;
+    (void) snprintf(number, sizeof number, "%llu", (unsigned long long) value);
+    return setenv(s->variable, number, 1) == 0;
+}
+
+bool
+chunk_cache_set(void)
+{
+    bool good = true;
+    bool all_stated = true;
+    for (size_t i = 0; i < SETTINGS; i++)
+        all_stated = all_stated && getenv(settings[i].variable) != NULL;
+    char *text = all_stated ? NULL : malloc(FILE_MOST);
+    if (text != NULL)
+        read_site(text);
+    for (size_t i = 0; i < SETTINGS; i++)
+        good = set_one(&settings[i], text != NULL ? text : "") && good;
+    free(text);
+    return good;
 }

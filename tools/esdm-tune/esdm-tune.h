@@ -10,7 +10,7 @@
 
 #include "common/common.h"
 
-#define TUNE_PARAMETERS 13u
+#define TUNE_PARAMETERS 17u
 #define TUNE_VALUES     12u
 #define TUNE_OPTIONS    2u
 
@@ -20,7 +20,7 @@
 typedef struct tune_parameter {
     const char *name;    /* "fragment" */
     const char *section; /* where it stands: "engine", "netcdf"; "targets": of each one on S3;
-                          * "esdm-run": an option */
+                          * "policies": of all containers; "esdm-run": an option */
     const char *key;     /* its name there */
     bool category;       /* values have no order */
     guint count;
@@ -46,7 +46,8 @@ typedef struct tune_way {
 typedef struct tune_workload tune_workload;
 
 typedef struct tune_space {
-    json_t *config; /* of the site, as it is */
+    json_t *config;      /* of the site, as it is */
+    double memory_bytes; /* of it */
     guint count;
     tune_parameter parameters[TUNE_PARAMETERS];
 } tune_space;
@@ -63,6 +64,8 @@ tool_exit tune_space_fits(const tune_space *space, const tune_workload *workload
 /** How many runs a setting needs before it is measured, as it acts by what earlier runs did; these
  *  are asked for once. */
 guint tune_space_runs_before(tune_space *space, const tune_setting *setting);
+/** Whether sites take it: fragments and what is gathered must fit into memory. */
+bool tune_space_can_be(const tune_space *space, const tune_setting *setting);
 /** How many settings there are. */
 guint64 tune_space_size(const tune_space *space);
 /** Of the number of a setting. */
@@ -79,6 +82,16 @@ double tune_space_number(const tune_space *space, const tune_setting *setting, c
 const char *tune_space_text(const tune_space *space, const tune_setting *setting, const char *name);
 /** "fragment 16M, threads 4": what is other than today; "as it is". Owned. */
 char *tune_setting_text(const tune_space *space, const tune_setting *setting);
+
+/* Over which targets writes are split (space_split.c). */
+#define TUNE_SPLIT_ALL "all"
+/** What the site states: "all", "flash+disk". @param ret_text owned. */
+tool_exit tune_split_stated(const json_t *config, char **ret_text);
+/** What is tried where nobody says which; NULL-terminated, owned. */
+char **tune_split_values(const json_t *config);
+/** Whether a text names targets of the site, and enough of them for its copies. */
+bool tune_split_is(const json_t *config, const char *text);
+void tune_split_set(json_t *config, const char *text);
 
 /* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
 
@@ -114,7 +127,7 @@ const char *kernel_names(void);
 
 /* ---- the model (model.c) -------------------------------------------------------------------- */
 
-#define MODEL_FEATURES 64u /* all parameters, codecs of all values */
+#define MODEL_FEATURES 128u /* all parameters, codecs of all values */
 
 /** Bayesian linear regression of the logarithm of seconds. */
 typedef struct tune_model {

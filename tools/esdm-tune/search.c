@@ -57,15 +57,6 @@ was_tried(const tune_search *s, const tune_setting *setting)
     return false;
 }
 
-/* Fragments must fit into memory: sites refuse others. */
-static bool
-can_be(const tune_space *space, const tune_setting *setting)
-{
-    double fragment = tune_space_number(space, setting, "fragment");
-    double memory = tune_space_number(space, setting, "memory");
-    return isnan(fragment) || isnan(memory) || fragment <= memory;
-}
-
 /* The best of what was tried, by what the model thinks of it: one lucky run does not count. */
 static tune_setting
 best_of(const tune_search *s, double *ret_log)
@@ -102,7 +93,7 @@ next_of(const tune_search *s, tune_setting *ret, double *ret_predicted)
     for (guint64 n = 0; n < tune_space_size(s->space); n++) {
         double deviation;
         tune_setting setting = tune_space_at(s->space, n);
-        if (was_tried(s, &setting) || !can_be(s->space, &setting))
+        if (was_tried(s, &setting) || !tune_space_can_be(s->space, &setting))
             continue;
         double mean =
             tune_model_predict(&s->model, s->space, &setting, &s->expectation, &deviation);
@@ -151,7 +142,7 @@ find_known(const tune_search *s, tune_trial *trial)
 bool
 tune_search_can_run(const tune_search *s, const tune_setting *setting)
 {
-    return !was_tried(s, setting) && can_be(s->space, setting);
+    return !was_tried(s, setting) && tune_space_can_be(s->space, setting);
 }
 
 /* What acts by records of earlier runs gets them first. */
@@ -267,7 +258,7 @@ lower(tune_search *s, guint parameter)
     tune_setting less = s->best;
     while (isfinite(most) && less.value[parameter] > 0) {
         less.value[parameter]--;
-        if (!can_be(s->space, &less))
+        if (!tune_space_can_be(s->space, &less))
             break;
         bool may = tune_search_has_time(s) && s->trials->len < s->trials_most;
         if (!was_tried(s, &less) && may)

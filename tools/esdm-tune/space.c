@@ -9,15 +9,16 @@
 /* What holds where nothing is stated (site-config/README.md). */
 typedef struct choice {
     const char *name;
-    const char *section; /* of the configuration; TARGETS: each target on S3; OPTIONS */
+    const char *section; /* of the configuration; TARGETS: each target on S3; POLICIES; OPTIONS */
     const char *key;     /* there */
     const char *otherwise;
     const char *values[TUNE_VALUES];
 } choice;
 
-#define TARGETS "targets"
-#define PLUGIN  "s3"       /* whose targets have "connections" and "part" */
-#define OPTIONS "esdm-run" /* for which sites have no key: options of the command */
+#define TARGETS  "targets"
+#define PLUGIN   "s3"       /* whose targets have "connections" and "part" */
+#define POLICIES "policies" /* of the site: see space_split.c */
+#define OPTIONS  "esdm-run" /* for which sites have no key: options of the command */
 
 static const choice choices[] = {
     {"threads", "engine", "threads", "0", {"1", "2", "4", "8", "16"}},
@@ -27,15 +28,20 @@ static const choice choices[] = {
     {"pack", "engine", "pack", "1G", {"64M", "256M", "1G"}},
     {"writes", "engine", "writes", "direct", {"direct", "background"}},
     {"chunk-cache", "netcdf", "chunk_cache", "16M", {"16M", "64M", "256M", "1G"}},
+    {"chunk-steps", "netcdf", "chunk_steps", "1", {"1", "8", "32", "128"}},
     {"connections", TARGETS, "connections", "16", {"4", "16", "64"}},
     {"part", TARGETS, "part", "32M", {"8M", "32M", "128M"}},
     {"earlier-runs", "engine", "earlier_runs", "prefetch", {"off", "prefetch"}},
+    {"gather", "engine", "gather", "fragment", {"fragment", "8M", "16M", "64M"}},
+    {"sieve", "engine", "sieve", "model", {"model", "0", "64K", "512K", "4M"}},
+    {"split", POLICIES, "targets", TUNE_SPLIT_ALL, {TUNE_SPLIT_ALL, "NAME+NAME"}},
     {"io-ranks", "ranks", "io", "0", {"0", "1", "2", "4"}},
     {"read-ahead", OPTIONS, "--read-ahead", "off", {"off", "on"}},
     {"mpi-hints", OPTIONS, "--mpi-hints", "off", {"off", "on"}},
 };
 #define CHOICES      G_N_ELEMENTS(choices)
 #define CHUNK_CACHE  "ESDM_NC_CHUNK_CACHE" /* see esdm-run */
+#define CHUNK_STEPS  "ESDM_NC_CHUNK_STEPS" /* the same */
 #define USUAL        3                     /* the first ones are tried where nobody says which */
 #define EARLIER_RUNS "ESDM_EARLIER_RUNS"
 /* What hints need: two runs to measure, and two with the first hint (esdm-explain/hints.c). */
@@ -79,7 +85,9 @@ is_threads(const tune_parameter *p)
 static double
 x_of(const tune_parameter *p, const char *text)
 {
-    double x = p->category ? 0 : number_of(text);
+    double x = number_of(text);
+    if (p->category)
+        return isnan(x) ? 0 : x;
     return is_threads(p) && x == 0 ? cores() : x;
 }
 
@@ -90,11 +98,25 @@ is_io_ranks(const char *name)
     return g_str_equal(name, "io-ranks");
 }
 
+/* Sizes, or a word for what decides where none is stated: its values have no order. */
+static bool
+is_size_or_word(const char *name)
+{
+    return g_str_equal(name, "gather") || g_str_equal(name, "sieve");
+}
+
+static bool
+is_split(const char *name)
+{
+    return g_str_equal(name, "split");
+}
+
 /* Whether its numbers are no sizes. */
 static bool
 is_count(const tune_parameter *p)
 {
-    return is_threads(p) || g_str_equal(p->name, "connections") || is_io_ranks(p->name);
+    return is_threads(p) || g_str_equal(p->name, "connections") || is_io_ranks(p->name) ||
+           g_str_equal(p->name, "chunk-steps");
 }
 
 bool
@@ -114,7 +136,9 @@ json_of(const tune_parameter *p, const char *text)
 static bool
 is_same(const tune_parameter *p, guint i, const char *text)
 {
-    return p->category ? g_str_equal(p->texts[i], text) : p->x[i] == x_of(p, text);
+    bool number = !p->category || (is_size_or_word(p->name) && !isnan(number_of(text)) &&
+                                   !isnan(number_of(p->texts[i])));
+    return number ? p->x[i] == x_of(p, text) : g_str_equal(p->texts[i], text);
 }
 
 /* Where a value stands; it is added when it is new. false: there are too many. */
@@ -211,8 +235,12 @@ is_option(const tune_parameter *p)
 }
 
 static bool
-is_value(const tune_parameter *p, const choice *c, const char *text)
+is_value(const tune_parameter *p, const json_t *config, const choice *c, const char *text)
 {
+    if (is_split(c->name))
+        return tune_split_is(config, text);
+    if (is_size_or_word(c->name) && !isnan(number_of(text)))
+        return true;
     if (!p->category || is_io_ranks(c->name))
         return !isnan(number_of(text));
     bool known = g_str_equal(c->name, "codec"); /* which the site knows, with its plug-ins */
@@ -227,7 +255,8 @@ environment_of(const choice *c)
 {
     bool cache = g_str_equal(c->name, "chunk-cache");
     bool runs = g_str_equal(c->name, "earlier-runs") || g_str_equal(c->name, "mpi-hints");
-    const char *name = cache ? CHUNK_CACHE : runs ? EARLIER_RUNS : NULL;
+    bool steps = g_str_equal(c->name, "chunk-steps");
+    const char *name = cache ? CHUNK_CACHE : steps ? CHUNK_STEPS : runs ? EARLIER_RUNS : NULL;
     return name != NULL && g_getenv(name) != NULL ? name : NULL;
 }
 
@@ -241,8 +270,14 @@ bad_value(const choice *c, const char *text)
 static tool_exit
 init_parameter(tune_parameter *p, const json_t *config, const choice *c, const char *wished)
 {
-    g_autofree char *stated = stated_text(config, c);
+    g_autofree char *stated = is_split(c->name) ? NULL : stated_text(config, c);
     g_auto(GStrv) list = wished != NULL ? g_strsplit(wished, ",", -1) : NULL;
+    if (stated == NULL) {
+        tool_exit result = tune_split_stated(config, &stated);
+        if (result != TOOL_OK)
+            return result;
+        list = list != NULL ? list : tune_split_values(config);
+    }
     guint place = 0;
     gsize first = 0;
     *p = (tune_parameter){.name = c->name,
@@ -259,7 +294,7 @@ init_parameter(tune_parameter *p, const json_t *config, const choice *c, const c
                           environment, c->name);
     for (guint i = 0; list != NULL && list[i] != NULL; i++) {
         const char *text = g_strstrip(list[i]);
-        if (!is_value(p, c, text))
+        if (!is_value(p, config, c, text))
             return bad_value(c, text);
         if (!find_or_add(p, text, &place))
             return tool_usage("--try: more than %u values of %s", TUNE_VALUES, c->name);
@@ -288,10 +323,40 @@ choice_named(const char *name, gsize bytes)
     return NULL;
 }
 
+/* Bytes of memory: the most that is tried, or what the site states. */
+static double
+most_memory(const tune_space *space)
+{
+    double most = space->memory_bytes;
+    for (guint i = 0; i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        if (g_str_equal(p->name, "memory"))
+            most = fmax(most, p->x[p->count - 1]);
+    }
+    return most;
+}
+
+/* What no setting of the space allows is said, not left out. */
+static tool_exit
+check_gather(const tune_space *space, char **wishes)
+{
+    for (guint i = 0; wishes != NULL && i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        bool stated = g_str_equal(p->name, "gather") && strchr(wishes[i], '=') != NULL;
+        for (guint k = 0; stated && k < p->count; k++)
+            if (p->x[k] > most_memory(space) / 4)
+                return tool_usage("--try: gather of %s is more than a quarter of memory; try more "
+                                  "of that, too: --try memory",
+                                  p->texts[k]);
+    }
+    return TOOL_OK;
+}
+
 tool_exit
 tune_space_init(tune_space *space, json_t *config, char **wishes)
 {
-    *space = (tune_space){.config = config};
+    g_autofree char *memory = stated_text(config, choice_named("memory", strlen("memory")));
+    *space = (tune_space){.config = config, .memory_bytes = number_of(memory)};
     tool_exit result = TOOL_OK;
     for (gsize i = 0; wishes == NULL && i < USUAL && result == TOOL_OK; i++)
         result = init_parameter(&space->parameters[space->count++], config, &choices[i], NULL);
@@ -301,8 +366,9 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
         const choice *c = choice_named(wishes[i], bytes);
         if (c == NULL)
             return tool_usage("--try: there is no parameter '%.*s'; known are threads, fragment, "
-                              "codec, memory, pack, writes, chunk-cache, connections, part, "
-                              "earlier-runs, io-ranks, read-ahead, mpi-hints",
+                              "codec, memory, pack, gather, sieve, split, writes, chunk-cache, "
+                              "chunk-steps, connections, part, earlier-runs, io-ranks, read-ahead, "
+                              "mpi-hints",
                               (int) bytes, wishes[i]);
         for (guint k = 0; k < space->count; k++)
             if (g_str_equal(space->parameters[k].name, c->name))
@@ -310,7 +376,7 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
         result = init_parameter(&space->parameters[space->count++], config, c,
                                 equals != NULL ? equals + 1 : NULL);
     }
-    return result;
+    return result == TOOL_OK ? check_gather(space, wishes) : result;
 }
 
 tool_exit
@@ -352,6 +418,17 @@ tune_space_runs_before(tune_space *space, const tune_setting *setting)
         p->has_record = true;
     }
     return runs;
+}
+
+bool
+tune_space_can_be(const tune_space *space, const tune_setting *setting)
+{
+    double fragment = tune_space_number(space, setting, "fragment");
+    double gather = tune_space_number(space, setting, "gather");
+    double memory = tune_space_number(space, setting, "memory");
+    if (isnan(memory))
+        memory = space->memory_bytes;
+    return !(fragment > memory) && !(gather > memory / 4);
 }
 
 guint64
@@ -412,7 +489,9 @@ tune_space_config(const tune_space *space, const tune_setting *setting)
     json_t *config = json_deep_copy(space->config);
     for (guint i = 0; i < space->count; i++) {
         const tune_parameter *p = &space->parameters[i];
-        if (setting->value[i] != p->current && !is_option(p))
+        if (setting->value[i] != p->current && is_split(p->name))
+            tune_split_set(config, p->texts[setting->value[i]]);
+        else if (setting->value[i] != p->current && !is_option(p))
             set_member(config, p, p->json[setting->value[i]]);
     }
     return config;

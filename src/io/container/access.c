@@ -129,14 +129,7 @@ esdm__access_by_readers(const esdm_dataset *dataset, esdm__dataset_io *io)
     io->for_readers = wanted ? (uint8_t) cut : 0;
     if (!wanted)
         return;
-    uint64_t most = esdm__readers_gathered(session);
-    while (io->gather.limit_bytes * 2 <= most) {
-        io->gather.limit_bytes *= 2;
-        io->widened++;
-    }
-    /* Steps that come in fours at least can be cut along them. */
-    if (io->direct_bytes < io->gather.limit_bytes / 4)
-        io->direct_bytes = io->gather.limit_bytes / 4;
+    esdm__dataset_io_widen(io, esdm__readers_gathered(session));
 }
 
 void

@@ -181,6 +181,18 @@ archive_block_bytes(const esdm_session *session, const esdm__dataset_io *io)
 }
 
 void
+esdm__dataset_io_widen(esdm__dataset_io *io, uint64_t bytes)
+{
+    while (io->gather.limit_bytes <= bytes / 2) {
+        io->gather.limit_bytes *= 2;
+        io->widened++;
+    }
+    /* Steps that come in fours at least can be cut along them. */
+    if (io->direct_bytes < io->gather.limit_bytes / 4)
+        io->direct_bytes = io->gather.limit_bytes / 4;
+}
+
+void
 esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
 {
     const esdm_session *session = dataset->group->container->session;
@@ -200,6 +212,9 @@ esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
     /* Where data are encoded a copy costs little, and what was gathered keeps all threads busy. */
     bool early = !archive && !io->encodes && preferred > ESDM__DIRECT_BYTES;
     io->direct_bytes = early ? ESDM__DIRECT_BYTES : preferred;
+    uint64_t gather = session->site->engine.gather_bytes;
+    if (!archive && !io->encodes && preferred <= gather / 2)
+        esdm__dataset_io_widen(io, gather);
 }
 
 uint64_t

@@ -306,6 +306,9 @@ void esdm__structure_observed(const esdm_container *container);
 esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,
                               bool growing, esdm_error *err);
 
+/** Gathers more than a fragment: so many times twice that, up to `bytes`. Caller holds the write
+ *  lock. */
+void esdm__dataset_io_widen(esdm__dataset_io *io, uint64_t bytes);
 /** Sends gathered writes to fragments, after what is to be stored behind its put; what that fails
  *  for stays as it is. Caller holds the write lock. */
 esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);

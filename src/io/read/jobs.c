@@ -4,15 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/read/locate.h"
 #include "layout/places.h"
 
 #define RUN_BYTES     (UINT64_C(1) << 20)
-#define RUN_GAP_BYTES (UINT64_C(64) << 10)
+#define RUN_GAP_BYTES (UINT64_C(64) << 10) /* where a site states none ("sieve") */
 #define INLINE_RUN    1024u
+
+/* The target that a piece will most likely be asked of; NULL: none, or one that is not there any
+ * more. */
+static const esdm__target *
+target_of(esdm_session *session, const esdm__fragment *fragment)
+{
+    esdm__pack_place place;
+    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
+    return esdm__places_next(&places, &place) ? esdm__session_target(session, place.target) : NULL;
+}
+
+/* The largest hole that one request spans: what is stated, else what the target's requests cost. */
+static uint64_t
+hole_bytes(esdm_session *session, const esdm__fragment *fragment)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    const esdm__target *target = engine->sieve_stated ? NULL : target_of(session, fragment);
+    uint64_t bytes = target != NULL ? target->read_bytes : 0;
+    bytes = bytes > RUN_GAP_BYTES ? bytes : RUN_GAP_BYTES;
+    return engine->sieve_stated ? engine->sieve_bytes : bytes;
+}
 
 /* Whether `next` can join a job that spans [begin, end) of a pack. */
 static bool
-joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
+joins(esdm_session *session, const esdm__fragment *last, const esdm__fragment *next, uint64_t begin,
+      size_t count)
 {
     if ((last->pack == NULL) != (next->pack == NULL) || esdm__kind_is_elsewhere(last->kind) ||
         esdm__kind_is_elsewhere(next->kind))
@@ -20,18 +43,29 @@ joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, si
     if (last->pack == NULL)
         return count < INLINE_RUN;
     uint64_t end = last->position + last->stored_bytes;
-    return strcmp(last->pack->pack, next->pack->pack) == 0 &&
-           strcmp(last->pack->target, next->pack->target) == 0 &&
-           last->stored_bytes <= ESDM__SMALL_BLOB_BYTES &&
-           next->stored_bytes <= ESDM__SMALL_BLOB_BYTES && next->position >= end &&
-           next->position - end <= RUN_GAP_BYTES &&
-           next->position + next->stored_bytes - begin <= RUN_BYTES;
+    if (strcmp(last->pack->pack, next->pack->pack) != 0 ||
+        strcmp(last->pack->target, next->pack->target) != 0 ||
+        last->stored_bytes > ESDM__SMALL_BLOB_BYTES ||
+        next->stored_bytes > ESDM__SMALL_BLOB_BYTES || next->position < end)
+        return false;
+    uint64_t hole = next->position > end ? hole_bytes(session, last) : 0;
+    uint64_t most = hole > RUN_BYTES / 2 ? 2 * hole : RUN_BYTES;
+    return next->position - end <= hole && next->position + next->stored_bytes - begin <= most;
+}
+
+/* Strided reads leave whole fragments out. */
+static bool
+is_left_out(const esdm__transfer *t, const esdm__piece *piece)
+{
+    esdm__location where;
+    return t->space->has_stride && !esdm__locate(t->space, t->memory.stride, piece, &where);
 }
 
 size_t
-esdm__read_jobs_make(const esdm__piece *pieces, size_t npieces, const size_t *together,
-                     esdm__read_job *jobs)
+esdm__read_jobs_make(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                     const size_t *together, esdm__read_job *jobs)
 {
+    esdm_session *session = t->dataset->group->container->session;
     size_t njobs = 0;
     for (size_t i = 0; together != NULL && i < npieces; i += *together++)
         if (*together > 0)
@@ -41,8 +75,12 @@ esdm__read_jobs_make(const esdm__piece *pieces, size_t npieces, const size_t *to
     uint64_t begin = 0;
     for (size_t i = 0; i < npieces; i++) {
         const esdm__fragment *fragment = pieces[i].fragment;
-        if (i > 0 && joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
-            jobs[njobs - 1].count++;
+        esdm__read_job *job = njobs > 0 ? &jobs[njobs - 1] : NULL;
+        if (is_left_out(t, &pieces[i]))
+            continue;
+        if (job != NULL && joins(session, pieces[job->first + job->count - 1].fragment, fragment,
+                                 begin, job->count)) {
+            job->count = i + 1 - job->first; /* with what is left out between */
             continue;
         }
         jobs[njobs++] = (esdm__read_job){.first = i, .count = 1};
@@ -66,11 +104,7 @@ by_due(const void *a, const void *b)
 static size_t
 target_of_job(esdm_session *session, const esdm__piece *pieces, const esdm__read_job *job)
 {
-    const esdm__fragment *fragment = pieces[job->first].fragment;
-    esdm__pack_place place;
-    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
-    const esdm__target *target =
-        esdm__places_next(&places, &place) ? esdm__session_target(session, place.target) : NULL;
+    const esdm__target *target = target_of(session, pieces[job->first].fragment);
     return target != NULL ? (size_t) (target - session->targets) : session->ntargets;
 }
 

@@ -4,6 +4,7 @@
 
 /** @file Which pieces of a plan one thread reads together, and in which order jobs begin. */
 
+#include "io/container/transfer.h"
 #include "io/session/session.h"
 #include "layout/index.h"
 
@@ -17,9 +18,10 @@ typedef struct esdm__read_job {
     double due; /* share of its target's bytes that come before it */
 } esdm__read_job;
 
-/** @param together as for esdm__read_pieces(). @param jobs room for `npieces`. @return how many. */
-size_t esdm__read_jobs_make(const esdm__piece *pieces, size_t npieces, const size_t *together,
-                            esdm__read_job *jobs);
+/** What a strided read leaves out is in no job, or between what one of them wants.
+ * @param together as for esdm__read_pieces(). @param jobs room for `npieces`. @return how many. */
+size_t esdm__read_jobs_make(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                            const size_t *together, esdm__read_job *jobs);
 /** Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
  *  each the order is to stay. Without memory the order is as good as before. */
 void esdm__read_jobs_spread(esdm_session *session, const esdm__piece *pieces, esdm__read_job *jobs,

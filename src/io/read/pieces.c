@@ -527,7 +527,7 @@ esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npi
                 .jobs = jobs,
                 .together = together != NULL};
     esdm_status status = ESDM_OK;
-    size_t njobs = esdm__read_jobs_make(pieces, npieces, together, jobs);
+    size_t njobs = esdm__read_jobs_make(t, pieces, npieces, together, jobs);
     r.njobs = njobs;
     uint64_t bytes = esdm_dataspace_elements(t->space) * (uint64_t) bytes_there(&r);
     if (r.session->ntargets > 1 && njobs > 2)

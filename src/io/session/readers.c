@@ -94,7 +94,9 @@ esdm__readers_gathered(const esdm_session *session)
 {
     uint64_t most = session->site->engine.memory_bytes / 16;
     uint64_t wide = session->fragment_bytes * ESDM__READERS_WIDER;
-    return wide < most ? wide : most;
+    uint64_t bytes = wide < most ? wide : most;
+    uint64_t stated = session->site->engine.gather_bytes;
+    return stated > bytes ? stated : bytes;
 }
 
 /* ---- what is read --------------------------------------------------------------------------- */

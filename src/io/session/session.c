@@ -299,7 +299,7 @@ ask_models(esdm_session *session)
         if (!esdm__models_get(session, i, true, &perf))
             continue;
         tell_monitor(session, target, true, &perf);
-        if (!(perf.stream_s_per_byte > 0))
+        if (!(perf.stream_s_per_byte > 0) || session->site->engine.sieve_stated)
             continue;
         double bytes = perf.latency_s / perf.stream_s_per_byte;
         bytes = bytes < READ_BYTES_MAX ? bytes : READ_BYTES_MAX;

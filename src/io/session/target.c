@@ -239,7 +239,8 @@ add_target(esdm_session *session, size_t i, bool strict, esdm_error *err)
     target->plugin = (const esdm_data_plugin *) plugin;
     target->name = place->name;
     target->monitor = session->monitor;
-    target->read_bytes = target->plugin->read_bytes;
+    target->read_bytes = session->site->engine.sieve_stated ? session->site->engine.sieve_bytes
+                                                            : target->plugin->read_bytes;
     target->cost = place->cost;
     target->reserve_bytes = place->reserve_bytes;
     target->retiring = place->retiring;

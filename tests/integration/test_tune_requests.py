@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-tune: how much of small writes is gathered, which holes between pieces are read, and over which targets writes are split. Each on
+targets of which these decide; requests and bytes are counted."""
+
+import json
+import os
+
+from esdmtest import BUILD, Site, by_clock, environment, expect, expect_error, main, run, tool
+
+os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+FAR = str(BUILD / "tests/integration/far_program")
+PYTHON = "/usr/bin/python3"
+
+
+def throttled(name, **keys):
+    return {"name": name, "plugin": "throttled", "directory": name, **keys}
+
+
+def tuned(*command):
+    found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", *command]).stdout)
+    print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
+    return found
+
+
+def appends(site, *command):
+    """Bytes of each request that stores, but for the journal's short ones."""
+    log = site.file("appends")
+    log.unlink(missing_ok=True)
+    run(command, env=environment({"THROTTLED_APPENDS": str(log)}))
+    return [n for n in (int(line.split()[1]) for line in log.read_text().splitlines()) if n > 1 << 14]
+
+
+@by_clock
+def test_how_much_is_gathered():
+    """Steps of 2 MiB: a request for each, one after the other; or four fragments of 4 MiB at once."""
+    kernel = ["--size=16MiB", "--phase=write"]
+    with Site(targets=[throttled("far", latency_ms=60)], engine={"threads": 8, "inline": 0}) as site:
+        before = appends(site, tool("esdm-tune"), "--run-kernel=gcrm", *kernel)
+        found = tuned("--kernel=gcrm", *kernel, "--try=gather=16M", "--pairs=2", "--apply")
+        expect(found["better"] and found["best"] == {"gather": "16M"} and found["ratio"] < 0.7, f"{found}")
+        expect(json.loads(site.config.read_text())["engine"]["gather"] == "16M", site.config.read_text())
+        after = appends(site, tool("esdm-tune"), "--run-kernel=gcrm", *kernel)
+        print(f"    requests that store: {[n >> 10 for n in before]} KiB, then {[n >> 10 for n in after]}", flush=True)
+        expect(len(before) == 8 and len(after) == 4, f"{before} {after}")
+        expect(sum(after) <= sum(before) + 4096, "the same bytes")
+
+
+def test_what_was_gathered_is_what_was_written():
+    with Site(targets=[throttled("disk")], engine={"threads": 4, "inline": 0, "fragment": "64 KiB", "gather": "2 MiB"}) as site:
+        for codec, chunk in (("none", []), ("shuffle+lz4", []), ("none", [3])):
+            sizes = appends(site, FAR, "write", "far.nc", 40, 60, 90, codec, *chunk)
+            expect(len(sizes) >= 10 and max(sizes) < 100 << 10, f"fragments are as large as before: {sizes}")
+            run([FAR, "whole", "far.nc"])
+
+
+STRIDED = """
+import sys, netCDF4
+d = netCDF4.Dataset(sys.argv[1])
+print(next(v for v in d.variables.values() if v.ndim == 3)[::32].sum(dtype="f8"))
+"""
+
+
+def reads(site, command):
+    log = site.file("reads")
+    log.unlink(missing_ok=True)
+    printed = run([tool("esdm-run"), "-q", *command], env=environment({"THROTTLED_LOG": str(log)})).stdout
+    return len(log.read_text().splitlines()), printed
+
+
+@by_clock
+def test_which_holes_are_read():
+    """Each 32nd of steps of 8 KiB: 248 KiB lie between two. A request has a price of 20 ms there, bytes cost nothing; as the target is,
+    which nobody has measured, requests cost nothing, and each step takes two."""
+    with Site(targets=[throttled("far", service_ms=20)], engine={"threads": 2, "inline": 0, "fragment": "8 KiB"}) as site:
+        script = site.file("strided.py")
+        script.write_text(STRIDED)
+        run([FAR, "write", "far.nc", 1024, 32, 64, "none"])
+        command = [PYTHON, script, "esdm://far.nc"]
+        before, values = reads(site, command)
+        found = tuned("--try=sieve=0,4M", "--pairs=2", "--apply", "--", *command)
+        expect(found["better"] and found["best"] == {"sieve": "4M"} and found["ratio"] < 0.7, f"{found}")
+        expect(json.loads(site.config.read_text())["engine"]["sieve"] == "4M", site.config.read_text())
+        after, same = reads(site, command)
+        print(f"    requests that read: {before}, then {after}", flush=True)
+        expect(before >= 32 and after == 1 and same == values, f"{before} {after} {values} {same}")
+
+
+def stored(site, target):
+    return sum(file.stat().st_size for file in (site.folder / target).rglob("*") if file.is_file())
+
+
+@by_clock
+def test_over_which_targets_writes_are_split():
+    """Nobody has measured them, so they take turns, and all wait for the slow one."""
+    targets = [throttled("fast"), throttled("slow", service_ms=20), throttled("fine")]
+    write = [FAR, "write", "far.nc", 64, 128, 128, "none"]
+    with Site(targets=targets, engine={"threads": 4, "inline": 0, "fragment": "64 KiB"}) as site:
+        run(write)
+        before = {t["name"]: stored(site, t["name"]) for t in targets}
+        expect(min(before.values()) > 1 << 20, f"{before}")
+        found = tuned("--kernel=gcrm", "--size=4MiB", "--phase=write", "--try=split", "--pairs=2", "--apply")
+        expect(found["settings"] == 7 and found["better"] and "slow" not in found["best"]["split"] and found["ratio"] < 0.7, f"{found}")
+        policies = json.loads(site.config.read_text())["policies"]
+        expect(policies == [{"targets": found["best"]["split"].split("+")}], f"{policies}")
+        run([*write[:2], "again.nc", *write[3:]])
+        expect(stored(site, "slow") < before["slow"] + (1 << 16), f"nothing new is there: {before} {stored(site, 'slow')}")
+        run([FAR, "whole", "far.nc"])
+        run([FAR, "whole", "again.nc"])
+        # It is what the site has, and can be taken back; policies of some containers stay before it.
+        config = json.loads(site.config.read_text())
+        config["policies"].insert(0, {"container": "again*", "targets": ["slow"]})
+        site.config.write_text(json.dumps(config))
+        again = tuned("--kernel=gcrm", "--size=64K", "--try=split=all", "--trials=2", "--pairs=0", "--exhaustive")
+        expect([t["setting"]["split"] for t in again["trials"]] == [found["best"]["split"], "all"], f"{again}")
+
+
+def test_settings_that_cannot_be():
+    with Site(targets=[throttled("one"), throttled("two"), throttled("old", retiring=True)]) as site:
+        for arguments, *texts in ((["--try=split=three"], "'three' is no value of split"), (["--try=split=one+old"], "'one+old' is no value"),
+                                  (["--try=gather=128M"], "gather of 128M", "a quarter of memory"), (["--try=sieve=some"], "'some' is no value of sieve")):
+            expect_error(run([tool("esdm-tune"), "--kernel=gcrm", *arguments], check=False), *texts)
+        config = json.loads(site.config.read_text())
+        for policy, text in (({"copies": 2}, "'one' is no value of split"), ({"tier": "t"}, "states a tier")):
+            targets = [{**t, "tier": "t"} for t in config["targets"]]
+            site.config.write_text(json.dumps({**config, "targets": targets, "policies": [policy]}))
+            expect_error(run([tool("esdm-tune"), "--kernel=gcrm", "--try=split=one"], check=False), text)
+        site.config.write_text(json.dumps({**config, "targets": config["targets"][:1]}))
+        expect_error(run([tool("esdm-tune"), "--kernel=gcrm", "--try=split"], check=False), "over targets", "has 1")
+        for engine, text in (({"gather": "much"}, "gather"), ({"gather": "65M"}, "a quarter of"), ({"sieve": "8M"}, "sieve"),
+                             ({"sieve": "some"}, "\"model\"")):
+            site.config.write_text(json.dumps({**config, "engine": engine}))
+            expect_error(run([tool("esdm-ls")], check=False), text)
+        for engine in ({"gather": "fragment", "sieve": "model"}, {"gather": 4096, "sieve": 0}, {"gather": "64 MiB", "sieve": "0"}):
+            site.config.write_text(json.dumps({**config, "engine": engine}))
+            run([tool("esdm-ls")])
+
+
+main(test_how_much_is_gathered, test_what_was_gathered_is_what_was_written, test_which_holes_are_read,
+     test_over_which_targets_writes_are_split, test_settings_that_cannot_be)
