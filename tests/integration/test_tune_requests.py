@@ -19,6 +19,7 @@ def throttled(name, **keys):
 
 def tuned(*command):
     found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", *command]).stdout)
+    expect(found["ratio"] is not None, f"a run of a pair took too long: {found}")
     print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
     return found
 
@@ -65,7 +66,8 @@ def reads(site, command):
     log = site.file("reads")
     log.unlink(missing_ok=True)
     printed = run([tool("esdm-run"), "-q", *command], env=environment({"THROTTLED_LOG": str(log)})).stdout
-    return len(log.read_text().splitlines()), printed
+    lines = log.read_text().splitlines()
+    return len(lines), sum(int(line.split()[-1]) for line in lines), printed
 
 
 @by_clock
@@ -77,12 +79,13 @@ def test_which_holes_are_read():
         script.write_text(STRIDED)
         run([FAR, "write", "far.nc", 1024, 32, 64, "none"])
         command = [PYTHON, script, "esdm://far.nc"]
-        before, values = reads(site, command)
+        before, bytes_before, values = reads(site, command)
         found = tuned("--try=sieve=0,4M", "--pairs=2", "--apply", "--", *command)
         expect(found["better"] and found["best"] == {"sieve": "4M"} and found["ratio"] < 0.7, f"{found}")
         expect(json.loads(site.config.read_text())["engine"]["sieve"] == "4M", site.config.read_text())
-        after, same = reads(site, command)
-        print(f"    requests that read: {before}, then {after}", flush=True)
+        after, bytes_after, same = reads(site, command)
+        print(f"    requests that read: {before} of {bytes_before >> 10} KiB, then {after} of {bytes_after >> 10}", flush=True)
+        expect(bytes_before < 512 << 10 and bytes_after > 7 << 20, f"what a stride leaves out: {bytes_before} {bytes_after}")
         expect(before >= 32 and after == 1 and same == values, f"{before} {after} {values} {same}")
 
 
