@@ -17,3 +17,15 @@ esdm__usable_cores(uint32_t most)
         return 1;
     return cores > (long) most ? most : (uint32_t) cores;
 }
+
+bool
+esdm__other_cores(cpu_set_t *ret_usable, cpu_set_t *ret_others)
+{
+    int here = sched_getcpu();
+    if (here < 0 || here >= CPU_SETSIZE ||
+        sched_getaffinity(0, sizeof *ret_usable, ret_usable) != 0)
+        return false;
+    *ret_others = *ret_usable;
+    CPU_CLR(here, ret_others);
+    return CPU_COUNT(ret_others) > 0;
+}

@@ -9,12 +9,17 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/scratch.h"
+#include "io/session/pool.h"
 #include "model/copy.h"
 
 /* Plain bytes are read and turned round by so many. */
 #define LEAF_BYTES (UINT64_C(256) << 10)
 /* Less than that is likely to go to memory that one processor has in its cache. */
 #define DIVIDED_BYTES (UINT64_C(16) << 20)
+/* Of long ranges that are not in memory: so much of the end arrives at once, as the kernel is so far
+ * ahead, and is copied by all threads in parts of that size. */
+#define END_BYTES  (UINT64_C(16) << 20)
+#define PART_BYTES (UINT64_C(2) << 20)
 /* Gaps up to that are read with what lies around them. */
 #define GAP_BYTES UINT64_C(4096)
 /* The same of objects on servers, where each request costs a way there and back. */
@@ -165,12 +170,51 @@ dense_axes(const source *s, const uint64_t *count, uint64_t *ret_bytes)
     return axis;
 }
 
+typedef struct range {
+    esdm__file *file;
+    uint64_t position;
+    uint8_t *target;
+    uint64_t bytes;
+} range;
+
+static esdm_status
+read_part(void *context, size_t i, esdm_error *err)
+{
+    const range *r = context;
+    uint64_t at = i * PART_BYTES;
+    uint64_t n = r->bytes - at < PART_BYTES ? r->bytes - at : PART_BYTES;
+    return esdm__file_read(r->file, r->position + at, r->target + at, n, err);
+}
+
+/* From a disk one thread reads at least as fast as several, for which the kernel reads ahead less
+ * well. What is in memory when it comes there is left to all. */
+static esdm_status
+read_long(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_error *err)
+{
+    esdm__pool *pool = s->session->pool;
+    range r = {s->file, position, target, bytes};
+    if (bytes < 2 * END_BYTES || esdm__pool_threads(pool) < 2 || esdm__file_is_remote(s->file))
+        return esdm__file_read(s->file, position, target, bytes, err);
+    uint64_t done = bytes - END_BYTES;
+    esdm_status status = esdm__file_read(s->file, position, target, done, err);
+    while (status == ESDM_OK && done < bytes &&
+           !esdm__file_is_cached(s->file, position + bytes - 1)) {
+        r = (range){s->file, position + done, target + done, bytes - done};
+        status = read_part(&r, 0, err);
+        done += bytes - done < PART_BYTES ? bytes - done : PART_BYTES;
+    }
+    if (status != ESDM_OK || done == bytes)
+        return status;
+    r = (range){s->file, position + done, target + done, bytes - done};
+    return esdm__pool_run(pool, (size_t) ((r.bytes - 1) / PART_BYTES + 1), read_part, &r, err);
+}
+
 /* A selection that is one range of the file, in memory as it is wanted. */
 static esdm_status
 leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_error *err)
 {
     if (!s->swap)
-        return esdm__file_read(s->file, position, target, bytes, err);
+        return read_long(s, position, target, bytes, err);
     for (uint64_t done = 0; done < bytes;) {
         uint64_t n = bytes - done < s->leaf ? bytes - done : s->leaf / s->element * s->element;
         n = n == 0 ? s->element : n;

@@ -21,11 +21,10 @@
 #include "io/session/references.h"
 
 #define FILES_MOST 64u
-/* What is longer is read with small calls that grow, and then with one: from there on the kernel
- * reads ahead in growing steps and pages. Where the first call is a long one its steps are long at
- * once, of single pages and not aligned, and the disk is read more slowly. */
-#define LONG_BYTES  ((size_t) 4 << 20)
-#define FIRST_BYTES ((size_t) 4 << 10)
+/* What is longer is read with one call, see begin_long(). */
+#define LONG_BYTES ((size_t) 4 << 20)
+/* Neighbours in the file that are no further apart are read one after the other, for the kernel. */
+#define PAGE_BYTES 4096
 /* What is shorter and not in memory is read in pieces of that size. */
 #define PIECE_BYTES ((size_t) 256 << 10)
 
@@ -326,6 +325,20 @@ esdm__file_is_cached(const esdm__file *file, uint64_t position)
     return read_cached(file->fd, &byte, 1, position) == 1;
 }
 
+/* Before a long call. The kernel takes what begins anywhere in a file for a single read, and what
+ * goes on at the next page for the beginning of many: from there on it reads ahead in growing steps
+ * and pages, which the long call finds under way. Where the long call is the first one the steps
+ * are long at once, of single pages and not aligned; where it is the second one, too. Calls that
+ * grow let the disk wait while the kernel makes the caller's memory. What fails here fails again. */
+static void
+begin_long(const esdm__file *file, uint64_t position)
+{
+    uint8_t byte;
+    for (uint64_t page = 0; page < 2; page++)
+        if (pread(file->fd, &byte, 1, (off_t) (position + page * PAGE_BYTES)) < 0)
+            return;
+}
+
 esdm_status
 esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, esdm_error *err)
 {
@@ -333,16 +346,16 @@ esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, e
     if (file->session != NULL)
         return esdm__url_read(file->session, file->location, &file->was, position, data, bytes,
                               err);
-    size_t first = bytes > LONG_BYTES ? FIRST_BYTES : 0;
-    bool in_memory = first == 0 && bytes > PIECE_BYTES; /* the system has it, as far as is known */
-    size_t piece = first == 0 ? PIECE_BYTES : bytes;
+    bool is_long = bytes > LONG_BYTES;
+    bool in_memory = !is_long && bytes > PIECE_BYTES; /* the system has it, as far as is known */
+    size_t most = is_long ? bytes : PIECE_BYTES;
+    if (is_long)
+        begin_long(file, position);
     while (bytes > 0) {
         ssize_t n = in_memory ? read_cached(file->fd, to, bytes, position) : 0;
-        size_t most = first > 0 ? first : piece;
         in_memory = n > 0;
         if (n <= 0)
             n = pread(file->fd, to, bytes < most ? bytes : most, (off_t) position);
-        first = first < LONG_BYTES / 2 ? 2 * first : 0;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -2,12 +2,14 @@
 #include "io/session/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/own_process.h"
 #include "base/thread.h"
 #include "esdm/float_env.h"
@@ -36,12 +38,20 @@ typedef struct job {
     struct job *link;
 } job;
 
+/* One thread of the pool. Its own but the constants, which it is given before it begins. */
+typedef struct member {
+    pthread_t thread;
+    esdm__pool *pool;
+    bool moved;       /* it begins away from its maker's core, and may then use these */
+    cpu_set_t usable; /* as its maker does */
+} member;
+
 struct esdm__pool {
     pthread_mutex_t lock; /* guards what changes below, and in jobs; a leaf lock */
     pthread_cond_t work;
     pthread_cond_t resume;
     job *jobs;
-    pthread_t *threads;
+    member *threads;
     unsigned nthreads; /* pool threads that may work at once, the callers not counted */
     unsigned most;     /* that may be there at all */
     unsigned started;
@@ -95,7 +105,7 @@ esdm__pool_free(esdm__pool *pool)
     (void) pthread_cond_broadcast(&pool->work);
     (void) pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 0; i < pool->started; i++)
-        (void) pthread_join(pool->threads[i], NULL);
+        (void) pthread_join(pool->threads[i].thread, NULL);
     (void) pthread_cond_destroy(&pool->work);
     (void) pthread_cond_destroy(&pool->resume);
     (void) pthread_mutex_destroy(&pool->lock);
@@ -173,7 +183,10 @@ static void *
 worker(void *argument)
 {
     ESDM_FLOAT_ENV_OWN; /* not that of the program's thread, which starts it */
-    esdm__pool *pool = argument;
+    const member *self = argument;
+    esdm__pool *pool = self->pool;
+    if (self->moved)
+        (void) sched_setaffinity(0, sizeof self->usable, &self->usable);
     (void) pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
         if (pool->jobs != NULL && pool->returning == 0 && has_room(pool)) {
@@ -191,13 +204,39 @@ worker(void *argument)
     return NULL;
 }
 
+/* Begins a thread on another core than the caller's, who goes on. Where all others are taken (also
+ * by threads that wait by turning, as those of OpenBLAS and OpenMP do for a while) the kernel would
+ * put it behind the caller, and it would run when the work is done. */
+static bool
+start_away(member *m)
+{
+    bool runs = false;
+#ifdef __GLIBC__
+    pthread_attr_t attributes;
+    cpu_set_t others;
+    if (!esdm__other_cores(&m->usable, &others) || pthread_attr_init(&attributes) != 0)
+        return false;
+    m->moved = true;
+    runs = pthread_attr_setaffinity_np(&attributes, sizeof others, &others) == 0 &&
+           esdm__thread_start(&m->thread, &attributes, worker, m);
+    if (!runs)
+        m->moved = false;
+    (void) pthread_attr_destroy(&attributes);
+#endif
+    return runs;
+}
+
 /* With the lock held. A thread that cannot start is no error: the caller does the work. */
 static void
 start_threads(esdm__pool *pool, unsigned count)
 {
-    while (pool->started < count &&
-           esdm__thread_start(&pool->threads[pool->started], NULL, worker, pool))
+    while (pool->started < count) {
+        member *m = &pool->threads[pool->started];
+        m->pool = pool;
+        if (!start_away(m) && !esdm__thread_start(&m->thread, NULL, worker, m))
+            return;
         pool->started++;
+    }
 }
 
 static esdm_status
