@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Reading netCDF-4 files that containers refer to, and opening an archive of files that differ, beside stock netCDF and xarray.
+"""Reading netCDF files that containers refer to, and opening an archive of files that differ, beside stock netCDF and xarray.
 
     references.py --build BUILD --folder FOLDER make      makes the files and refers to them
     references.py --build BUILD --folder FOLDER read      variables read as a whole, in turns: warm, and with the files' pages dropped
@@ -27,9 +27,9 @@ folder, mib = sys.argv[1], int(sys.argv[2])
 rng = np.random.default_rng(1)
 steps, shape = mib, (512, 512)
 smooth = np.add.outer(np.sin(np.arange(512) / 40), np.cos(np.arange(512) / 55))
-for name, how in {"plain": dict(chunksizes=(1, 512, 512)), "whole": dict(contiguous=True),
+for name, how in {"plain": dict(chunksizes=(1, 512, 512)), "whole": dict(contiguous=True), "classic": {},
                   "deflated": dict(chunksizes=(1, 512, 512), zlib=True, complevel=4, shuffle=True)}.items():
-    with netCDF4.Dataset(f"{folder}/{name}.nc", "w") as d:
+    with netCDF4.Dataset(f"{folder}/{name}.nc", "w", format="NETCDF4" if how else "NETCDF3_64BIT_OFFSET") as d:
         for dim, n in zip(("time", "lat", "lon"), (steps, *shape)):
             d.createDimension(dim, n)
         v = d.createVariable("tas", "f4", ("time", "lat", "lon"), **how)
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--mib", type=int, default=96, help="of each variable")
-    parser.add_argument("--files", default="whole,plain,deflated")
+    parser.add_argument("--files", default="whole,plain,deflated,classic")
     parser.add_argument("what", choices=("make", "read", "archive"))
     options = parser.parse_args()
     {"make": make, "read": read, "archive": archive}[options.what](options)

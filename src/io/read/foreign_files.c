@@ -329,7 +329,8 @@ esdm__file_is_cached(const esdm__file *file, uint64_t position)
  * goes on at the next page for the beginning of many: from there on it reads ahead in growing steps
  * and pages, which the long call finds under way. Where the long call is the first one the steps
  * are long at once, of single pages and not aligned; where it is the second one, too. Calls that
- * grow let the disk wait while the kernel makes the caller's memory. What fails here fails again. */
+ * grow let the disk wait while the kernel makes the caller's memory. What fails here fails again.
+ */
 static void
 begin_long(const esdm__file *file, uint64_t position)
 {
