@@ -9,19 +9,12 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/scratch.h"
-#include "io/session/pool.h"
 #include "model/copy.h"
 
 /* Plain bytes are read and turned round by so many. */
 #define LEAF_BYTES (UINT64_C(256) << 10)
 /* Less than that is likely to go to memory that one processor has in its cache. */
 #define DIVIDED_BYTES (UINT64_C(16) << 20)
-/* Of long ranges that are not in memory: so much of the end may arrive at once, as the kernel reads
- * ahead, and is then copied by all threads in parts of that size. */
-#define END_BYTES  (UINT64_C(16) << 20)
-#define PART_BYTES (UINT64_C(2) << 20)
-/* As far from each other are bytes by which it is seen what is in memory. */
-#define PROBE_BYTES (UINT64_C(1) << 20)
 /* Gaps up to that are read with what lies around them. */
 #define GAP_BYTES UINT64_C(4096)
 /* The same of objects on servers, where each request costs a way there and back. */
@@ -172,65 +165,12 @@ dense_axes(const source *s, const uint64_t *count, uint64_t *ret_bytes)
     return axis;
 }
 
-typedef struct range {
-    esdm__file *file;
-    uint64_t position;
-    uint8_t *target;
-    uint64_t bytes;
-} range;
-
-static esdm_status
-read_part(void *context, size_t i, esdm_error *err)
-{
-    const range *r = context;
-    uint64_t at = i * PART_BYTES;
-    uint64_t n = r->bytes - at < PART_BYTES ? r->bytes - at : PART_BYTES;
-    return esdm__file_read(r->file, r->position + at, r->target + at, n, err);
-}
-
-/* From the beginning on: what the system neither has nor asks for it asks for when it is probed. */
-static bool
-is_cached(const range *r)
-{
-    for (uint64_t at = 0; at < r->bytes; at += PROBE_BYTES)
-        if (!esdm__file_is_cached(r->file, r->position + at))
-            return false;
-    return esdm__file_is_cached(r->file, r->position + r->bytes - 1);
-}
-
-static void
-skip(range *r, uint64_t bytes)
-{
-    r->position += bytes;
-    r->target += bytes;
-    r->bytes -= bytes;
-}
-
-/* From a disk one thread reads at least as fast as several, for which the kernel reads ahead less
- * well. All copy the end of it when it is in memory. */
-static esdm_status
-read_long(source *s, range r, esdm_error *err)
-{
-    esdm__pool *pool = s->session->pool;
-    if (r.bytes < 2 * END_BYTES || esdm__pool_threads(pool) < 2 || esdm__file_is_remote(s->file))
-        return esdm__file_read(r.file, r.position, r.target, r.bytes, err);
-    uint64_t begin = r.bytes - END_BYTES;
-    esdm_status status = esdm__file_read(r.file, r.position, r.target, begin, err);
-    skip(&r, begin);
-    while (status == ESDM_OK && r.bytes > PART_BYTES && !is_cached(&r)) {
-        status = read_part(&r, 0, err);
-        skip(&r, PART_BYTES);
-    }
-    size_t nparts = (size_t) ((r.bytes - 1) / PART_BYTES + 1);
-    return status == ESDM_OK ? esdm__pool_run(pool, nparts, read_part, &r, err) : status;
-}
-
 /* A selection that is one range of the file, in memory as it is wanted. */
 static esdm_status
 leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_error *err)
 {
     if (!s->swap)
-        return read_long(s, (range){s->file, position, target, bytes}, err);
+        return esdm__file_read(s->file, position, target, bytes, err);
     for (uint64_t done = 0; done < bytes;) {
         uint64_t n = bytes - done < s->leaf ? bytes - done : s->leaf / s->element * s->element;
         n = n == 0 ? s->element : n;
@@ -586,7 +526,8 @@ foreign_describe(const esdm__fragment *fragment, char *text, size_t room)
                         fragment->position + fragment->stored_bytes - 1, foreign.location);
 }
 
-/* Plain bytes that the system has in its memory; of others see read_long(). */
+/* Plain bytes that the system has in its memory. From a disk one thread reads at least as fast as
+ * several, for which the kernel reads ahead less well. */
 static bool
 foreign_is_divisible(esdm_session *session, const esdm__fragment *fragment, const esdm__box *part)
 {

@@ -23,8 +23,6 @@
 #define FILES_MOST 64u
 /* What is longer is read with one call, see begin_long(). */
 #define LONG_BYTES ((size_t) 4 << 20)
-/* Neighbours in the file that are no further apart are read one after the other, for the kernel. */
-#define PAGE_BYTES 4096
 /* What is shorter and not in memory is read in pieces of that size. */
 #define PIECE_BYTES ((size_t) 256 << 10)
 
@@ -335,8 +333,9 @@ static void
 begin_long(const esdm__file *file, uint64_t position)
 {
     uint8_t byte;
+    uint64_t page_bytes = (uint64_t) sysconf(_SC_PAGESIZE);
     for (uint64_t page = 0; page < 2; page++)
-        if (pread(file->fd, &byte, 1, (off_t) (position + page * PAGE_BYTES)) < 0)
+        if (pread(file->fd, &byte, 1, (off_t) (position + page * page_bytes)) < 0)
             return;
 }
 

@@ -222,6 +222,8 @@ start_away(member *m)
     if (!runs)
         m->moved = false;
     (void) pthread_attr_destroy(&attributes);
+#else
+    (void) m;
 #endif
     return runs;
 }
