@@ -15,8 +15,10 @@ ROWS = "SELECT container, dataset, span::text, lon::text FROM esdm.reach ORDER B
 # A store as format 2 was.
 OLDER = """
 DROP TRIGGER reach_added ON esdm.extent; DROP TRIGGER reach_changed ON esdm.extent;
-DROP TRIGGER reach_gone ON esdm.extent; DROP TABLE esdm.reach;
-DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_put, esdm.reach_added, esdm.reach_changed, esdm.reach_make;
+DROP TRIGGER reach_gone ON esdm.extent; DROP TRIGGER reach_marked ON esdm.object; DROP TABLE esdm.reach;
+DROP FUNCTION esdm.reach_of, esdm.reach_end, esdm.reach_put, esdm.reach_added, esdm.reach_changed, esdm.reach_make,
+    esdm.reach_mark, esdm.reach_marks, esdm.reach_marked;
+DELETE FROM esdm.store WHERE key = 'marks';
 CREATE OR REPLACE FUNCTION esdm.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
     IF current_setting('esdm.format', true) IS DISTINCT FROM '2'
@@ -27,6 +29,34 @@ BEGIN
 END $body$;
 UPDATE esdm.store SET value = '2' WHERE key = 'format'
 """
+# What reach_put() was before rows had marks.
+UNMARKED = """
+DROP TRIGGER reach_marked ON esdm.object; DROP FUNCTION esdm.reach_mark, esdm.reach_marks, esdm.reach_marked;
+DELETE FROM esdm.store WHERE key = 'marks';
+ALTER TABLE esdm.reach DROP COLUMN marks;
+CREATE INDEX reach_both ON esdm.reach USING gist(span, lon);
+CREATE OR REPLACE FUNCTION esdm.reach_put(p_container bigint, p_dataset bigint) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+    v_row record;
+BEGIN
+    SELECT r.span, r.lon INTO v_row FROM esdm.reach_of(p_container, p_dataset) AS r;
+    IF FOUND THEN
+        INSERT INTO esdm.reach AS r VALUES (p_container, p_dataset, v_row.span, v_row.lon)
+        ON CONFLICT (container, dataset) DO UPDATE SET span = excluded.span, lon = excluded.lon
+        WHERE box_send(r.span) <> box_send(excluded.span) OR box_send(r.lon) <> box_send(excluded.lon);
+    ELSE
+        DELETE FROM esdm.reach r WHERE r.container = p_container AND r.dataset = p_dataset;
+    END IF;
+    IF p_dataset = 0 THEN
+        FOR v_row IN SELECT r.dataset FROM esdm.reach r WHERE r.container = p_container AND r.dataset <> 0 LOOP
+            PERFORM esdm.reach_put(p_container, v_row.dataset);
+        END LOOP;
+    END IF;
+END $body$
+"""
+# Rows of containers whose marks lack one of what they have.
+LACKING = """SELECT r.container FROM esdm.reach r JOIN esdm.object o USING (container, dataset) WHERE dataset = 0
+    AND r.marks & esdm.reach_marks(o.attributes) <> esdm.reach_marks(o.attributes)"""
 ASK = """
 import json, sys
 import esdm
@@ -71,10 +101,16 @@ def fill(r):
     return f"""
 CREATE TEMP TABLE g AS SELECT i FROM generate_series(1, {CONTAINERS}) AS i;
 INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM g;
-INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('model'),
-    's', jsonb_build_object('model', jsonb_build_array('model-' || i % 7))) FROM g;
-INSERT INTO esdm.object SELECT i, d, '/v' || d, jsonb_build_object('n', jsonb_build_array('units', '@type'),
-    's', jsonb_build_object('units', jsonb_build_array('K' || i % 3), '@type', jsonb_build_array('float')))
+INSERT INTO esdm.object SELECT i, 0, NULL, jsonb_build_object('n', jsonb_build_array('model', 'kind', 'place', 'member'),
+    's', jsonb_build_object('model', jsonb_build_array('model-' || i % 7),
+        'kind', CASE i % 3 WHEN 0 THEN jsonb_build_array('ocean', 'kind ' || i % 5) ELSE jsonb_build_array('kind ' || i % 5) END,
+        'place', jsonb_build_array('Köln "' || i % 4)),
+    'd', jsonb_build_object('member', jsonb_build_array(i % 3)),
+    'f', jsonb_build_object('member', jsonb_build_array((i % 3)::text))) FROM g WHERE i % 11 <> 0;
+INSERT INTO esdm.object SELECT i, d, '/v' || d, jsonb_build_object('n', jsonb_build_array('units', '@type')
+        || CASE i % 23 WHEN 0 THEN '["kind"]'::jsonb ELSE '[]' END,
+    's', jsonb_build_object('units', jsonb_build_array('K' || i % 3), '@type', jsonb_build_array('float'))
+        || CASE i % 23 WHEN 0 THEN jsonb_build_object('kind', jsonb_build_array('own')) ELSE jsonb_build_object() END)
     FROM g CROSS JOIN generate_series(1, 2) AS d;
 SELECT setval('esdm.container_number', {CONTAINERS});
 INSERT INTO esdm.extent(container, dataset, name, value, text, how) VALUES {", ".join(rows)};
@@ -97,7 +133,9 @@ def question(r):
             west = r.randrange(-180, 360)
             return f"{scope}box overlaps {west},{south},{west + r.randrange(0, 90)},{north}"
         if kind == 2:
-            return f"model = model-{r.randrange(8)}"
+            return r.choice([f"model = model-{r.randrange(8)}", f'kind = "kind {r.randrange(5)}"', "kind = ocean", "kind = own",
+                             f'place = "Köln \\"{r.randrange(5)}"', f"member = {r.randrange(3)}",
+                             f'(kind = "kind 1" or place = "Köln \\"{r.randrange(4)}" or kind = ocean)'])
         return f"units = K{r.randrange(3)}"
 
     if r.random() < 0.3:  # the container's time beside a dataset's box
@@ -135,10 +173,13 @@ def test_reach__finds_what_is_found_without_it():
         server.fill(fill(r))
         questions = [question(r) for _ in range(by_size(120, 300, 3000))]
         with_it = answers(questions)
-        server.sql("ALTER TABLE esdm.reach RENAME TO away")
-        without = answers(questions)
-        for asked, one, other in zip(questions, with_it, without):
-            expect(one == other, f"{asked}: {set(one) ^ set(other)}")
+        expect(server.sql(LACKING) == [], "marks lack some")
+        for change in ("UPDATE esdm.reach SET marks = NULL WHERE container % 2 = 0",
+                       "UPDATE esdm.reach SET marks = B'0'::bit(512); UPDATE esdm.store SET value = '1' WHERE key = 'marks'",
+                       "ALTER TABLE esdm.reach RENAME TO away"):
+            server.sql(change)
+            for asked, one, other in zip(questions, with_it, answers(questions)):
+                expect(one == other, f"{change}: {asked}: {set(one) ^ set(other)}")
         counts = [len(found) for found in with_it]
         expect(sum(c > 0 for c in counts) > len(counts) / 3, f"too few find anything: {counts}")
 
@@ -180,6 +221,69 @@ def test_reach__rows_follow_every_change():
         expect(most > 12, f"at most {most} rows")
         server.sql("DELETE FROM esdm.container")
         expect(server.sql(ROWS) == [], "containers are gone, their rows are not")
+
+
+def change_attributes(r):
+    """SQL that changes extents or attributes of containers 1 to 12, or puts one of them anew."""
+    container = r.randrange(1, 13)
+    texts = ", ".join(f"'n{k}', jsonb_build_array({', '.join(repr(f't{r.randrange(30)}') for _ in range(r.choice([1, 1, 2])))})"
+                      for k in range(r.randrange(6)))
+    row = f"jsonb_build_object('n', '[]'::jsonb, 's', jsonb_build_object({texts}))"
+    kind = r.randrange(4)
+    if kind == 0:
+        return change(r)
+    if kind == 1:
+        return f"UPDATE esdm.object SET attributes = {row} WHERE container = {container}"
+    if kind == 2:
+        return f"DELETE FROM esdm.object WHERE container = {container}"
+    return (f"DELETE FROM esdm.object WHERE container = {container}; INSERT INTO esdm.object SELECT {container}, d, "
+            f"CASE WHEN d > 0 THEN '/v' || d END, {row} FROM generate_series(0, 2) AS d")
+
+
+def test_reach__marks_follow_every_change():
+    """A container's row has the marks of all that it has, whether its times or its attributes come first."""
+    skip_without_postgres()
+    r = random.Random(23)
+    with Server() as server, Site(metadata=store(server)):
+        server.sql("INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM generate_series(1, 12) i")
+        turns = [[change_attributes(r) for _ in range(r.randrange(1, 4))] for _ in range(by_size(100, 300, 3000))]
+        known = ("SELECT count(marks) FROM esdm.reach WHERE dataset = 0 AND container IN "
+                 "(SELECT container FROM esdm.object WHERE dataset = 0)")
+        said = server.fill("\n".join(f"BEGIN; {'; '.join(changes)}; COMMIT; {LACKING}; {known}; SELECT 'turn';" for changes in turns),
+                           at_once=False).split("turn\n")
+        counts = []
+        for changes, one in zip(turns, said):
+            lacking = one.split()
+            counts.append(int(lacking.pop()))
+            expect(lacking == [], f"after {changes}: {lacking}")
+        expect(len(counts) == len(turns) and max(counts) > 6, f"rows with marks: {counts}")
+        expect(server.sql("SELECT count(*) FROM esdm.reach r JOIN esdm.object o USING (container, dataset) WHERE dataset = 0 "
+                          "AND r.marks IS NULL") == ["0"], "marks are not known")
+
+
+def test_reach__stores_without_marks_get_them():
+    """Questions and commits go on without; esdm-mkfs --reindex makes them, and --remove takes all away."""
+    skip_without_postgres()
+    r = random.Random(29)
+    with Server() as server, Site(metadata=store(server)) as site:
+        server.fill(fill(r))
+        questions = [question(r) for _ in range(30)]
+        before, rows = answers(questions), server.sql(ROWS)
+        server.sql(UNMARKED)
+        expect(answers(questions) == before, "without marks something else is found")
+        site.file("x.cdl").write_text('netcdf x { dimensions: time = 2 ; variables: double time(time) ; time:units = '
+                                      '"days since 1970-01-01" ; :model = "own" ; data: time = 1, 2 ; }')
+        run(["ncgen", "-4", "-o", site.file("x.nc"), site.file("x.cdl")])
+        run([tool("esdm-cp"), site.file("x.nc"), "esdm://x.nc"])
+        server.sql("DELETE FROM esdm.container WHERE name = 'x.nc'; UPDATE esdm.container SET name = NULL")
+        run([tool("esdm-mkfs"), "--reindex", site.config])
+        server.sql("UPDATE esdm.container SET name = 'run' || container")  # none that was made by SQL can be read
+        expect(server.sql(ROWS) == rows and server.sql(LACKING) == [], "rows that were made anew")
+        expect(server.sql("SELECT count(*) FROM esdm.reach WHERE dataset = 0 AND marks IS NULL AND container % 11 <> 0") == ["0"],
+               "rows without marks")
+        expect(answers(questions) == before, "with marks something else is found")
+        run([tool("esdm-cp"), site.file("x.nc"), "esdm://y.nc"])
+        expect(answers(["time overlaps 1970-01-02 and model = own"]) == [["y.nc:"]], "what is committed then")
 
 
 def with_guest(server, site):
@@ -300,5 +404,6 @@ def test_reach__notes_of_merges_only_move_to_newer_snapshots():
 
 if __name__ == "__main__":
     main(test_reach__finds_what_is_found_without_it, test_reach__notes_of_merges_only_move_to_newer_snapshots,
-         test_reach__rows_follow_every_change,
+         test_reach__rows_follow_every_change, test_reach__marks_follow_every_change,
+         test_reach__stores_without_marks_get_them,
          test_reach__stores_of_format_2_get_it, test_reach__whoever_does_not_own_the_tables_goes_on)

@@ -150,12 +150,13 @@ make_script(const esdm_plugin_config *config, const site_state *state, char **re
                                config->path);
     int n = asprintf(ret_script,
                      "SELECT pg_advisory_xact_lock({K}, 1);\n"
-                     "CREATE SCHEMA IF NOT EXISTS {S};\n%s%s%s%s%s"
+                     "CREATE SCHEMA IF NOT EXISTS {S};\n%s%s%s%s%s%s"
                      "INSERT INTO {S}.store(key, value) VALUES ('format', '%d'), ('site', '%s'), "
                      "('target', '%s'), ('state', '0'), ('schema', '%s');\n",
                      postgres__tables_sql, postgres__added_sql, postgres__reach_sql,
-                     postgres__functions_sql, postgres__names_sql, POSTGRES__FORMAT,
-                     config->site_id, config->name, state->schema ? "found" : "made");
+                     postgres__marks_sql, postgres__functions_sql, postgres__names_sql,
+                     POSTGRES__FORMAT, config->site_id, config->name,
+                     state->schema ? "found" : "made");
     if (n < 0)
         return esdm__error_nomem(err, sizeof postgres__functions_sql, "the statements of mkfs");
     return ESDM_OK;
@@ -249,9 +250,9 @@ esdm_status
 postgres__upgrade(postgres__link *link, esdm_error *err)
 {
     char *script = NULL;
-    if (asprintf(&script, "%s%s%s%s%s%s", postgres__upgrade_sql, postgres__added_sql,
-                 postgres__reach_sql, postgres__functions_sql, postgres__names_sql,
-                 postgres__rights_sql) < 0)
+    if (asprintf(&script, "%s%s%s%s%s%s%s", postgres__upgrade_sql, postgres__added_sql,
+                 postgres__reach_sql, postgres__marks_sql, postgres__functions_sql,
+                 postgres__names_sql, postgres__rights_sql) < 0)
         return esdm__error_nomem(err, sizeof postgres__functions_sql, "the statements of mkfs");
     esdm_status status = postgres__link_script(link, script, err);
     free(script);

@@ -413,6 +413,8 @@ put_start_containers(query *q, bool containers)
         postgres__find_put(q, "SELECT DISTINCT x.container FROM ");
         postgres__find_put_ranges(q, start);
         postgres__find_put(q, containers ? " AND x.dataset = 0" : "");
+        if (containers && q->bound[start].span != 0)
+            postgres__find_put_marks(q);
         any = true;
     }
     if (!any)

@@ -22,6 +22,7 @@ typedef struct postgres__find_bound {
     bool listed;     /* all values that a container can meet it by are known: none but these */
     int values;      /* path to one of them; 0: there is none */
     int value_forms; /* and to such a number as it is written */
+    int pair;        /* name and text, of which rows of `reach` have marks (find_marks.c) */
     size_t alike;    /* the first condition with the same boxes; its own number: none */
 } postgres__find_bound;
 
@@ -108,6 +109,8 @@ esdm_status postgres__find_ask(postgres__store *store, postgres__find_query *q,
 void postgres__find_bind(postgres__find_query *q, size_t i);
 /** Makes the boxes of all conditions that have some. @return ESDM_ENOMEM. */
 esdm_status postgres__find_bind_reach(postgres__find_query *q, esdm_error *err);
+/** Makes the pairs of which marks are asked, where there are boxes. */
+void postgres__find_bind_marks(postgres__find_query *q);
 /** Appends to the text. */
 void postgres__find_put(postgres__find_query *q, const char *text);
 /** The same; @ stands for the alias and # for the number of a parameter. */
@@ -163,6 +166,9 @@ bool postgres__find_is_together(const postgres__find_query *q, size_t i);
 void postgres__find_put_extent(postgres__find_query *q, size_t i);
 /** The row x of `reach` can meet condition i, which has boxes. */
 void postgres__find_put_reach(postgres__find_query *q, size_t i);
+/** "AND …": the row x of `reach`, of a container, can have the attributes that it must have beside
+ *  a box. */
+void postgres__find_put_marks(postgres__find_query *q);
 /** "table x WHERE …": rows of the table in which condition i is looked for that can meet it. */
 void postgres__find_put_ranges(postgres__find_query *q, size_t i);
 /** Ends the text. */

@@ -261,6 +261,8 @@ is_one_box(const query *q)
 
 /* Looking one container up costs as much as so many entries of two lists that are met. */
 #define LOOK_UP 8
+/* And reading an object that has an attribute as much as so many rows with marks. */
+#define MARKED 4
 /* So few are looked up. */
 #define FEW 64
 /* A list that is longer would take too much of the server's memory. */
@@ -278,7 +280,8 @@ most_of(const query *q, const uint64_t *sums, size_t i)
 }
 
 /* Where an attribute and a box must hold together, what the index says of the one meets what it
- * says of the other before any container is looked up. */
+ * says of the other before any container is looked up; or the rows of the box say which of them
+ * can have the attribute. */
 static void
 choose_near(query *q, const uint64_t *sums)
 {
@@ -299,6 +302,10 @@ choose_near(query *q, const uint64_t *sums)
         return; /* datasets are looked for, too */
     uint64_t reaching = most_of(q, sums, q->bound[box].alike), having = most_of(q, sums, attribute);
     bool begins_there = postgres__find_is_extent(&q->conditions[q->starts[0]]);
+    if (q->bound[attribute].pair != 0 && (begins_there || reaching / MARKED <= having)) {
+        q->starts[0] = box; /* its rows have marks of the attribute */
+        return;
+    }
     if (reaching > NEAR_MOST ||
         (begins_there ? having / LOOK_UP > reaching : having < FEW || reaching / LOOK_UP > having))
         return;
@@ -340,7 +347,11 @@ bind_all(postgres__store *store, query *q, esdm_error *err)
             status = postgres__need_extents(store, err);
         q->bound[i].alike = i;
     }
-    return status == ESDM_OK && store->has_reach ? postgres__find_bind_reach(q, err) : status;
+    if (status == ESDM_OK && store->has_reach)
+        status = postgres__find_bind_reach(q, err);
+    if (status == ESDM_OK && store->has_marks)
+        postgres__find_bind_marks(q);
+    return status;
 }
 
 void

@@ -65,6 +65,7 @@ typedef struct postgres__store {
     bool has_paths;   /* the server knows jsonpath; as of the last connection */
     bool has_facets;  /* it may read `facet`; as of the last connection */
     bool has_reach;   /* this user may read the table `reach`; as of the last connection */
+    bool has_marks;   /* its rows have marks of attributes; as of the last connection */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
     bool unseen;           /* opened "later", and never connected: `writable` and the like are not

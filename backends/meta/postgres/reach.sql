@@ -4,7 +4,8 @@
 -- How far the times and the box of each object reach that has some of its own, for one index over both ends of all of
 -- them: `span` is the box of times and latitudes, `lon` that of longitudes (and 0). An end that only the container has is
 -- the container's. Beyond 1e9, and where there is one end alone, a range ends at 1e9; where there is none it lies at 2e9,
--- where no question looks. Triggers keep the rows, also for programs that know nothing of them.
+-- where no question looks. Triggers keep the rows, also for programs that know nothing of them; marks.sql, which is run after
+-- this, makes and changes them.
 
 CREATE TABLE {S}.reach(
     container bigint NOT NULL,
@@ -38,27 +39,6 @@ RETURNS TABLE(span box, lon box) LANGUAGE sql STABLE AS $body$
                 AND y.dataset = p_dataset AND y.name = x.name)) OFFSET 0) AS e
     WHERE e.own $body$;
 
--- Puts the row of an object right, and with a container's those of its datasets, which may have its ends. Each statement
--- has plain parameters, so that its plan is made once. "=" of boxes compares areas.
-CREATE OR REPLACE FUNCTION {S}.reach_put(p_container bigint, p_dataset bigint) RETURNS void LANGUAGE plpgsql AS $body$
-DECLARE
-    v_row record;
-BEGIN
-    SELECT r.span, r.lon INTO v_row FROM {S}.reach_of(p_container, p_dataset) AS r;
-    IF FOUND THEN
-        INSERT INTO {S}.reach AS r VALUES (p_container, p_dataset, v_row.span, v_row.lon)
-        ON CONFLICT (container, dataset) DO UPDATE SET span = excluded.span, lon = excluded.lon
-        WHERE box_send(r.span) <> box_send(excluded.span) OR box_send(r.lon) <> box_send(excluded.lon);
-    ELSE
-        DELETE FROM {S}.reach r WHERE r.container = p_container AND r.dataset = p_dataset;
-    END IF;
-    IF p_dataset = 0 THEN
-        FOR v_row IN SELECT r.dataset FROM {S}.reach r WHERE r.container = p_container AND r.dataset <> 0 LOOP
-            PERFORM {S}.reach_put(p_container, v_row.dataset);
-        END LOOP;
-    END IF;
-END $body$;
-
 -- After rows were added: all of a statement at once.
 CREATE OR REPLACE FUNCTION {S}.reach_added() RETURNS trigger LANGUAGE plpgsql AS $body$
 DECLARE
@@ -76,21 +56,6 @@ BEGIN
     PERFORM {S}.reach_put(OLD.container, OLD.dataset);
     RETURN NULL;
 END $body$;
-
--- All rows anew. Writers wait.
-CREATE OR REPLACE FUNCTION {S}.reach_make() RETURNS void LANGUAGE plpgsql AS $body$
-BEGIN
-    LOCK TABLE {S}.extent IN SHARE ROW EXCLUSIVE MODE;
-    TRUNCATE {S}.reach;
-    DROP INDEX IF EXISTS {S}.reach_both;
-    INSERT INTO {S}.reach SELECT d.container, d.dataset, r.span, r.lon
-    FROM (SELECT DISTINCT x.container, x.dataset FROM {S}.extent x WHERE x.value IS NOT NULL AND x.name IN
-        ('@time_min', '@time_max', '@lat_min', '@lat_max', '@lon_min', '@lon_max')) AS d
-    CROSS JOIN LATERAL {S}.reach_of(d.container, d.dataset) AS r;
-    -- With whose they are, so that the list of those that overlap is read in the index alone.
-    CREATE INDEX reach_both ON {S}.reach USING gist(span, lon) INCLUDE (container, dataset);
-END $body$;
-SELECT {S}.reach_make();
 
 CREATE TRIGGER reach_added AFTER INSERT ON {S}.extent REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION {S}.reach_added();

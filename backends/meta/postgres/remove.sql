@@ -13,6 +13,7 @@ BEGIN
     DROP TRIGGER IF EXISTS reach_changed ON {S}.extent;
     DROP TRIGGER IF EXISTS reach_gone ON {S}.extent;
     DROP TRIGGER IF EXISTS view_named ON {S}.container;
+    DROP TRIGGER IF EXISTS reach_marked ON {S}.object;
     DROP TRIGGER IF EXISTS view_object ON {S}.object;
     DROP TRIGGER IF EXISTS view_object_gone ON {S}.object;
     FOR v_function IN SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
@@ -22,7 +23,8 @@ BEGIN
             'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
             'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make', 'view_hides',
             'view_hide', 'view_hide_all', 'view_up',
-            'facet_parts', 'facet_others', 'facet_marked', 'facet_drop', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make')
+            'facet_parts', 'facet_others', 'facet_marked', 'facet_drop', 'facet_fold', 'facet_put', 'reach_end', 'reach_of', 'reach_put', 'reach_added', 'reach_changed', 'reach_make',
+            'reach_mark', 'reach_marks', 'reach_marked')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;

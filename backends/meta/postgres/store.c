@@ -104,6 +104,7 @@ read_answer(postgres__store *store, const PGresult *result, esdm_error *err)
         store->has_extents = postgres__bool(result, row, store->writable ? 6 : 7);
         store->has_reach = postgres__bool(result, row, 8);
         store->has_facets = postgres__bool(result, row, 9);
+        store->has_marks = store->has_reach && postgres__bool(result, row, 10);
         store->has_paths = PQserverVersion(store->link.conn) >= FIRST_WITH_PATHS;
     }
     if (status != ESDM_OK)
@@ -137,7 +138,9 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
         "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false), "
         "coalesce(has_table_privilege(to_regclass('{S}.reach'), 'SELECT'), false), "
-        "coalesce(has_table_privilege(to_regclass('{S}.facet_delta'), 'SELECT'), false) "
+        "coalesce(has_table_privilege(to_regclass('{S}.facet_delta'), 'SELECT'), false), "
+        "coalesce((SELECT m.value FROM {S}.store m WHERE m.key = 'marks') = "
+        "hashtextextended('esdm', 0)::text, false) "
         "FROM {S}.store s";
     PGresult *result = NULL;
     PQclear(store->answer);

@@ -100,6 +100,17 @@ add_hidden(postgres__store *store, kept tables, esdm_error *err)
     return status;
 }
 
+/* Of a store that was made before rows of `reach` had marks of attributes. Under the mutex. */
+static esdm_status
+add_marks(postgres__store *store, esdm_error *err)
+{
+    if (!store->owned || !store->has_reach || store->has_marks)
+        return ESDM_OK;
+    esdm_status status = postgres__link_script(&store->link, postgres__marks_sql, err);
+    store->has_marks = status == ESDM_OK;
+    return status;
+}
+
 /* Under the mutex. */
 static esdm_status
 set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bool anew,
@@ -109,7 +120,9 @@ set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bo
     PGresult *result = NULL;
     kept tables = KEPT_NOTHING;
     bool same = false;
-    esdm_status status = look_for_tables(store, &tables, err);
+    esdm_status status = anew ? add_marks(store, err) : ESDM_OK;
+    if (status == ESDM_OK)
+        status = look_for_tables(store, &tables, err);
     put_roots(&params, views, nviews);
     if (status == ESDM_OK && tables != KEPT_NOTHING)
         status = ask_whether(store,
