@@ -87,7 +87,7 @@ QUESTIONS = [
 # the list of an attribute meets that of times, before any container is looked up.
 HOW = [
     ("member = member-1 and time overlaps 1990-01-01 .. 1992-11-30", 57, "get_bit"),
-    ("member in (member-1, member-2) and time overlaps 1990-01-01 .. 1992-11-30", 115, "get_bit"),
+    ("member in (member-1, member-2) and time overlaps 1990-01-01 .. 1990-06-30", 21, "get_bit"),
     ("rank = 1 and time overlaps 1990-01-01 .. 1992-11-30", 57, "hashed SubPlan"),  # numbers have no marks
     ("max(tas) > 19990 K and project = CMIP6", 10, "Index Scan using object_pkey on object"),  # one row each: no bitmap
     ("tracking ~ id-77* and model = model-77", 10, "jsonb_path_exists"),

@@ -148,15 +148,15 @@ make_script(const esdm_plugin_config *config, const site_state *state, char **re
         !is_plain(config->name, 1, 63))
         return esdm__error_set(err, ESDM_EINVAL, "%.200s: a store needs a name and a site",
                                config->path);
-    int n = asprintf(ret_script,
-                     "SELECT pg_advisory_xact_lock({K}, 1);\n"
-                     "CREATE SCHEMA IF NOT EXISTS {S};\n%s%s%s%s%s%s"
-                     "INSERT INTO {S}.store(key, value) VALUES ('format', '%d'), ('site', '%s'), "
-                     "('target', '%s'), ('state', '0'), ('schema', '%s');\n",
-                     postgres__tables_sql, postgres__added_sql, postgres__reach_sql,
-                     postgres__marks_sql, postgres__functions_sql, postgres__names_sql,
-                     POSTGRES__FORMAT, config->site_id, config->name,
-                     state->schema ? "found" : "made");
+    int n =
+        asprintf(ret_script,
+                 "SELECT pg_advisory_xact_lock({K}, 1);\n"
+                 "CREATE SCHEMA IF NOT EXISTS {S};\n%s%s%s%s%s%s"
+                 "INSERT INTO {S}.store(key, value) VALUES ('format', '%d'), ('site', '%s'), "
+                 "('target', '%s'), ('state', '0'), ('schema', '%s');\n",
+                 postgres__tables_sql, postgres__added_sql, postgres__reach_sql,
+                 postgres__marks_sql, postgres__functions_sql, postgres__names_sql,
+                 POSTGRES__FORMAT, config->site_id, config->name, state->schema ? "found" : "made");
     if (n < 0)
         return esdm__error_nomem(err, sizeof postgres__functions_sql, "the statements of mkfs");
     return ESDM_OK;

@@ -22,7 +22,7 @@ typedef struct postgres__find_bound {
     bool listed;     /* all values that a container can meet it by are known: none but these */
     int values;      /* path to one of them; 0: there is none */
     int value_forms; /* and to such a number as it is written */
-    int pair;        /* name and text, of which rows of `reach` have marks (find_marks.c) */
+    int pair;        /* name and text, of which there may be marks and counts (find_marks.c) */
     size_t alike;    /* the first condition with the same boxes; its own number: none */
 } postgres__find_bound;
 
@@ -59,6 +59,8 @@ typedef struct postgres__find_query {
     size_t near;    /* condition with a box into which the containers that a start finds must reach:
                        all that do are listed beforehand; SIZE_MAX: none */
     bool has_paths; /* the server knows jsonpath */
+    bool has_marks; /* rows of `reach` have marks, and some are asked for (find_marks.c) */
+    bool has_counts; /* of some values it is kept how many containers have them */
     postgres__find_what what;
     int among; /* parameter: numbers of the containers that are looked at; 0: all */
     postgres__find_bound *bound; /* of each condition; owned */
@@ -109,8 +111,11 @@ esdm_status postgres__find_ask(postgres__store *store, postgres__find_query *q,
 void postgres__find_bind(postgres__find_query *q, size_t i);
 /** Makes the boxes of all conditions that have some. @return ESDM_ENOMEM. */
 esdm_status postgres__find_bind_reach(postgres__find_query *q, esdm_error *err);
-/** Makes the pairs of which marks are asked, where there are boxes. */
-void postgres__find_bind_marks(postgres__find_query *q);
+/** Makes the pairs of which marks are asked, where there are boxes, and counts. */
+void postgres__find_bind_pairs(postgres__find_query *q);
+/** ", n": how many containers have what condition i equals, as far as that is kept; 0: it is not.
+ */
+void postgres__find_put_kept_count(postgres__find_query *q, size_t i);
 /** Appends to the text. */
 void postgres__find_put(postgres__find_query *q, const char *text);
 /** The same; @ stands for the alias and # for the number of a parameter. */
@@ -151,7 +156,8 @@ typedef enum postgres__find_table {
 } postgres__find_table;
 postgres__find_table postgres__find_table_of(const postgres__find_query *q, size_t i);
 /** A sample of a table: how many pages there are for each one of it, then how many containers and
- *  datasets in it meet each condition that is looked for there. */
+ *  datasets in it meet each condition that is looked for there. Of objects then the counts that are
+ *  kept. */
 void postgres__find_put_sample(postgres__find_query *q, postgres__find_table table);
 /** The object `alias` has a value that equals; by the index. */
 void postgres__find_put_equal(postgres__find_query *q, const postgres__find_bound *b,

@@ -104,7 +104,10 @@ postgres__find_put_sample(query *q, postgres__find_table table)
         {"object", "object a"}, {"extent", "extent x"}, {"reach", "reach x"}};
     bool extent = table != POSTGRES__FIND_OBJECT;
     q->sql.bytes = 0;
-    postgres__find_put(q, "SELECT * FROM ");
+    postgres__find_put(q, "SELECT s.*");
+    for (size_t i = 0; i < q->nconditions && table == POSTGRES__FIND_OBJECT; i++)
+        postgres__find_put_kept_count(q, i);
+    postgres__find_put(q, " FROM ");
     begin_sample(q, names[table][0]);
     for (size_t k = 0; k < 2 * q->nconditions; k++) {
         size_t i = k / 2;

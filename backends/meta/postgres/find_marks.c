@@ -4,7 +4,8 @@
  * @file
  * Marks of attributes in the rows of `reach` (marks.sql): which of the containers that have a time,
  * or lie in a box, cannot have the attributes that are asked for, too, is seen in the index of
- * times and boxes itself. The others are looked up and compared.
+ * times and boxes itself. The others are looked up and compared. How many containers have such a
+ * pair is known where views count them (views.sql).
  */
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ put_pair(query *q, const esdm_meta_condition *condition)
 
 /* An equality with a text that is no number. */
 static bool
-has_marks(const query *q, size_t i)
+has_pair(const query *q, size_t i)
 {
     const bound *b = &q->bound[i];
     return q->conditions[i].op == ESDM_META_EQ && b->texts != 0 && b->numbers == 0 &&
@@ -41,13 +42,14 @@ has_marks(const query *q, size_t i)
 }
 
 void
-postgres__find_bind_marks(query *q)
+postgres__find_bind_pairs(query *q)
 {
     bool ranges = false;
     for (size_t i = 0; i < q->nconditions; i++)
         ranges |= q->bound[i].span != 0;
-    for (size_t i = 0; i < q->nconditions && ranges; i++) {
-        if (has_marks(q, i))
+    q->has_marks &= ranges;
+    for (size_t i = 0; i < q->nconditions && (q->has_marks || q->has_counts); i++) {
+        if (has_pair(q, i))
             q->bound[i].pair = put_pair(q, &q->conditions[i]);
     }
 }
@@ -81,7 +83,7 @@ void
 postgres__find_put_marks(query *q)
 {
     const esdm_meta_node *nodes = q->expression.nodes;
-    if (nodes[0].kind != ESDM_META_ALL)
+    if (!q->has_marks || nodes[0].kind != ESDM_META_ALL)
         return;
     for (size_t node = 1; node < nodes[0].size; node += nodes[node].size) {
         bool any = nodes[node].kind == ESDM_META_ANY;
@@ -95,4 +97,18 @@ postgres__find_put_marks(query *q)
         }
         postgres__find_put(q, ") IS NOT FALSE"); /* NULL: nothing is known */
     }
+}
+
+void
+postgres__find_put_kept_count(query *q, size_t i)
+{
+    const bound *b = &q->bound[i];
+    if (b->pair == 0 || !q->has_counts) {
+        postgres__find_put(q, ", 0::bigint");
+        return;
+    }
+    postgres__find_put_pattern(q, ", coalesce((SELECT f.n FROM {S}.facet f WHERE f.name = #", "",
+                               b->attribute);
+    postgres__find_put_pattern(q, " AND md5(f.part) = md5('=' || substr(#", "", b->pair);
+    postgres__find_put_pattern(q, ", length(#) + 2))), 0)", "", b->attribute);
 }

@@ -71,6 +71,12 @@ look_at_sample(postgres__store *store, query *q, postgres__find_table table, esd
         if (seen >= SAMPLE_LEAST)
             q->counts[k] = all;
     }
+    for (size_t i = 0; i < q->nconditions && status == ESDM_OK && table == POSTGRES__FIND_OBJECT;
+         i++) {
+        uint64_t kept = postgres__u64(result, 0, (int) (1 + 2 * q->nconditions + i));
+        if (kept >= POSTGRES__COUNT_FIRST)
+            q->counts[2 * i] = kept;
+    }
     PQclear(result);
     return status;
 }
@@ -302,7 +308,8 @@ choose_near(query *q, const uint64_t *sums)
         return; /* datasets are looked for, too */
     uint64_t reaching = most_of(q, sums, q->bound[box].alike), having = most_of(q, sums, attribute);
     bool begins_there = postgres__find_is_extent(&q->conditions[q->starts[0]]);
-    if (q->bound[attribute].pair != 0 && (begins_there || reaching / MARKED <= having)) {
+    if (q->has_marks && q->bound[attribute].pair != 0 &&
+        (begins_there || reaching / MARKED <= having)) {
         q->starts[0] = box; /* its rows have marks of the attribute */
         return;
     }
@@ -349,8 +356,10 @@ bind_all(postgres__store *store, query *q, esdm_error *err)
     }
     if (status == ESDM_OK && store->has_reach)
         status = postgres__find_bind_reach(q, err);
-    if (status == ESDM_OK && store->has_marks)
-        postgres__find_bind_marks(q);
+    q->has_marks = store->has_marks;
+    q->has_counts = store->has_facets;
+    if (status == ESDM_OK)
+        postgres__find_bind_pairs(q);
     return status;
 }
 
