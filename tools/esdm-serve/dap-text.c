@@ -84,16 +84,17 @@ put_quoted(const char *bytes, size_t count, GString *text)
     g_string_append_c(text, '"');
 }
 
+/* So that whoever reads it as a double, too, finds the same number: a float32 with the nine digits
+ * that it needs would be another double, and no _FillValue of float32 data. */
 static void
-put_real(double value, int digits, GString *text)
+put_real(double value, GString *text)
 {
-    char format[8], number[G_ASCII_DTOSTR_BUF_SIZE];
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
     if (!isfinite(value)) { /* as C and Python read it */
         g_string_append(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
         return;
     }
-    (void) g_snprintf(format, sizeof format, "%%.%dg", digits);
-    g_string_append(text, g_ascii_formatd(number, sizeof number, format, value));
+    g_string_append(text, g_ascii_formatd(number, sizeof number, "%.17g", value));
 }
 
 static void
@@ -108,7 +109,7 @@ put_value(const cp_attribute *a, esdm_type type, uint64_t index, GString *text)
     }
     double value = 0;
     (void) !esdm_convert(type, at, ESDM_TYPE_FLOAT64, &value, 1, NULL, NULL);
-    put_real(value, type == ESDM_TYPE_FLOAT32 ? 9 : 17, text);
+    put_real(value, text);
 }
 
 /* @param taken what its values are taken for */

@@ -31,7 +31,14 @@ types = xr.open_dataset(f"http://localhost:{port}/dap/types.nc", engine="pydap",
 assert types.b.values.tolist() == [1, -127, -128] and types.ub.values.tolist() == [0, 7, 255]
 assert types.ui.values.tolist() == [0, 1, 4294967295] and types.forecast_w.dims == ("forecast_level", "y")
 assert [str(v.decode() if isinstance(v, bytes) else v) for v in types.name.values] == ["first", "second", ""]
+missing = xr.open_dataset(f"http://localhost:{port}/dap/missing.nc", engine="pydap")
+assert np.isnan(missing.fill.values).tolist() == [True, False, True], missing.fill.values
+assert np.isnan(missing.former.values).tolist() == [True, False, False], missing.former.values
 print("ok")
+"""
+# Clients that read attributes as doubles must find the float32 that is meant.
+MISSING = """netcdf missing { dimensions: x = 3; variables: float fill(x); fill:_FillValue = 1e20f;
+float former(x); former:missing_value = 9.96921e36f; data: fill = _, 1.5, _; former = 9.96921e36, 0.1, 2; }
 """
 
 
@@ -128,6 +135,9 @@ def test_xarray__through_pydap():
             site.file("ascii.cdl").write_text(re.sub(r"[^\x00-\x7f]", "x", text))
             run(["ncgen", "-k", "nc4", "-o", site.file(f"{name}.nc"), site.file("ascii.cdl")])
             take(site, "types.nc", site.file(f"{name}.nc"))
+        site.file("missing.cdl").write_text(MISSING)
+        run(["ncgen", "-k", "nc4", "-o", site.file("missing.nc"), site.file("missing.cdl")])
+        take(site, "missing.nc", site.file("missing.nc"))
         with serving(site) as (port, _):
             told = run([python, "-c", XARRAY, port, real]).stdout
             expect(told == "ok\n", told)
