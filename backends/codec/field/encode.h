@@ -132,7 +132,7 @@ double field__step_of(double absolute, double rounding);
  * of FIELD__FORMER is that part i / FIELD__ROUNDINGS of the bound, and rounding i %
  * FIELD__ROUNDINGS. */
 #define FIELD__ROUNDINGS 8
-#define FIELD__FORMER    (7 * FIELD__ROUNDINGS)
+#define FIELD__FORMER    (9 * FIELD__ROUNDINGS)
 extern const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS];
 double field__former_rounding(const field__job *job, double most, double absolute, size_t which);
 /** The map of such steps; false where the numbers lie on none. */

@@ -211,7 +211,9 @@ field__base_beside_exact(const field__job *job, const field__map *map)
 
 /* ---- what was rounded before --------------------------------------------------------------- */
 
-#define EIGHTH 1.0905077326652577 /* 2^(1/8): bounds that follow from values go by such steps */
+#define EIGHTH        1.0905077326652577 /* 2^(1/8): bounds that follow from values go by such steps */
+#define TWO_EIGHTHS   (EIGHTH * EIGHTH)
+#define THREE_EIGHTHS (EIGHTH * EIGHTH * EIGHTH)
 
 double
 field__step_of(double absolute, double rounding)
@@ -224,9 +226,12 @@ field__step_of(double absolute, double rounding)
  * follows from values on that of an eighth of an octave. On those steps they keep their bits,
  * however often they are written again. The first of these steps are those of today. An eighth of
  * an octave less, and half of a bound, is what blocks are encoded with that missed what was asked
- * of them as a whole (a mean square of errors). */
+ * of them as a whole (a mean square of errors). Two and three eighths more: a range has lost its
+ * ends, as numbers near `exact_above` were rounded to beyond it, or of few steps the outermost were
+ * rounded inwards. */
 const double field__former_parts[FIELD__FORMER / FIELD__ROUNDINGS] = {
-    1, 1 / EIGHTH, EIGHTH, 0.5, 0.5 / EIGHTH, 0.5 * EIGHTH, 1 / EIGHTH / EIGHTH};
+    1,           1 / EIGHTH,   EIGHTH, 0.5, 0.5 / EIGHTH, 0.5 * EIGHTH, 1 / EIGHTH / EIGHTH,
+    TWO_EIGHTHS, THREE_EIGHTHS};
 
 double
 field__former_rounding(const field__job *job, double most, double absolute, size_t which)
