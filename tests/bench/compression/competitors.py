@@ -3,6 +3,9 @@
 
 import ctypes
 import importlib
+import math
+import types
+import zlib
 
 import numpy
 
@@ -31,7 +34,6 @@ def mask_bytes(field):
     """What a mask costs that compresses well."""
     if field.is_data.all():
         return 0
-    import zlib  # pylint: disable=import-outside-toplevel
     return len(zlib.compress(numpy.packbits(field.is_data).tobytes(), 9))
 
 
@@ -206,6 +208,29 @@ def sperr(module, field, bound):
                                                            numthreads=1), decode, lossy_axes=3)
 
 
+def log_sperr(module, field, bound):
+    """SPERR of the natural logarithm of sizes, in double, within what keeps the relative bound on both sides. Zeros are
+    filled in as missing values are; they and the signs are deflated masks beside it."""
+    flat = field.values.reshape(-1)
+    usable = field.is_data & (flat != 0)
+    at = numpy.maximum.accumulate(numpy.where(usable, numpy.arange(flat.size), int(numpy.argmax(usable))))
+    zero, negative = field.is_data & (flat == 0), field.is_data & (flat < 0)
+    shape = field.shape
+
+    def encode(sizes):
+        return module.sperr_encode(numpy.log(sizes.astype(float)), math.log1p(bound), module.SPERR.MODE.PWE, numthreads=1)
+
+    def decode(encoded, _):
+        found = numpy.exp(module.sperr_decode(encoded)).reshape(-1)
+        found[negative] *= -1
+        found[zero] = 0
+        return found.astype(numpy.float32)
+    filled = types.SimpleNamespace(filled=numpy.abs(flat[at]).reshape(shape), is_data=field.is_data, shape=shape)
+    coder = WheelCoder(filled, encode, decode, lossy_axes=3)
+    coder.extra += sum(len(zlib.compress(numpy.packbits(mask).tobytes(), 9)) for mask in (zero, negative) if mask.any())
+    return coder
+
+
 def zfp(module, field, bound):
     return WheelCoder(field, lambda v: module.zfp_encode(v, bound, mode=module.ZFP.MODE.FIXED_ACCURACY,
                                                          numthreads=1),
@@ -248,7 +273,8 @@ def blosc2(module, field, _):
 
 WHEELS = [("zfp", "absolute", "imagecodecs", zfp),
           ("quantise+pcodec-8", "absolute", "pcodec", quantised_pcodec),
-          ("quantise+zstd-3", "absolute", "imagecodecs", quantised_zstd), ("SZ3", "absolute", "imagecodecs", sz3), ("SPERR", "absolute", "imagecodecs", sperr),
+          ("quantise+zstd-3", "absolute", "imagecodecs", quantised_zstd), ("SZ3", "absolute", "imagecodecs", sz3),
+          ("SPERR", "absolute", "imagecodecs", sperr), ("log+SPERR", "relative", "imagecodecs", log_sperr),
           ("pcodec-8", "lossless", "pcodec", pcodec), ("blosc2", "lossless", "blosc2", blosc2)]
 
 

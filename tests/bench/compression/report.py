@@ -125,6 +125,11 @@ def goals(results):
          mean_of(f.over("absolute", fast, ("zfp",))), "x"),
         ("relative: archive by bitround+shuffle+zstd-3", 2.0,
          mean_of(f.over("relative", "ESDM archive", ("bitround+shuffle+zstd-3",))), "x"),
+        ("relative: archive by log+SPERR, the least of a field", 1.0,
+         min(f.over("relative", "ESDM archive", ("log+SPERR",)), default=math.nan), "x"),
+        ("archive: by balanced, the least of a field and bound", 1.0,
+         min((q for kind in ("lossless", "absolute", "relative")
+              for q in f.over(kind, "ESDM archive", ("ESDM balanced",))), default=math.nan), "x"),
         ("lossless: archive, ratio", 2.9, f.line("lossless", 0.0, "ESDM archive", "ratio"), ""),
         ("lossless: speed, ratio by shuffle+zlib-4's", 1.0,
          mean_of(f.over("lossless", "ESDM speed", ("shuffle+zlib-4",))), "x"),
