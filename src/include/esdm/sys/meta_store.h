@@ -382,8 +382,8 @@ typedef struct esdm_meta_plugin {
     /**
      * What this thread asks from here to release() sees one state of the store, whatever is
      * committed meanwhile: find(), find_expression(), those above, values() and container_list().
-     * Other threads that use this handle may wait; writers of other handles do not, where the store has
-     * a log of its own. Nothing else is called in between, and no visitor runs for long.
+     * Other threads that use this handle may wait; writers of other handles do not, where the store
+     * has a log of its own. Nothing else is called in between, and no visitor runs for long.
      */
     esdm_status (*hold)(void *store, esdm_error *err);
     /** @return false: the state was lost on the way (a connection was): what was asked since hold()
