@@ -49,7 +49,7 @@ esdm_restoration_end(esdm_session *session, bool end, esdm_restoration *ret_rest
     if (status == ESDM_OK && end)
         status = session->meta->fact_put(session->store, ESDM__FACT_RESTORED, NULL, err);
     if (status == ESDM_OK && end)
-        status = esdm__put_back_end(&catalogue, err);
+        status = esdm__put_back_end(&catalogue, NULL, 0, err); /* it was looked for above */
     if (status == ESDM_OK && ret_restoration != NULL)
         *ret_restoration = found;
     return status;

@@ -298,8 +298,10 @@ esdm__backup_make(const esdm__catalogue *catalogue, const char *site_id,
     esdm__buffer_init(&m.records);
     /* It does not tell what those before it do. */
     bool supersedes = !esdm__put_back_noted(catalogue, &from_ns);
-    esdm__put_back_know(catalogue, start_ns);
-    esdm_status status = begin_packs(&m, start_ns, err);
+    /* One that the catalogue does not know would show that an older copy was put back. */
+    esdm_status status = esdm__put_back_know(catalogue, start_ns, err);
+    if (status == ESDM_OK)
+        status = begin_packs(&m, start_ns, err);
     if (status == ESDM_OK)
         status = put_all(&m, site_id, start_ns, err);
     if (status == ESDM_OK)

@@ -25,9 +25,12 @@ bool esdm__put_back_look(const esdm__catalogue *catalogue, const esdm__journal_t
 bool esdm__put_back_noted(const esdm__catalogue *catalogue, uint64_t *ret_from_ns);
 /** The catalogue has what it lacked, or shall not have it: what lies on the targets now is known.
  */
-esdm_status esdm__put_back_end(const esdm__catalogue *catalogue, esdm_error *err);
-/** A backup of the catalogue begins. */
-void esdm__put_back_know(const esdm__catalogue *catalogue, uint64_t start_ns);
+esdm_status esdm__put_back_end(const esdm__catalogue *catalogue,
+                               const esdm__journal_target *targets, size_t ntargets,
+                               esdm_error *err);
+/** A backup of the catalogue begins, or may: before anything of it is on a target. */
+esdm_status esdm__put_back_know(const esdm__catalogue *catalogue, uint64_t start_ns,
+                                esdm_error *err);
 
 /** Packs since a time may be of commits that the catalogue does not know: esdm-gc keeps them. An
  *  earlier time that was noted before stays. */

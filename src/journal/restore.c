@@ -104,7 +104,7 @@ complete(esdm__restoration *r, esdm_error *err)
     if (!r->kept || r->result.restored > 0)
         status = to->plugin->fact_put != NULL ? esdm__unknown_since(to, r->base_ns, err) : ESDM_OK;
     if (status == ESDM_OK)
-        status = esdm__put_back_end(to, err);
+        status = esdm__put_back_end(to, r->targets, r->ntargets, err);
     if (status == ESDM_OK && !r->kept)
         status = to->plugin->set_state(to->store, ESDM_META_ACTIVE, "", err);
     if (status != ESDM_OK)

@@ -269,21 +269,22 @@ clear(work *w)
     free(w->names);
 }
 
-/* What was committed up to then the catalogue knows: one that is kept to its newest commit, unless
- * that came after an older copy was put back. */
+/* What was committed up to then the catalogue knows: one that is kept to its newest commit, one
+ * from a backup to that; unless these came after an older copy was put back. */
 static uint64_t
 known_until(const work *w, bool *ret_put_back)
 {
     const esdm__restoration *r = w->r;
-    uint64_t from_ns;
-    *ret_put_back =
-        r->kept && esdm__put_back_look(&r->catalogue, r->targets, r->ntargets, &from_ns);
-    if (!r->kept)
-        return r->base_ns;
+    uint64_t from_ns = 0;
+    uint64_t until_ns = r->kept ? w->newest_ns + 1 : r->base_ns;
+    if (r->kept)
+        *ret_put_back = esdm__put_back_look(&r->catalogue, r->targets, r->ntargets, &from_ns);
+    else /* not yet there in a dry run */
+        *ret_put_back = r->catalogue.store != NULL && esdm__put_back_noted(&r->catalogue, &from_ns);
     if (*ret_put_back)
         esdm__say(r->say,
                   "an older copy of it was put back: what was committed since is looked for");
-    return *ret_put_back && from_ns <= w->newest_ns ? from_ns : w->newest_ns + 1;
+    return *ret_put_back && from_ns < until_ns ? from_ns : until_ns;
 }
 
 esdm_status

@@ -164,6 +164,8 @@ make_if_due(esdm_session *session, bool now)
         return;
     uint64_t last_s = last_backup(session);
     if (last_s == 0 && !now && session->site->journal && is_young(session, now_s)) {
+        const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
+        (void) !esdm__put_back_know(&catalogue, now_s * UINT64_C(1000000000), NULL);
         (void) claim(session,
                      now_s); /* the first one is due later: until then there is a journal */
         return;
