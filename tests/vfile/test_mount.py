@@ -220,6 +220,15 @@ def test_readers__keep_what_they_opened_while_a_program_overwrites():
                 finally:
                     with contextlib.suppress(OSError):  # it is no NetCDF file
                         os.close(writer)
+                writer = os.open(mnt / "x.nc", os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
+                try:
+                    for _ in range(3):  # the end is the writer's own
+                        os.write(writer, b"part")
+                        expect(len(os.pread(reader.fileno(), 10, length - 5)) == 5, "the reader has lost its file")
+                    expect(os.fstat(writer).st_size == 12, f"the writer's file has {os.fstat(writer).st_size} bytes")
+                finally:
+                    with contextlib.suppress(OSError):
+                        os.close(writer)
 
 
 def test_several_writers__lose_nothing():

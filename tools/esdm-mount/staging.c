@@ -72,7 +72,9 @@ mount_staged_open(const mount_state *state, const char *path, int flags, mount_o
     g_autofree char *folder = g_path_get_dirname(file);
     if (g_mkdir_with_parents(folder, 0700) != 0)
         return errno;
-    int wanted = (flags & (O_CREAT | O_EXCL | O_TRUNC)) | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    /* The kernel's end for O_APPEND may be that of a snapshot which others read. */
+    int kept = flags & (O_CREAT | O_EXCL | O_TRUNC | O_APPEND);
+    int wanted = kept | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     int fd = open(file, wanted, 0600);
     if (fd < 0)
         return errno;
