@@ -14,6 +14,10 @@
 /* netCDF's own cache of a variable, where it does not tell. */
 #define CACHE_BYTES ((size_t) 4 << 20)
 
+/* <netcdf_par.h> needs an MPI (see parallel.c). */
+#define INDEPENDENT 0
+ESDMNC_EXPORT int nc_var_par_access(int ncid, int varid, int access);
+
 /** 0: none, as with 1 it is netCDF's own. esdm-run has made it a number. */
 static size_t
 stated_steps(void)
@@ -32,14 +36,18 @@ bytes_of(nc_type type)
 }
 
 /** netCDF-4 in a file of HDF5 that one process writes: all ranks store a compressed chunk together,
- *  and one that many records share makes them wait for each other. */
+ *  and one that many records share makes them wait for each other. The mode of a file does not
+ * tell: only files of ranks take an access, and this one is what a new variable has. */
 static bool
-is_plain_netcdf4(const esdmnc__library *library, int ncid)
+is_plain_netcdf4(const esdmnc__library *library, int ncid, int varid)
 {
     int format = 0;
-    int mode = 0;
-    return CALL_REAL(library, nc_inq_format_extended, ncid, &format, &mode) == NC_NOERR &&
-           format == NC_FORMATX_NC_HDF5 && !(mode & NC_MPIIO);
+    if (CALL_REAL(library, nc_inq_format_extended, ncid, &format, NULL) != NC_NOERR ||
+        format != NC_FORMATX_NC_HDF5) {
+        return false;
+    }
+    int status = CALL_REAL(library, nc_var_par_access, ncid, varid, INDEPENDENT);
+    return status == NC_ENOPAR || status == NC_ENOTBUILT;
 }
 
 /** The first dimension alone is unlimited; the lengths of the others. */
@@ -108,7 +116,8 @@ give_shape(const esdmnc__library *library, size_t steps, int ncid, nc_type type,
 {
     size_t shape[NC_MAX_VAR_DIMS];
     size_t bytes = bytes_of(type);
-    if (bytes == 0 || ndims < 2 || ndims > NC_MAX_VAR_DIMS || !is_plain_netcdf4(library, ncid) ||
+    if (bytes == 0 || ndims < 2 || ndims > NC_MAX_VAR_DIMS ||
+        !is_plain_netcdf4(library, ncid, varid) ||
         !is_of_records(library, ncid, ndims, dimids, shape)) {
         return;
     }

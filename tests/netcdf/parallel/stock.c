@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * A model that writes with stock netCDF in parallel: 20 steps of a field whose rows ranks share, in
- * collective calls; 4 steps of another one, independently. Knows nothing of ESDM.
+ * collective calls; 4 steps of another one, independently. A third one has an unlimited dimension
+ * and no steps. Knows nothing of ESDM.
  *
  *     nc_stock FILE nc4|cdf5
  */
@@ -32,6 +33,7 @@ main(int argc, char **argv)
     int dims[3];
     int together;
     int alone;
+    int records;
     (void) MPI_Init(&argc, &argv);
     (void) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     (void) MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -44,6 +46,8 @@ main(int argc, char **argv)
     nc(nc_def_dim(ncid, "lon", COLUMNS, &dims[2]));
     nc(nc_def_var(ncid, "together", NC_FLOAT, 3, dims, &together));
     nc(nc_def_var(ncid, "alone", NC_FLOAT, 3, dims, &alone));
+    nc(nc_def_dim(ncid, "record", NC_UNLIMITED, &dims[0]));
+    nc(nc_def_var(ncid, "records", NC_FLOAT, 3, dims, &records));
     nc(nc_enddef(ncid));
     const size_t count[] = {1, ROWS, COLUMNS};
     nc(nc_var_par_access(ncid, together, NC_COLLECTIVE));
