@@ -11,6 +11,9 @@
 
 /* Of a chunk: large enough for compression and disks, small enough to read for one place. */
 #define CHUNK_BYTES ((size_t) 1 << 20)
+/* What is shorter is not halved: chunks would reach far over its end, and more of them than find
+ * room in the cache would hold a record. */
+#define LEAST_HALVED 16
 /* netCDF's own cache of a variable, where it does not tell. */
 #define CACHE_BYTES ((size_t) 4 << 20)
 
@@ -102,7 +105,7 @@ fit(int ndims, size_t bytes, size_t *shape)
         for (int i = 2; i < ndims; i++) {
             longest = shape[i] > shape[longest] ? i : longest;
         }
-        if (shape[longest] < 2) {
+        if (shape[longest] < LEAST_HALVED) {
             return;
         }
         bytes -= bytes / shape[longest] * (shape[longest] / 2);

@@ -100,6 +100,24 @@ def test_chunks_fit_into_the_cache():
             expect(shape[0] == steps and 1 << 18 < 4 * number <= 1 << 20, f"{cache}: {shape}")
 
 
+SHORT = """
+import sys, netCDF4
+d = netCDF4.Dataset(sys.argv[1], "w")
+d.createDimension("time", None)
+for i in range(7):
+    d.createDimension(f"x{i}", 3)
+print(d.createVariable("v", "f4", ("time", *(f"x{i}" for i in range(7)))).chunking(), netCDF4.get_chunk_cache()[0])
+"""
+
+
+def test_short_dimensions_stay_whole():
+    """Halves of 3 are 2 and 2: in seven dimensions such chunks would hold seven times what a record has, more than the cache."""
+    with Site() as site:
+        text = printed(SHORT, site.file("a.nc"), env={"ESDM_NC_CHUNK_STEPS": "2000"})[0]
+        shape, cache = json.loads(f"[{text.replace('] ', '], ')}]")
+        expect(shape[0] == min(2000, cache * 3 // 4 // (4 * 3**7)) and shape[1:] == [3] * 7, text)
+
+
 def reads_of(command, site):
     log = site.file("calls")
     command = [str(c) for c in ["strace", "-f", "-qq", "-o", log, "-e", "trace=pread64", tool("esdm-run"), "-q", *command]]
@@ -148,4 +166,5 @@ def test_whose_number_counts():
             expect_error(run([tool("esdm-ls")], check=False), "chunk_steps")
 
 
-main(test_what_states_its_chunks_keeps_them, test_chunks_fit_into_the_cache, test_records_in_a_chunk, test_whose_number_counts)
+main(test_what_states_its_chunks_keeps_them, test_chunks_fit_into_the_cache, test_short_dimensions_stay_whole, test_records_in_a_chunk,
+     test_whose_number_counts)
