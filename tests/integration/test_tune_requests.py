@@ -132,6 +132,10 @@ def test_settings_that_cannot_be():
             expect_error(run([tool("esdm-tune"), "--kernel=gcrm", "--try=split=one"], check=False), text)
         site.config.write_text(json.dumps({**config, "targets": config["targets"][:1]}))
         expect_error(run([tool("esdm-tune"), "--kernel=gcrm", "--try=split"], check=False), "over targets", "has 1")
+        # What the site states and nobody tries counts, too.
+        site.config.write_text(json.dumps({**config, "engine": {"gather": "64M"}}))
+        found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", "--kernel=gcrm", "--size=64K", "--try=memory=64M", "--pairs=0"]).stdout)
+        expect([t["setting"]["memory"] for t in found["trials"]] == [256 << 20], f"{found}")
         for engine, text in (({"gather": "much"}, "gather"), ({"gather": "65M"}, "a quarter of"), ({"sieve": "8M"}, "sieve"),
                              ({"sieve": "some"}, "\"model\"")):
             site.config.write_text(json.dumps({**config, "engine": engine}))

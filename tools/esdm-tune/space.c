@@ -420,14 +420,22 @@ tune_space_runs_before(tune_space *space, const tune_setting *setting)
     return runs;
 }
 
+/* Of a setting; what is not tried is as the site states it. NAN: no number. */
+static double
+number_or_stated(const tune_space *space, const tune_setting *setting, const char *name)
+{
+    double number = tune_space_number(space, setting, name);
+    g_autofree char *stated =
+        isnan(number) ? stated_text(space->config, choice_named(name, strlen(name))) : NULL;
+    return stated != NULL ? number_of(stated) : number;
+}
+
 bool
 tune_space_can_be(const tune_space *space, const tune_setting *setting)
 {
-    double fragment = tune_space_number(space, setting, "fragment");
-    double gather = tune_space_number(space, setting, "gather");
-    double memory = tune_space_number(space, setting, "memory");
-    if (isnan(memory))
-        memory = space->memory_bytes;
+    double fragment = number_or_stated(space, setting, "fragment");
+    double gather = number_or_stated(space, setting, "gather");
+    double memory = number_or_stated(space, setting, "memory");
     return !(fragment > memory) && !(gather > memory / 4);
 }
 
