@@ -352,6 +352,7 @@ esdm_netcdf_activate(char *report, size_t bytes)
         return answer(report, bytes, -1,
                       "the system does not let calls be redirected (memory stays read-only): use "
                       "esdm-run");
+    esdmnc__room_activated();
     (void) snprintf(text, sizeof text, "%d calls of %d loaded objects are redirected", w.changed,
                     w.objects);
     return answer(report, bytes, w.changed, text);

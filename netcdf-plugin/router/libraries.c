@@ -458,6 +458,7 @@ serve_unlock_in_child(void)
     esdmnc__creations_forked();
     esdmnc__filelist_forked();
     esdmnc__living_forked();
+    esdmnc__room_forked();
     serve_lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
 }
 

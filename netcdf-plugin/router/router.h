@@ -310,6 +310,14 @@ void esdmnc__living_note(const char *path, const char *container);
 /** In a forked child, as esdmnc__creations_forked(). */
 void esdmnc__living_forked(void);
 
+/* ---- room for descriptors (room.c) ----------------------------------------------------------- */
+
+/** The library has become active in a running process: where that has threads, one that is started
+ *  makes room for ESDM's descriptors. Once; what fails is left to the first opening. */
+void esdmnc__room_activated(void);
+/** In a forked child, whose table has room for what is open alone. */
+void esdmnc__room_forked(void);
+
 /* ---- renames into routed folders (moves.c) -------------------------------------------------- */
 
 typedef struct esdmnc__move {

@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,38 +61,6 @@ look_up(void)
     (void) real_close();
     (void) real_dup2();
     (void) real_dup3();
-}
-
-static bool
-has_threads(void)
-{
-#if __has_include(<sys/single_threaded.h>)
-    return __libc_single_threaded == 0;
-#else
-    return false; /* not known */
-#endif
-}
-
-/* ESDM's descriptors have high numbers. In a process with several threads, as Python's with NumPy,
- * the kernel takes 15 ms or more to make its table of descriptors larger; in one with a single
- * thread, as a program that esdm-run starts, some microseconds. A process that has threads already
- * pays for it when it first opens a container, and not at all without one. */
-__attribute__((constructor)) static void
-make_room(void)
-{
-    if (has_threads()) {
-        return;
-    }
-    int saved = errno;
-    int fd = SHIM_REAL(open)("/", O_PATH | O_CLOEXEC);
-    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ESDM_DESCRIPTORS_MIN) : -1;
-    if (high >= 0) {
-        (void) real_close()(high);
-    }
-    if (fd >= 0) {
-        (void) real_close()(fd);
-    }
-    errno = saved;
 }
 
 ESDMNC_EXPORT int

@@ -118,7 +118,8 @@ class Bench:
 def calls(task, counted="files"):
     """A task of bench_netcdf: `few` and `many` files (of which it makes its own), or records."""
     def row(bench, containers, count):
-        name = f"{'records' if counted == 'records' else 'small'}-{'few' if count < 200 else 'many'}"
+        # Of each task alone: to create what another row has left is to replace it, which costs more.
+        name = f"{task}-{counted}-{'few' if count < 200 else 'many'}"
         command = [bench.options.build / "tests/bench/bench_netcdf", task,
                    bench.prefix(containers, name), "classic" if containers else "cdf5", 2, count]
         if task == "create":  # each from nothing

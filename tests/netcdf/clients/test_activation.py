@@ -379,21 +379,6 @@ def test_a_program_that_fails_keeps_what_was_there():
         expect(told == "(3, 5000)\n", f"the former container is gone: {told}{done.stderr}")
 
 
-def test_a_process_with_threads__starts_as_fast():
-    """In one with threads the kernel takes 10 ms and more to make room for descriptors of high numbers."""
-    if shutil.which("strace") is None:
-        skip("strace is not installed")
-    moved = []
-    for threads in (0, 1):
-        with Site() as site:
-            log = site.file("strace.txt")
-            python(site, "debian", "import threading\nends = threading.Event()\nworkers = [threading.Thread(target=ends.wait) "
-                   f"for _ in range({threads})]\n[w.start() for w in workers]\nimport esdm\nends.set()\n",
-                   prefix=["env", "OPENBLAS_NUM_THREADS=1", "strace", "-f", "-e", "trace=fcntl", "-o", log])
-            moved.append(log.read_text().count("F_DUPFD_CLOEXEC"))
-    expect(moved[0] > 0 and moved[1] == 0, f"descriptors moved without and with a thread: {moved}")
-
-
 def test_what_is_forked_is_active_too():
     with Site() as site:
         told = python(site, "pypi", PLAIN + """
@@ -630,7 +615,6 @@ main(
     test_the_import_reads_little,
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
-    test_a_process_with_threads__starts_as_fast,
     test_a_c_program,
     test_r__before_and_after_ncdf4,
     test_functions_that_are_found_by_name,
