@@ -77,7 +77,7 @@ class NCZarr(NetCDF4):
 
 class Esdm(NetCDF4):
     """The same program with another name: nothing is told of chunks or codecs."""
-    needs = ("netCDF4", "esdm")
+    needs = ("esdm", "netCDF4")  # as a program begins: what the first opening needs is made meanwhile
 
     def site(self, path):
         """A site beside the container, made when the container is."""
