@@ -94,18 +94,26 @@ esdm_dataset_accuracy_attributes(esdm_dataset *dataset, esdm_accuracy *accuracy,
     char units[VALUE_BYTES];
     bool has_units =
         esdm_attribute_find(list, "units", &attribute, NULL) && print_attribute(&attribute, units);
+    uint32_t seen = 0;
     *ret_last = NULL;
     for (size_t i = 0; esdm_attribute_at(list, i, &attribute); i++) {
         char text[VALUE_BYTES];
+        const uint32_t quantity = esdm_accuracy_attribute_quantity(attribute.name);
         if (!esdm_accuracy_is_attribute(attribute.name))
             continue;
         *ret_last = attribute.name;
         if (!print_attribute(&attribute, text))
             return esdm__error_set(err, ESDM_EINVAL, "it has no value, or one too long");
-        esdm_status st = esdm_accuracy_set(accuracy, attribute.name + PREFIX_BYTES, text,
+        /* Of several names of one quantity (bits and netCDF's NSB) the strictest counts. */
+        esdm_accuracy one = {0};
+        esdm_accuracy *into = (seen & quantity) != 0 ? &one : accuracy;
+        esdm_status st = esdm_accuracy_set(into, attribute.name + PREFIX_BYTES, text,
                                            has_units ? units : NULL, err);
+        if (st == ESDM_OK && into == &one)
+            st = esdm__accuracy_join(accuracy, &one, err);
         if (st != ESDM_OK)
             return st;
+        seen |= quantity;
     }
     return ESDM_OK;
 }
@@ -195,6 +203,30 @@ bound_of(const esdm_dataset *dataset, const stored *s, const char *name, double 
     return before * sign > stated * sign ? before : stated;
 }
 
+/* What CF and netCDF call so of numbers that are off by at most this share of |x|: at every x at
+ * most half a unit of the place of the last explicit bit (NSB) or digit (NSD), and no more places
+ * than they have for the type. INFINITY: nothing is known. */
+static double
+places_of(const esdm_dataset *dataset, bool bits, double relative)
+{
+    const bool single = dataset->type == ESDM_TYPE_FLOAT32;
+    if (bits)
+        return fmin(floor(-log2(relative) - 2 + NEARLY), single ? 23 : 52);
+    return fmin(floor(-log10(2 * relative) + NEARLY), single ? 7 : 15);
+}
+
+/* Of what is stated. */
+static double
+places_stated(const esdm_dataset *dataset, const esdm_accuracy *a, bool bits)
+{
+    double relative = 1;
+    if ((a->stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0)
+        relative = ldexp(1, -(int) a->significant_bits);
+    if ((a->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
+        relative = fmin(relative, pow(10, -(double) a->significant_digits));
+    return fmax(places_of(dataset, bits, relative), 0);
+}
+
 /* All that is in force, as one text. */
 static esdm_status
 tell_all(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool looser, esdm_error *err)
@@ -228,6 +260,8 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
         return ESDM_OK;
     stored s = esdm_accuracy_is_lossy(&a) ? stored_of(dataset) : (stored){.known = true};
     bool has_finest = (a.stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0;
+    const uint32_t places =
+        (uint32_t) ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS;
     const struct {
         const char *name;
         bool stated, whole;
@@ -238,10 +272,10 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
         {"quantization_maximum_relative_error",
          (a.stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 && !has_finest, false,
          a.relative_tolerance, s.relative},
-        {"quantization_nsd", (a.stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0, true,
-         a.significant_digits, floor(-log10(s.relative) + NEARLY)},
+        {"quantization_nsd", (a.stated & places) != 0, true, places_stated(dataset, &a, false),
+         places_of(dataset, false, s.relative)},
         {"quantization_nsb", (a.stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0, true,
-         a.significant_bits, floor(-log2(s.relative) + NEARLY)},
+         places_stated(dataset, &a, true), places_of(dataset, true, s.relative)},
     };
     esdm_status st = ESDM_OK;
     bool looser = false;

@@ -18,6 +18,8 @@
 #define VALUE_BYTES 1024
 #define DIGITS_MOST 17
 #define BITS_MOST   53
+#define NSB_MOST    51 /* of 52 bits a double loses nothing */
+#define NSD_MOST    15
 /* Two are what is meant where nothing is said: so the larger number is the stricter one. */
 #define COMPONENTS_LEAST 2
 #define COMPONENTS_MOST  3
@@ -60,6 +62,12 @@ const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
     {"mean_tolerance", "mean", ESDM_ACCURACY_MEAN_TOLERANCE, ESDM__TOLERANCE, AT(mean_tolerance), 0,
      0},
     {"regions", NULL, ESDM_ACCURACY_REGIONS, ESDM__REGIONS, AT(regions), 0, 0}, /* stands last */
+};
+
+/* Other names of the significant bits, with the numbers that netCDF and CF have for them. */
+static const esdm__quantity of_netcdf[] = {
+    {"nsb", NULL, ESDM_ACCURACY_SIGNIFICANT_BITS, ESDM__NSB, AT(significant_bits), NSB_MOST, 0},
+    {"nsd", NULL, ESDM_ACCURACY_SIGNIFICANT_BITS, ESDM__NSD, AT(significant_bits), NSD_MOST, 0},
 };
 
 static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
@@ -213,6 +221,21 @@ read_count(const value *v, uint32_t *ret_count)
     return wrong(v, what);
 }
 
+/* Numbers of netCDF as the fewest significant bits, 2^-bits of |x|, that are at every x within half
+ * a unit of the place that netCDF keeps: of the last explicit bit 2^-(n + 1) times the power of two
+ * below |x|, which is more than |x| / 2; of the last digit 10^(1 - n) / 2 times the power of ten.
+ */
+static esdm_status
+read_places(const value *v, uint32_t *ret_bits)
+{
+    uint32_t count = 0;
+    esdm_status st = read_count(v, &count);
+    if (st != ESDM_OK)
+        return st;
+    *ret_bits = v->quantity->kind == ESDM__NSB ? count + 2 : (uint32_t) ceil(count * log2(10)) + 1;
+    return ESDM_OK;
+}
+
 static esdm_status
 read_numbers(const value *v, esdm_accuracy *a)
 {
@@ -292,6 +315,9 @@ read_value(const value *v, esdm_accuracy *a)
         return read_share(v, member);
     case ESDM__COUNT:
         return read_count(v, member);
+    case ESDM__NSB:
+    case ESDM__NSD:
+        return read_places(v, member);
     case ESDM__CONSERVE:
         return read_conserve(v, member);
     case ESDM__NUMBER:
@@ -318,6 +344,9 @@ find_quantity(const char *name)
             (esdm__quantities[i].short_name != NULL &&
              strcmp(name, esdm__quantities[i].short_name) == 0))
             return &esdm__quantities[i];
+    for (size_t i = 0; i < sizeof of_netcdf / sizeof *of_netcdf; i++)
+        if (strcmp(name, of_netcdf[i].name) == 0)
+            return &of_netcdf[i];
     return NULL;
 }
 
@@ -330,7 +359,7 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
     if (q == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
                                "there is no quantity '%.60s'; known are abs (0.01 K), rel, finest, "
-                               "digits, bits, range, std, mean, psnr, gradient, vector, "
+                               "digits, bits, nsd, nsb, range, std, mean, psnr, gradient, vector, "
                                "components, exact, conserve, lossless_up_to, lossless_from, "
                                "compression_speed, decompression_speed, mode, regions (box=…: …, "
                                "level=…: …)",

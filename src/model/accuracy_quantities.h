@@ -17,7 +17,9 @@ typedef enum esdm__quantity_kind {
     ESDM__SPEED,
     ESDM__MODE,
     ESDM__DECIBELS,
-    ESDM__REGIONS
+    ESDM__REGIONS,
+    ESDM__NSB, /**< netCDF's, as significant bits */
+    ESDM__NSD  /**< likewise */
 } esdm__quantity_kind;
 
 typedef struct esdm__quantity {

@@ -131,7 +131,7 @@ def test_what_readers_are_told_holds_for_all_that_is_stored():
         expect(change("t.nc", "esdm_stored_accuracy,t,d,,") == looser, "taken back")
         expect(change("t.nc", "esdm_significant_digits,t,o,i,3") == "", "another kind of bound")
         run([tool("esdm-cp"), "--accuracy", "t: digits=2", file, "esdm://d.nc"])
-        expect(change("d.nc", "esdm_significant_digits,t,o,i,4") == "t:quantization_nsd = 2 ;", told("d.nc"))
+        expect(change("d.nc", "esdm_significant_digits,t,o,i,4") == "t:quantization_nsd = 1 ;", told("d.nc"))
         run([tool("esdm-cp"), "--accuracy", "t: abs=0.01", file, "esdm://l.nc"])
         expect(change("l.nc", "esdm_absolute_tolerance,t,o,c,0.3 K").endswith("= 0.3 ;"), told("l.nc"))
         python = python_of("debian")
@@ -177,7 +177,7 @@ def test_what_readers_are_told_holds_for_what_was_not_committed_or_is_too_much_t
         return [line.strip() for line in lines if ":quantization_" in line]
 
     python = python_of("debian")
-    for first, then, wanted in (("esdm_significant_digits=2", "esdm_significant_digits=5", ["t:quantization_nsd = 2 ;"]),
+    for first, then, wanted in (("esdm_significant_digits=2", "esdm_significant_digits=5", ["t:quantization_nsd = 1 ;"]),
                                 ("esdm_relative_tolerance=0.1", "esdm_relative_tolerance=1e-5",
                                  ["t:quantization_maximum_relative_error = 0.1 ;"]),
                                 ("esdm_relative_tolerance=0.1", "esdm_absolute_tolerance=0.01",
@@ -219,7 +219,7 @@ def test_attributes():
         facts = accuracy_of("digits.nc")
         expect(facts["stated"] == "significant_digits=3" and facts["lossy_fragments"] == 1, facts)
         header = client(["ncdump", "-h", "esdm://digits.nc"]).stdout
-        expect("t:quantization_nsd = 3" in header, header)
+        expect("t:quantization_nsd = 2" in header, header)
 
 
 WRONG = [
