@@ -103,7 +103,7 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     if (status != ESDM_OK)
         sqlite__link_close(link);
     else if (wal)
-        store->second_is = SQLITE__SECOND_LATER;
+        sqlite__second_allow(store);
     return status;
 }
 

@@ -28,6 +28,40 @@ prefers_second(void)
     return number % 2 == 0;
 }
 
+/* The file of a connection; false: it is not there any more under the name by which it was opened.
+ */
+static bool
+find_file(const sqlite__link *link, const char *name, dev_t *ret_device, ino_t *ret_inode)
+{
+    struct stat found;
+    int moved = 1;
+    if (stat(name, &found) != 0 ||
+        sqlite3_file_control(link->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
+        moved != 0)
+        return false;
+    *ret_device = found.st_dev;
+    *ret_inode = found.st_ino;
+    return true;
+}
+
+void
+sqlite__second_allow(sqlite__store *store)
+{
+    if (find_file(&store->reader, store->file, &store->device, &store->inode))
+        atomic_store(&store->second_is, SQLITE__SECOND_LATER);
+}
+
+/* A store that was made anew, or put back from a backup, is another one: who has it open goes on
+ * with what was there. */
+static bool
+is_same_file(const sqlite__store *store)
+{
+    dev_t device = 0;
+    ino_t inode = 0;
+    return find_file(&store->second, store->file, &device, &inode) && device == store->device &&
+           inode == store->inode;
+}
+
 /* Under second_mutex. */
 static bool
 open_second(sqlite__store *store)
@@ -36,7 +70,7 @@ open_second(sqlite__store *store)
     bool writes = false;
     bool good =
         sqlite__link_open(link, store->file, store->file, store->open_flags, NULL) == ESDM_OK &&
-        sqlite__schema_check(link, NULL) == ESDM_OK &&
+        sqlite__schema_check(link, NULL) == ESDM_OK && is_same_file(store) &&
         sqlite__check_state(link, store->migrating, &writes, NULL) == ESDM_OK &&
         sqlite__schema_adapt(link, NULL) == ESDM_OK;
     link->shares_log = good;

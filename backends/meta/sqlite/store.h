@@ -67,7 +67,9 @@ typedef struct sqlite__store {
     sqlite__link reader;
     sqlite__access access;
     sqlite__stamp stamp;
-    int open_flags;               /* of connections for reading */
+    int open_flags; /* of connections for reading */
+    dev_t device;   /* of the file that reader has, where a second one may be */
+    ino_t inode;
     atomic_int second_is;         /* sqlite__second_is */
     atomic_uint waits;            /* for the first one, until there is a second one */
     pthread_mutex_t second_mutex; /* guards second */
@@ -154,6 +156,8 @@ bool sqlite__holds(sqlite__store *store);
  *  has the first one (second.c). sqlite__end_opening() in every case of ESDM_OK. */
 esdm_status sqlite__begin_opening(sqlite__store *store, sqlite__link **ret_link, esdm_error *err);
 void sqlite__end_opening(sqlite__store *store, const sqlite__link *link);
+/** Once the reader is open, which shares its log: there may be a second connection (second.c). */
+void sqlite__second_allow(sqlite__store *store);
 /** From here to sqlite__release() what this thread reads is of one transaction, and others wait,
  *  but for openings. */
 esdm_status sqlite__hold(void *store, esdm_error *err);

@@ -200,6 +200,25 @@ test_second__not_of_a_store_without_a_log(void **state)
     assert_null(f->store->second.db);
 }
 
+/* Another store in the place of this one is left alone: what was open goes on. */
+static void
+test_second__is_of_the_same_file(void **state)
+{
+    fixture *f = *state;
+    char command[300];
+    (void) snprintf(command, sizeof command,
+                    "cd %s/meta && mkdir away && mv %s* away && cp away/%s* .", f->directory,
+                    SQLITE__FILE, SQLITE__FILE);
+    assert_int_equal(system(command), 0);
+    (void) commit(f->store, ESDM_META_UPDATE, "a", f->container, 4);
+    for (int i = 0; i < 60; i++) {
+        (void) opens_meanwhile(f);
+        assert_int_equal(f->length, 4);
+    }
+    assert_true(atomic_load(&f->store->waits) >= 16); /* it was tried */
+    assert_null(f->store->second.db);
+}
+
 /* A child leaves its parent's connections alone, and opens its own store. */
 static void
 test_second__is_not_used_by_a_child(void **state)
@@ -276,6 +295,7 @@ main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_second__is_not_there_for_one_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second__not_of_a_store_without_a_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_second__is_of_the_same_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second__is_not_used_by_a_child, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second__follows_commits_of_all, setup, teardown),
     };
