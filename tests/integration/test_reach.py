@@ -4,6 +4,7 @@
 its rows follow every change, also of programs that know nothing of it, and stores of format 2 get it."""
 
 import json
+import os
 import random
 import subprocess
 
@@ -286,6 +287,32 @@ def test_reach__stores_without_marks_get_them():
         expect(answers(["time overlaps 1970-01-02 and model = own"]) == [["y.nc:"]], "what is committed then")
 
 
+def test_reach__marks_are_made_while_others_read():
+    """Who reads in one transaction neither stops esdm-mkfs --reindex nor finds fewer containers after it."""
+    skip_without_postgres()
+    with Server() as server, Site(metadata=store(server)) as site:
+        server.fill(fill(random.Random(31)))
+        server.sql(UNMARKED)
+        server.sql("UPDATE esdm.container SET name = NULL")  # none that was made by SQL can be read
+        rows = server.sql("SELECT count(*) FROM esdm.reach")
+        env = dict(os.environ, PGPASSWORD=server.password or "")
+        with subprocess.Popen([*server.psql("")[:-2], "-f", "-"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as reader:
+            reader.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM esdm.object;\n")
+            reader.stdin.flush()
+            expect(int(reader.stdout.readline()) > CONTAINERS, "objects")
+            with subprocess.Popen([tool("esdm-mkfs"), "--reindex", site.config], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) as making:
+                server.wait_for_sql("SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' OR EXISTS("
+                                    "SELECT FROM esdm.store WHERE key = 'marks')", ["t"])
+                told, _ = reader.communicate("SELECT count(*) FROM esdm.reach; COMMIT;\n")
+                said, _ = making.communicate()
+        expect(making.returncode == 0, said)
+        expect(reader.returncode == 0 and told.split() == rows, f"the reader: {told.split()}, not {rows}")
+        expect(server.sql("SELECT count(*) FROM esdm.store WHERE key = 'marks'") == ["1"], "there are no marks")
+        expect(server.sql("SELECT count(*) FROM esdm.reach") == rows, "rows that were made anew")
+
+
 def with_guest(server, site):
     """Configurations of the owner of the tables, and of somebody who may use them."""
     server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
@@ -405,5 +432,5 @@ def test_reach__notes_of_merges_only_move_to_newer_snapshots():
 if __name__ == "__main__":
     main(test_reach__finds_what_is_found_without_it, test_reach__notes_of_merges_only_move_to_newer_snapshots,
          test_reach__rows_follow_every_change, test_reach__marks_follow_every_change,
-         test_reach__stores_without_marks_get_them,
+         test_reach__stores_without_marks_get_them, test_reach__marks_are_made_while_others_read,
          test_reach__stores_of_format_2_get_it, test_reach__whoever_does_not_own_the_tables_goes_on)

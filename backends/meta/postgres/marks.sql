@@ -65,11 +65,12 @@ BEGIN
     RETURN NULL;
 END $body$;
 
--- All rows anew. Writers wait.
+-- All rows anew. Writers wait. DELETE, as who began to read before goes on to see the rows that were there, and none after
+-- TRUNCATE.
 CREATE OR REPLACE FUNCTION {S}.reach_make() RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
     LOCK TABLE {S}.container, {S}.object, {S}.extent IN SHARE ROW EXCLUSIVE MODE;
-    TRUNCATE {S}.reach;
+    DELETE FROM {S}.reach;
     DROP INDEX IF EXISTS {S}.reach_both;
     INSERT INTO {S}.reach SELECT d.container, d.dataset, r.span, r.lon,
         CASE WHEN d.dataset = 0 THEN (SELECT {S}.reach_marks(o.attributes) FROM {S}.object o
@@ -82,8 +83,13 @@ BEGIN
 END $body$;
 SELECT {S}.reach_make();
 
-DROP TRIGGER IF EXISTS reach_marked ON {S}.object;
-CREATE TRIGGER reach_marked AFTER INSERT OR UPDATE ON {S}.object
-    FOR EACH ROW WHEN (NEW.dataset = 0) EXECUTE FUNCTION {S}.reach_marked();
+-- To drop one would wait for those who have read objects, and these may wait for the rows of `reach`.
+DO $body$
+BEGIN
+    IF NOT EXISTS(SELECT FROM pg_trigger t WHERE t.tgrelid = '{S}.object'::regclass AND t.tgname = 'reach_marked') THEN
+        CREATE TRIGGER reach_marked AFTER INSERT OR UPDATE ON {S}.object
+            FOR EACH ROW WHEN (NEW.dataset = 0) EXECUTE FUNCTION {S}.reach_marked();
+    END IF;
+END $body$;
 DELETE FROM {S}.store WHERE key = 'marks';
 INSERT INTO {S}.store(key, value) VALUES ('marks', hashtextextended('esdm', 0)::text);
