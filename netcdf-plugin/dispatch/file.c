@@ -41,7 +41,8 @@ commit(esdmnc_file *file, const char *what, bool last)
                              : esdm_container_commit(file->container, NULL, &err);
     file->commit_failed = status != ESDM_OK;
     /* Others were first: it never will be, and who opens it again to look must not be shown it. */
-    file->hidden = file->hidden || status == ESDM_ECONFLICT;
+    if (status == ESDM_ECONFLICT)
+        file->hidden = true;
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
     esdmnc_recipe_note_file("write", file);

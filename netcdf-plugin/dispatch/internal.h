@@ -133,8 +133,10 @@ typedef struct esdmnc_file {
     bool published; /* some of it is committed */
     bool refused;   /* definitions did not end well: an accuracy makes no sense */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
-    bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
-    bool hidden;    /* readers of this process are not shown it: it will not be committed */
+    atomic_bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
+    /* Readers of this process are not shown it: it will not be committed. Its own thread and those
+     * that look for a writer set and read both. */
+    atomic_bool hidden;
     bool commit_failed;                      /* the last time it was tried */
     bool settled_told;                       /* that ranks stated attributes differently */
     bool collective;                         /* nc_var_par_access() of a netCDF-3 format */
