@@ -135,6 +135,29 @@ MUTATIONS = [
     Mutation("merges-past-each-other", "e35cc6be", [
         ("src/api/merge.c", "pick != 0 || !all->session->meta->commit_follows)", "pick != 0 || all->session->meta != NULL)")],
         LIBRARY, "faults.merged_meanwhile", ("test_merges_in_both_directions_at_once",), 1),
+    Mutation("fragments-beyond-valid-range", "ab449fd7", [
+        ("src/io/read/statistics.c", "esdm__box_equal(&piece->part, &fragment->box) && esdm__beyond_none(&g->beyond, &all);",
+         "esdm__box_equal(&piece->part, &fragment->box);")],
+        LIBRARY, "integration.valid_range", (), 1),
+    Mutation("commits-that-saved-queries-miss", "091f5be3", [
+        ("src/io/commit/extents.c", "status = put_mark(esdm__io_of(container)->session, ret_extents, &why);",
+         "status = ESDM_OK;")],
+        LIBRARY, "integration.find_follow", (), 1),
+    Mutation("copies-that-are-put-back", "025d1000", [
+        ("src/journal/put_back.c", "if (newest_ns <= known_ns || newest_ns", "if (true || newest_ns <= known_ns || newest_ns")],
+        LIBRARY, "integration.put_back", (), 1),
+    Mutation("what-was-left-open", "afab829b", [
+        ("netcdf-plugin/dispatch/opening.c", "if (ranks == NULL && !file->transient)\n        esdmnc_files_supersede",
+         "if (ranks == NULL && !file->transient && file->hidden)\n        esdmnc_files_supersede")],
+        ("esdm-netcdf-core",), "netcdf.clients.opened_again", (), 1),
+    Mutation("locks-of-all-lanes", "6cbddddc", [
+        ("src/io/session/cache.c", "unsigned taken = atomic_load(&cache->taken) | 1U;",
+         "unsigned taken = atomic_load(&cache->taken) | 255U;")],
+        (*LIBRARY, "unit_io_cache"), "unit.io.cache", (), 1),
+    Mutation("second-connection-of-a-child", "bfa80244", [
+        ("backends/meta/sqlite/second.c", "is == SQLITE__SECOND_NEVER || store->pid != esdm__own_pid() ||",
+         "is == SQLITE__SECOND_NEVER ||")],
+        (*LIBRARY, "unit_sqlite_second"), "unit.sqlite.second", (), 1),
 ]
 MUTATIONS += [Mutation(*fault) for fault in promises.FAULTS]
 
