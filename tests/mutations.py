@@ -158,6 +158,9 @@ MUTATIONS = [
         ("backends/meta/sqlite/second.c", "is == SQLITE__SECOND_NEVER || store->pid != esdm__own_pid() ||",
          "is == SQLITE__SECOND_NEVER ||")],
         (*LIBRARY, "unit_sqlite_second"), "unit.sqlite.second", (), 1),
+    Mutation("strides-read-what-they-leave-out", "c31a6e93", [
+        ("src/io/read/jobs.c", "if (is_left_out(t, &pieces[i]))", "if (is_left_out(t, &pieces[i]) && i > npieces)")],
+        LIBRARY, "integration.tune_requests", (), 1),
 ]
 MUTATIONS += [Mutation(*fault) for fault in promises.FAULTS]
 
