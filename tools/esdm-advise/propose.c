@@ -266,7 +266,7 @@ propose(const propose_study *study, propose_variable *v)
     propose_spread_end(v);
     v->results[PROPOSE_NOTHING].accuracy = g_strdup("mode=balanced");
     if (v->information.total >= LEAST_INFORMATION) {
-        /* A number is off by at most half of the last bit that is kept. */
+        /* As a share: rounding to the bits that are kept is off by at most that of a number. */
         uint32_t bits = MAX(v->information.kept, LEAST_KEPT) + 1;
         v->results[PROPOSE_INFORMATION].accuracy = g_strdup_printf("bits=%u", bits);
         v->chosen = PROPOSE_INFORMATION;

@@ -140,8 +140,8 @@ typedef struct esdm_accuracy {
     double relative_tolerance;   /**< 0 <= r < 1; 0.01 is one per cent */
     double relative_finest;      /**< >= 0: the relative tolerance need not be finer than this
                                       absolute one (around zero) */
-    uint32_t significant_digits; /**< 1 ... 17, decimal */
-    uint32_t significant_bits;   /**< 1 ... 53 */
+    uint32_t significant_digits; /**< 1 ... 17, decimal: a share of |x|, no place */
+    uint32_t significant_bits;   /**< 1 ... 53: a share of |x|; n + 2 are CF's NSB of n */
     double conserve;       /**< 0 <= c < 1: largest change of the sum of a fragment, hence of the
                                 sum and the mean of the dataset, as a share of sum(|x|) */
     double lossless_up_to; /**< numbers <= this are exact */
@@ -187,7 +187,9 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`,
  * `psnr`, `regions`, `gradient_tolerance`, `vector_tolerance`, `vector_components`,
  * `mean_tolerance`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`,
- * `std`, `gradient`, `vector`, `components`, `mean`.
+ * `std`, `gradient`, `vector`, `components`, `mean`. `nsb` and `nsd` state significant_bits, by the
+ * numbers of explicit bits (1 ... 51) and decimal digits (1 ... 15) that CF and netCDF mean by
+ * quantization_nsb and quantization_nsd: at every number at most half a unit of the last place.
  *
  * Values: numbers; of `psnr` also `60 dB`; of relative quantities also `1 %`; of `conserve` also
  * `sum` and `mean` (1e-6); of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`,

@@ -79,6 +79,14 @@ with netCDF4.Dataset("esdm://groups.nc") as d:
 with make("plain.nc", "NETCDF4_CLASSIC") as d:
     esdm.accuracy(tas="rel=1 %; finest=0.5 K").apply(d)
     assert d["tas"].esdm_relative_finest == "0.5 K"
+# Bits and digits as CF and netCDF count them.
+assert esdm.accuracy(tas="nsb=9; nsd=3").attributes("tas") == {"esdm_nsb": "9", "esdm_nsd": "3"}
+raises(esdm.EsdmError, lambda: esdm.accuracy(tas="nsb=52"), "accuracy of 'tas': ", "whole number from 1 to 51")
+with make("places.nc") as d:
+    esdm.accuracy(tas="nsb=9").apply(d)
+    d["tas"][:] = values
+with netCDF4.Dataset("esdm://places.nc") as d:
+    assert d["tas"].quantization_nsb == 9, d["tas"].ncattrs()
 # Groups alone know their own names.
 with make("group.nc") as d:
     esdm.accuracy(tos="digits=3").apply(d["ocean/deep"])
