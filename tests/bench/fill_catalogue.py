@@ -3,6 +3,7 @@
 """Fills the catalogue of a site, SQLite or PostgreSQL, with the containers that bench_find makes, without commits.
 
     fill_catalogue.py DATABASE COUNT     adds those from the last that is there up to COUNT
+    fill_catalogue.py --asked FILE COUNT the same of SQLite without documents and pages, which no question reads
     fill_catalogue.py --check DATABASE   compares what it would write with what commits wrote
 
 DATABASE is the file of SQLite, or a connection string of PostgreSQL ("host=127.0.0.1 dbname=esdm", for a user that may
@@ -16,12 +17,12 @@ pages of values and the checksum of a document are the template's: no query read
 
 import collections
 import datetime
+import functools
 import json
 import pathlib
 import sqlite3
 import subprocess
 import sys
-import uuid
 
 FACETS = ("model", "experiment", "member", "table", "variable")
 VALUES = (60, 40, 20, 10, 8)
@@ -87,9 +88,16 @@ def text(value):
     return varint(len(raw)) + raw
 
 
-def list_of(i):
-    """The attribute list of a snapshot."""
-    out = b"".join(b"\0\0" + text(name) + text(value) + b"\0" for name, value in attributes_of(i))
+@functools.lru_cache(None)
+def in_list(pair):
+    """An attribute of a container in such a list."""
+    return b"\0\0" + text(pair[0]) + text(pair[1]) + b"\0"
+
+
+@functools.lru_cache(None)
+def list_end():
+    """What the lists have of datasets."""
+    out = b""
     for d in range(4):
         head = varint(d + 1)
         out += head + text(PATHS[d]) + text("@type") + text("float64") + b"\0"
@@ -97,12 +105,23 @@ def list_of(i):
     return out
 
 
+def list_of(i):
+    """The attribute list of a snapshot."""
+    return b"".join(map(in_list, attributes_of(i))) + list_end()
+
+
+@functools.lru_cache(None)
+def in_document(pair):
+    """An attribute of a container in a document."""
+    return json.dumps([pair[0], "char", pair[1]], separators=(",", ":")).encode()
+
+
 def document_of(template, i):
     """The document of the template with the values of another container."""
     begin = template.index(b'"attributes":[')
     end = template.index(b"]]", begin) + 2
-    own = json.dumps([[name, "char", value] for name, value in attributes_of(i)], separators=(",", ":"))
-    return template[:begin] + b'"attributes":' + own.encode() + template[end:]
+    own = b",".join(map(in_document, attributes_of(i)))
+    return b"%s\"attributes\":[%s]%s" % (template[:begin], own, template[end:])
 
 
 def check_view(part):
@@ -134,7 +153,8 @@ class Filler:
 
     def __init__(self, path):
         self.db = sqlite3.connect(path, isolation_level=None)
-        self.db.execute("PRAGMA cache_size = -200000")
+        for pragma in ("cache_size = -1000000", "threads = 2"):  # sorting for the index, too
+            self.db.execute(f"PRAGMA {pragma}")
         self.last = self.one("SELECT max(container) FROM container")[0]
         if self.last is None or self.last % 64 != 0:
             sys.exit("fill_catalogue.py: bench_find is to make a number of containers that 64 divides first")
@@ -164,14 +184,30 @@ class Filler:
         print(f"{len(range(1, self.last + 1, step))} of {self.last} containers are as they would be filled")
 
     def copies(self, table, key, numbers, changes):
-        """Rows of the template for each number. changes: columns, as functions of the row and the number."""
+        """Rows of the template for each number n, by SQL. changes: columns, as expressions."""
         columns = [row[1] for row in self.db.execute(f"PRAGMA table_info({table})")]
-        rows = self.db.execute(f"SELECT * FROM {table} WHERE {key}", (self.last,)).fetchall()
-        marks = ", ".join("?" * len(columns))
-        functions = [changes.get(c) for c in columns]
-        self.db.executemany(
-            f"INSERT INTO {table} VALUES({marks})",
-            ([f(v, n) if f is not None else v for f, v in zip(functions, row)] for n in numbers for row in rows))
+        rows = self.db.execute(f"SELECT * FROM {table} WHERE {key} ORDER BY 1, 2, 3", (self.last,)).fetchall()
+        self.db.execute(f"CREATE TEMP TABLE template AS SELECT * FROM main.{table} LIMIT 0")
+        self.db.executemany(f"INSERT INTO template VALUES({', '.join('?' * len(columns))})", rows)
+        values = ", ".join(changes.get(c, "t." + c) for c in columns)
+        self.db.execute("WITH RECURSIVE s(n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM s WHERE n < ?2) "
+                        f"INSERT INTO {table} SELECT {values} FROM s CROSS JOIN template t", (numbers[0], numbers[-1]))
+        self.db.execute("DROP TABLE template")
+
+    def fill_snapshots(self, numbers):
+        """Documents and attribute lists of the template's snapshot with other values."""
+        columns = [row[1] for row in self.db.execute("PRAGMA table_info(snapshot)")]
+        (row,) = self.db.execute("SELECT * FROM snapshot WHERE id >> 32 = ?", (self.last,)).fetchall()
+        at = [columns.index(c) for c in ("id", "sum", "document", "attributes")]
+
+        def one(n):
+            new = list(row)
+            for k, value in zip(at, ((n << 32) + (row[at[0]] & 0xffffffff), "none", document_of(row[at[2]], n - 1),
+                                     list_of(n - 1))):
+                new[k] = value
+            return new
+
+        self.db.executemany(f"INSERT INTO snapshot VALUES({', '.join('?' * len(columns))})", map(one, numbers))
 
     def fill_views(self, numbers):
         """The counts and last nodes of the first view."""
@@ -192,8 +228,8 @@ class Filler:
             self.db.executemany(f"INSERT INTO {table} VALUES({', '.join('?' * len(names))})",
                                 ([one[name] for name in names] for one in ends))
 
-    def fill(self, count):
-        """Adds what is missing."""
+    def fill(self, count, asked=False):
+        """Adds what is missing. @param asked what questions read alone."""
         numbers = range(self.last + 1, count + 1)
         index, = self.one("SELECT sql FROM sqlite_master WHERE name = 'attribute_value'")
         triggers = self.db.execute(
@@ -207,15 +243,13 @@ class Filler:
         marks = ", ".join("?" * 7)
         self.db.executemany(f"INSERT INTO attribute VALUES({marks})", (row for n in numbers for row in rows_of(n - 1)))
         self.copies("container", "container = ?", numbers, {
-            "container": lambda v, n: n, "name": lambda v, n: f"bench/{(n - 1) // 1000}/{n - 1}.nc",
-            "uuid": lambda v, n: uuid.uuid4().hex, "sum": lambda v, n: "none"})
-        self.copies("snapshot", "id >> 32 = ?", numbers, {
-            "id": lambda v, n: (n << 32) + (v & 0xffffffff), "sum": lambda v, n: "none",
-            "document": lambda v, n: document_of(v, n - 1), "attributes": lambda v, n: list_of(n - 1)})
-        key = {"container": lambda v, n: n, "page": lambda v, n: (n << 32) + (v & 0xffffffff),
-               "sum": lambda v, n: "none"}
-        self.copies("page", "container = ?", numbers, key)
-        self.copies("page_data", "page >> 32 = ?", numbers, key)
+            "container": "s.n", "name": "'bench/' || ((s.n - 1) / 1000) || '/' || (s.n - 1) || '.nc'",
+            "uuid": "lower(hex(randomblob(16)))", "sum": "'none'"})
+        if not asked:
+            self.fill_snapshots(numbers)
+            key = {"container": "s.n", "page": "(s.n << 32) + (t.page & 4294967295)", "sum": "'none'"}
+            self.copies("page", "container = ?", numbers, key)
+            self.copies("page_data", "page >> 32 = ?", numbers, key)
         self.fill_views(numbers)
         self.fill_trees(numbers)
         self.db.execute(index)
@@ -355,6 +389,9 @@ class PostgresFiller:
 
 def main():
     """The command line."""
+    if sys.argv[1:2] == ["--asked"] and len(sys.argv) == 4:
+        Filler(sys.argv[2]).fill(int(sys.argv[3]) // 64 * 64, asked=True)
+        return
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     where = sys.argv[2 if sys.argv[1] == "--check" else 1]
