@@ -82,7 +82,7 @@ with make("plain.nc", "NETCDF4_CLASSIC") as d:
 # Bits and digits as CF and netCDF count them.
 assert esdm.accuracy(tas="nsb=9; nsd=3").attributes("tas") == {"esdm_nsb": "9", "esdm_nsd": "3"}
 raises(esdm.EsdmError, lambda: esdm.accuracy(tas="nsb=52"), "accuracy of 'tas': ", "whole number from 1 to 51")
-with make("places.nc") as d:
+with make("esdm://places.nc") as d:
     esdm.accuracy(tas="nsb=9").apply(d)
     d["tas"][:] = values
 with netCDF4.Dataset("esdm://places.nc") as d:
