@@ -257,7 +257,7 @@ def test_reach__marks_follow_every_change():
             lacking = one.split()
             counts.append(int(lacking.pop()))
             expect(lacking == [], f"after {changes}: {lacking}")
-        expect(len(counts) == len(turns) and max(counts) > 6, f"rows with marks: {counts}")
+        expect(len(counts) == len(turns) and max(counts) > by_size(2, 6, 6), f"rows with marks: {counts}")
         expect(server.sql("SELECT count(*) FROM esdm.reach r JOIN esdm.object o USING (container, dataset) WHERE dataset = 0 "
                           "AND r.marks IS NULL") == ["0"], "marks are not known")
 
