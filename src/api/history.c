@@ -93,6 +93,31 @@ esdm__tag_newest(esdm_session *session, const char *name, const esdm_meta_tag *t
     return status;
 }
 
+/* A tag of another container that had, or has, the name: readers of NAME@tag:TAG would be given
+ * something else without a word. */
+static esdm_status
+check_not_hidden(esdm_session *session, const char *name, const char *tag, esdm_error *err)
+{
+    char stored[ESDM__FORMER_NAME_BYTES], told[ESDM__FORMER_NAME_BYTES];
+    esdm__former former;
+    esdm__moment there;
+    uint64_t record = 0, snapshot = 0, tagged = 0;
+    esdm_status status = esdm__tag_place(session, name, stored, &record, &snapshot, err);
+    if (status != ESDM_OK)
+        return status;
+    const char *base = esdm__former_parse(stored, &former) ? former.name : stored;
+    status = esdm__moment_find_tag(session, base, tag, &there, &tagged, err);
+    if (status == ESDM_ENOENT || (status == ESDM_OK && tagged == record))
+        return ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
+    esdm__former_tell(there.stored, told, sizeof told);
+    return esdm__error_set(err, ESDM_EEXIST,
+                           "container '%s' has the tag '%s' at snapshot %llu, which '%s@tag:%s' "
+                           "would not find any more",
+                           told, tag, (unsigned long long) there.snapshot, base, tag);
+}
+
 static esdm_status
 set_tag(esdm_session *session, const char *name, const char *tag, bool replace,
         uint64_t *ret_snapshot, esdm_error *err)
@@ -100,7 +125,10 @@ set_tag(esdm_session *session, const char *name, const char *tag, bool replace,
     uint64_t record = 0, snapshot = 0;
     esdm__tagged there = {.name = tag};
     const esdm_meta_tag wanted = {.name = tag, .author = esdm__session_writer(session)};
-    esdm_status status = esdm__tag_newest(session, name, &wanted, replace, &record, &snapshot, err);
+    esdm_status status = replace ? ESDM_OK : check_not_hidden(session, name, tag, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__tag_newest(session, name, &wanted, replace, &record, &snapshot, err);
     if (status == ESDM_EEXIST && esdm__tag_find(session, record, &there, NULL) == ESDM_OK &&
         there.snapshot != 0)
         status = there.snapshot == snapshot

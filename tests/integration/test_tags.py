@@ -113,6 +113,28 @@ def test_a_tag_outlives_its_container():
             expect_error(read("a.nc@tag:paper", check=False))
 
 
+def test_a_tag_is_not_hidden_by_a_new_container():
+    """A run that is done again, with the same esdm-tag at its end: readers of the paper keep what they were given."""
+    with Site() as _:
+        write("a.nc", 0, 3)
+        tag("a.nc", "paper")
+        write("a.nc", 0, 1)                    # replaced
+        refused = tag("a.nc", "paper", check=False)
+        expect(refused.returncode == 4, f"{refused.returncode}: {refused.stdout}")
+        expect_error(refused, "former", "tag 'paper'", "--force")
+        expect(read("a.nc@tag:paper", "a.nc").stdout == "2 2.0\n0 0.0\n", read("a.nc@tag:paper").stdout)
+        tag("a.nc@tag:paper", "paper")         # it is there already
+        tag("a.nc", "second")
+        expect_error(tag("a.nc@tag:paper", "second", check=False), "tag 'second'")   # nobody would find it
+        tag("--force", "a.nc", "paper")
+        expect(read("a.nc@tag:paper").stdout == "0 0.0\n", read("a.nc@tag:paper").stdout)
+        tag("--remove", "a.nc", "paper")       # the former one has it still
+        expect(read("a.nc@tag:paper").stdout == "2 2.0\n", read("a.nc@tag:paper").stdout)
+        run([tool("esdm-rm"), "a.nc"])         # and a name that is free again
+        write("a.nc", 0, 2)
+        expect_error(tag("a.nc", "paper", check=False), "tag 'paper'")
+
+
 def test_what_is_kept():
     policies = [{"container": "exp/special.nc", "history": 4},
                 {"container": "exp/*", "history": 2},
@@ -180,4 +202,5 @@ def test_what_is_kept_of_each_level():
 
 if __name__ == "__main__":
     main(test_a_tag_keeps_its_snapshot, test_wrong_names, test_a_tag_outlives_its_container,
+         test_a_tag_is_not_hidden_by_a_new_container,
          test_what_is_kept, test_what_is_kept_of_each_level)

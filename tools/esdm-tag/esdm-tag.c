@@ -149,7 +149,7 @@ change_tag(esdm_session *session, const char *name, const char *tag, json_t *lis
                                  : esdm_container_tag(session, name, tag, force, &snapshot, &err);
     if (status == ESDM_EEXIST) {
         tool_error("%s; --force moves it", err.message);
-        return TOOL_FAILED;
+        return TOOL_REFUSED;
     }
     if (status != ESDM_OK)
         return tool_fail(status, &err);

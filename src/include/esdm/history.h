@@ -33,12 +33,13 @@ typedef bool (*esdm_tag_visitor)(const esdm_tag_info *info, void *user);
  * @param name of a container (its newest snapshot), or what says one of its snapshots: NAME@7,
  * NAME@-1, NAME@2026-11-20, NAME@tag:OTHER.
  * @param tag 1 to ESDM_TAG_MAX bytes of UTF-8, without '/', '@', '?', ':', white space and control
- * characters; unique in its container.
- * @param replace whether a tag of that name may move to this snapshot.
+ * characters; unique in its container, and in the former ones of its name.
+ * @param replace whether a tag of that name may move to this snapshot. One of a former container
+ * stays there, and is found again when this one is removed.
  * @param ret_snapshot number of the snapshot; may be NULL.
- * @return ESDM_EINVAL: no such name can be given. ESDM_EEXIST: the tag is at another snapshot (at
- * this one: ESDM_OK). ESDM_ENOENT: no such container or snapshot. ESDM_ENOTSUP: the metadata store
- * knows no tags. ESDM_EACCES.
+ * @return ESDM_EINVAL: no such name can be given. ESDM_EEXIST: the tag is at another snapshot, also
+ * of a former container of that name (at this one: ESDM_OK). ESDM_ENOENT: no such container or
+ * snapshot. ESDM_ENOTSUP: the metadata store knows no tags. ESDM_EACCES.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tag(esdm_session *session, const char *name,
                                                         const char *tag, bool replace,
