@@ -119,7 +119,7 @@ def test_statements_hold_where_they_are_applied():
     with Site() as site:
         for kind in ("pypi", "debian"):
             told = python(site, kind, APPLIED).stdout
-            expect(told == "ok\n" and names() == ["groups.nc", "run.nc"], f"{told}{names()}")
+            expect(told == "ok\n" and names() == ["groups.nc", "places.nc", "run.nc"], f"{told}{names()}")
 
 
 main(test_statements_are_checked_at_once, test_statements_hold_where_they_are_applied)
