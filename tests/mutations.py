@@ -144,7 +144,7 @@ MUTATIONS = [
          "status = ESDM_OK;")],
         LIBRARY, "integration.find_follow", (), 1),
     Mutation("copies-that-are-put-back", "025d1000", [
-        ("src/journal/put_back.c", "if (newest_ns <= known_ns || newest_ns", "if (true || newest_ns <= known_ns || newest_ns")],
+        ("src/journal/put_back.c", "    if (newest_ns <= limit_ns)", "    if (true || newest_ns <= limit_ns)")],
         LIBRARY, "integration.put_back", (), 1),
     Mutation("what-was-left-open", "afab829b", [
         ("netcdf-plugin/dispatch/opening.c", "if (ranks == NULL && !file->transient)\n        esdmnc_files_supersede",
