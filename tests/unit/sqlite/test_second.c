@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "commit_support.h"
 #include "store.h"
 
 #define ROUNDS  1000
@@ -31,30 +32,6 @@ typedef struct fixture {
     uint64_t length;    /* that it found */
     atomic_bool ended;
 } fixture;
-
-static uint64_t
-commit(sqlite__store *store, esdm_meta_commit_kind kind, const char *name, uint64_t container,
-       uint64_t length)
-{
-    static unsigned number;
-    char uuid[40];
-    esdm_error err = {0};
-    esdm_meta_committed done = {0};
-    const esdm_meta_length lengths[] = {{.dimension = 1, .length = length}};
-    (void) snprintf(uuid, sizeof uuid, "%032x", ++number);
-    const esdm_meta_commit what = {.kind = kind,
-                                   .name = name,
-                                   .uuid = uuid,
-                                   .container = container,
-                                   .document = kind == ESDM_META_UPDATE ? NULL : "{}",
-                                   .document_bytes = kind == ESDM_META_UPDATE ? 0 : 2,
-                                   .lengths = lengths,
-                                   .nlengths = 1,
-                                   .history = 1};
-    if (sqlite__commit(store, &what, &done, &err) != ESDM_OK)
-        fail_msg("%s", err.message);
-    return done.container;
-}
 
 static int
 setup(void **state)
@@ -73,7 +50,7 @@ setup(void **state)
     assert_int_equal(sqlite__make(&f->config, false, NULL, NULL, &err), ESDM_OK);
     assert_int_equal(sqlite__open(&f->config, false, &store, &err), ESDM_OK);
     f->store = store;
-    f->container = commit(f->store, ESDM_META_CREATE, "a", 0, 3);
+    f->container = commit(f->store, "a", ESDM_META_CREATE, 0, 3);
     *state = f;
     return 0;
 }
@@ -163,7 +140,7 @@ test_second__opens_while_the_first_is_held(void **state)
     need_second(f);
     assert_int_equal(f->length, 3);
     for (uint64_t i = 4; i < 10; i++) { /* what was committed last, with either of them */
-        (void) commit(f->store, ESDM_META_UPDATE, "a", f->container, i);
+        (void) commit(f->store, "a", ESDM_META_UPDATE, f->container, i);
         (void) opens_meanwhile(f);
         assert_int_equal(f->length, i);
         assert_int_equal(open_once(f->store, "a"), i);
@@ -210,7 +187,7 @@ test_second__is_of_the_same_file(void **state)
                     "cd %s/meta && mkdir away && mv %s* away && cp away/%s* .", f->directory,
                     SQLITE__FILE, SQLITE__FILE);
     assert_int_equal(system(command), 0);
-    (void) commit(f->store, ESDM_META_UPDATE, "a", f->container, 4);
+    (void) commit(f->store, "a", ESDM_META_UPDATE, f->container, 4);
     for (int i = 0; i < 60; i++) {
         (void) opens_meanwhile(f);
         assert_int_equal(f->length, 4);
@@ -269,14 +246,14 @@ test_second__follows_commits_of_all(void **state)
     void *other = NULL;
     esdm_error err = {0};
     assert_int_equal(sqlite__open(&f->config, false, &other, &err), ESDM_OK);
-    (void) commit(f->store, ESDM_META_CREATE, "b", 0, 1);
+    (void) commit(f->store, "b", ESDM_META_CREATE, 0, 1);
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, open_all_the_time, f), 0);
     for (uint64_t i = 4; i < 200; i++) {
-        (void) commit(i % 2 == 0 ? f->store : other, ESDM_META_UPDATE, "a", f->container, i);
+        (void) commit(i % 2 == 0 ? f->store : other, "a", ESDM_META_UPDATE, f->container, i);
         assert_int_equal(open_once(f->store, "a"), i);
         if (i % 10 == 0)
-            (void) commit(other, ESDM_META_REPLACE, "b", 0, i);
+            (void) commit(other, "b", ESDM_META_REPLACE, 0, i);
     }
     atomic_store(&f->ended, true);
     for (int i = 0; i < READERS; i++) {
