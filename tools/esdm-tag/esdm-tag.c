@@ -30,7 +30,8 @@ static gboolean removes, force, all;
 
 static const GOptionEntry entries[] = {
     {"remove", 'd', 0, G_OPTION_ARG_NONE, &removes, "Remove the tags", NULL},
-    {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "A tag that exists moves to the snapshot", NULL},
+    {"force", 'f', 0, G_OPTION_ARG_NONE, &force,
+     "A tag that exists moves to the snapshot; a former container keeps its own", NULL},
     {"all", 'a', 0, G_OPTION_ARG_NONE, &all,
      "List the tags of all containers, or of those below the prefix NAME", NULL},
     {0},
@@ -148,7 +149,7 @@ change_tag(esdm_session *session, const char *name, const char *tag, json_t *lis
     esdm_status status = removes ? esdm_container_untag(session, name, tag, &err)
                                  : esdm_container_tag(session, name, tag, force, &snapshot, &err);
     if (status == ESDM_EEXIST) {
-        tool_error("%s; --force moves it", err.message);
+        tool_error("%s; --force gives it to this snapshot", err.message);
         return TOOL_REFUSED;
     }
     if (status != ESDM_OK)
