@@ -68,7 +68,7 @@ create(const char *name, uint32_t rank, const uint64_t *lengths, const uint64_t 
 {
     esdm_container *container;
     esdm_dimension *dims[4];
-    char dim[8];
+    char dim[16];
     ok(esdm_container_create(session, name, ESDM_CREATE_REPLACE, &container, &err));
     esdm_group *root = esdm_container_root(container);
     for (uint32_t i = 0; i < rank; i++) {

@@ -139,7 +139,7 @@ create(esdm_session *session, const char *name, uint32_t rank, const uint64_t *s
     ok(esdm_container_create(session, name, ESDM_CREATE_NEW, &container, ERR));
     esdm_group *root = esdm_container_root(container);
     for (uint32_t i = 0; i < rank; i++) {
-        char dim[8];
+        char dim[16];
         snprintf(dim, sizeof dim, "d%u", i);
         ok(esdm_dimension_create(root, dim, shape[i], &dims[i], ERR));
     }
