@@ -48,9 +48,13 @@ posix__cache_new(void)
 
 /* Opens a pack. What is no file, as a pipe that nobody writes to, must not be waited for. */
 static esdm_status
-open_pack(const posix__target *target, const char *file, int *ret_fd, esdm_error *err)
+open_pack(const posix__target *target, const char *name, int *ret_fd, esdm_error *err)
 {
     struct stat found;
+    char file[POSIX__FILE_BYTES];
+    esdm_status status = posix__file_name(name, file, err);
+    if (status != ESDM_OK)
+        return status;
     int fd = esdm__descriptor_keep(
         openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (fd < 0 && (errno == ELOOP || errno == ENXIO))
@@ -136,10 +140,6 @@ esdm_status
 posix__cache_acquire(posix__cache *cache, const posix__target *target, const char *name,
                      int *ret_fd, int *ret_slot, esdm_error *err)
 {
-    char file[POSIX__FILE_BYTES];
-    esdm_status status = posix__file_name(name, file, err);
-    if (status != ESDM_OK)
-        return status;
     uint64_t hash = esdm__checksum(name, strlen(name));
 
     (void) pthread_mutex_lock(&cache->mutex);
@@ -147,7 +147,7 @@ posix__cache_acquire(posix__cache *cache, const posix__target *target, const cha
     int fd = index >= 0 ? take_slot(cache, index) : -1;
     (void) pthread_mutex_unlock(&cache->mutex);
     if (index < 0) {
-        status = open_pack(target, file, &fd, err);
+        esdm_status status = open_pack(target, name, &fd, err);
         if (status != ESDM_OK)
             return status;
         int surplus = -1;

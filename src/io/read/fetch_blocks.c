@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/read/fetch_blocks.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,7 +129,10 @@ esdm_status
 esdm__block_reader_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
                         const esdm__coarse *coarse, blob *b, esdm_error *err)
 {
-    *b = (blob){.session = session, .fragment = fragment, .target = target};
+    memset(b, 0, offsetof(blob, view)); /* load_head() makes the view; raw ones have none */
+    b->session = session;
+    b->fragment = fragment;
+    b->target = target;
     b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
     b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
     b->raw = esdm__fragment_is_raw(fragment);

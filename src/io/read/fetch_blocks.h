@@ -21,14 +21,14 @@ typedef struct esdm__block_reader {
     const esdm__fragment *fragment;
     bool raw;
     esdm__blocks geometry; /* of coded ones as well */
-    esdm__blob_view view;  /* coded ones */
     uint8_t *head;         /* owned; coded ones, or large ones where reads have a price */
     uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
     bool head_known;       /* and the rest takes one read anyhow */
     esdm__target *target;
     esdm__cache_key key;
-    esdm__room *room; /* borrowed; for decoding */
-    uint64_t taken;   /* of it */
+    esdm__room *room;     /* borrowed; for decoding */
+    uint64_t taken;       /* of it */
+    esdm__blob_view view; /* coded ones, once the head was read; large, so the last one */
 } esdm__block_reader;
 
 /** Neighbouring blocks that are to be read. */

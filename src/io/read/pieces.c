@@ -250,14 +250,17 @@ static esdm_status
 read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
 {
     esdm__sources sources;
-    esdm_error first = {0};
+    esdm_error first;
+    esdm_error error;
     esdm__fetched fetched = {0};
+    first.status = ESDM_OK; /* zeroing all of both takes as long as much of the rest here */
     esdm_status status = esdm__sources_of(r->session, piece->fragment->pack, &sources, err);
     if (status != ESDM_OK)
         return status;
     for (size_t i = 0;; i++) {
-        esdm_error error = {0};
         esdm__again again = {0};
+        error.os_errno = 0;
+        error.message[0] = '\0';
         do {
             status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
         } while (esdm__sources_ask_again(r->session, &sources, i, piece->fragment->pack->pack,

@@ -69,20 +69,16 @@ lock_all(esdm__cache *cache)
 {
     (void) pthread_mutex_lock(&cache->lanes[0].lock);
     unsigned taken = atomic_load(&cache->taken) | 1U;
-    for (unsigned i = 1; i < LANES; i++) {
-        if ((taken >> i & 1) != 0)
-            (void) pthread_mutex_lock(&cache->lanes[i].lock);
-    }
+    for (unsigned left = taken & ~1U; left != 0; left &= left - 1)
+        (void) pthread_mutex_lock(&cache->lanes[__builtin_ctz(left)].lock);
     return taken;
 }
 
 static void
 unlock_all(esdm__cache *cache, unsigned taken)
 {
-    for (unsigned i = LANES; i-- > 0;) {
-        if ((taken >> i & 1) != 0)
-            (void) pthread_mutex_unlock(&cache->lanes[i].lock);
-    }
+    for (unsigned left = taken; left != 0; left &= left - 1)
+        (void) pthread_mutex_unlock(&cache->lanes[__builtin_ctz(left)].lock);
 }
 
 esdm__cache *
