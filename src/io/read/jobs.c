@@ -13,7 +13,7 @@
 
 /* The target that a piece will most likely be asked of; NULL: none, or one that is not there any
  * more. */
-static const esdm__target *
+static esdm__target *
 target_of(esdm_session *session, const esdm__fragment *fragment)
 {
     esdm__pack_place place;
@@ -28,6 +28,8 @@ hole_bytes(esdm_session *session, const esdm__fragment *fragment)
     const esdm__site_engine *engine = &session->site->engine;
     const esdm__target *target = engine->sieve_stated ? NULL : target_of(session, fragment);
     uint64_t bytes = target != NULL ? target->read_bytes : 0;
+    uint64_t learned = target != NULL ? atomic_load(&target->hole_bytes) : 0;
+    bytes = bytes > learned ? bytes : learned;
     bytes = bytes > RUN_GAP_BYTES ? bytes : RUN_GAP_BYTES;
     return engine->sieve_stated ? engine->sieve_bytes : bytes;
 }
@@ -87,6 +89,63 @@ esdm__read_jobs_make(const esdm__transfer *t, const esdm__piece *pieces, size_t 
         begin = fragment->position;
     }
     return njobs;
+}
+
+/* ---- targets that nobody has measured ------------------------------------------------------- */
+
+#define HOLE_MOST  (UINT64_C(4) << 20)
+#define TRIED_MOST (UINT64_C(1) << 20) /* a hole that is read to see what that costs */
+#define ROUNDS     16u                 /* fewer are over before anything is learned */
+#define WORTH      2                   /* times cheaper a hole has to be than a request */
+
+static bool
+is_small(const esdm__fragment *f)
+{
+    return f->pack != NULL && !esdm__kind_is_elsewhere(f->kind) &&
+           f->stored_bytes <= ESDM__SMALL_BLOB_BYTES;
+}
+
+esdm__target *
+esdm__read_jobs_ask(const esdm__transfer *t, const esdm__piece *pieces, esdm__read_job *jobs,
+                    size_t njobs, uint64_t *ret_hole)
+{
+    esdm_session *session = t->dataset->group->container->session;
+    size_t threads = esdm__pool_threads(session->pool);
+    if (session->ahead != NULL || njobs < ROUNDS * threads)
+        return NULL;
+    esdm__target *target = target_of(session, pieces[jobs[0].first].fragment);
+    if (target == NULL || target->measured || atomic_load(&target->hole_bytes) != 0)
+        return NULL;
+    for (size_t i = 0; i <= 3 * threads; i++) {
+        const esdm__fragment *f = pieces[jobs[i].first].fragment;
+        if (!is_small(f) || target_of(session, f) != target)
+            return NULL;
+    }
+    esdm__read_job *one = &jobs[2 * threads];
+    const esdm__fragment *last = pieces[one->first + one->count - 1].fragment;
+    const esdm__fragment *next = pieces[one[1].first].fragment;
+    uint64_t end = last->position + last->stored_bytes;
+    if (strcmp(last->pack->pack, next->pack->pack) != 0 || next->position <= end + RUN_GAP_BYTES ||
+        next->position - end > TRIED_MOST)
+        return NULL;
+    *ret_hole = next->position - end;
+    one[1].count = one[1].first + one[1].count - one->first;
+    one[1].first = one->first;
+    return target;
+}
+
+void
+esdm__read_jobs_learn(const esdm_session *session, esdm__target *target, uint64_t hole,
+                      uint64_t round_ns, uint64_t spanned_ns)
+{
+    uint64_t bytes = 1;
+    if (spanned_ns > 0) {
+        double request = (double) round_ns / esdm__pool_threads(session->pool);
+        double more = spanned_ns > round_ns ? (double) (spanned_ns - round_ns) : 0;
+        double most = more > 0 ? (double) hole * request / WORTH / more : (double) HOLE_MOST;
+        bytes = most < (double) HOLE_MOST ? (uint64_t) most + 1 : HOLE_MOST;
+    }
+    atomic_store(&target->hole_bytes, bytes);
 }
 
 static int

@@ -31,6 +31,7 @@ typedef struct reader {
     size_t njobs;
     atomic_size_t begun; /* jobs begin in their order */
     atomic_size_t asked; /* bytes of those before this one were asked for, if it was time */
+    atomic_uint_fast64_t shortest_ns; /* job of those that are timed */
 } reader;
 
 /* ---- one piece ----------------------------------------------------------------------------- */
@@ -515,6 +516,60 @@ read_job(reader *r, const esdm__read_job *job, esdm_error *err)
     return ESDM_OK;
 }
 
+static esdm_status
+timed_job(void *context, size_t i, esdm_error *err)
+{
+    reader *r = context;
+    uint64_t start = esdm__now_ns();
+    esdm_status status = read_job(r, &r->jobs[i], err);
+    uint64_t ns = esdm__now_ns() - start;
+    uint64_t least = atomic_load(&r->shortest_ns);
+    while (ns < least && !atomic_compare_exchange_weak(&r->shortest_ns, &least, ns))
+        continue;
+    return status;
+}
+
+/* One job for each thread. */
+static esdm_status
+timed_round(reader *r, const esdm__read_job *jobs, uint64_t *ret_ns, esdm_error *err)
+{
+    uint64_t start = esdm__now_ns();
+    r->jobs = jobs;
+    esdm_status status =
+        esdm__pool_run(r->session->pool, esdm__pool_threads(r->session->pool), timed_job, r, err);
+    *ret_ns = esdm__now_ns() - start;
+    return status;
+}
+
+/* Reads the first jobs to see what requests cost (io/read/jobs.h).
+ * @param ret_done pieces that were read. */
+static esdm_status
+read_and_learn(reader *r, esdm__target *target, uint64_t hole, size_t *ret_done, esdm_error *err)
+{
+    const esdm__read_job *jobs = r->jobs;
+    size_t threads = esdm__pool_threads(r->session->pool);
+    uint64_t least = UINT64_MAX;
+    uint64_t spanned = 0;
+    bool quick = false;
+    esdm_status status = ESDM_OK;
+    atomic_store(&r->shortest_ns, UINT64_MAX);
+    for (unsigned i = 0; i < 2 && status == ESDM_OK && !quick; i++) {
+        uint64_t ns;
+        status = timed_round(r, jobs + i * threads, &ns, err);
+        *ret_done = jobs[(i + 1) * threads].first;
+        least = ns < least ? ns : least;
+        quick = atomic_load(&r->shortest_ns) < ESDM__QUICK_JOB_NS; /* others were slow by chance */
+    }
+    if (status == ESDM_OK && !quick) {
+        status = timed_round(r, jobs + 2 * threads + 1, &spanned, err);
+        *ret_done = jobs[3 * threads + 1].first;
+    }
+    if (status == ESDM_OK)
+        esdm__read_jobs_learn(r->session, target, hole, least, spanned);
+    r->jobs = jobs;
+    return status;
+}
+
 esdm_status
 esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
                   const size_t *together, esdm_error *err)
@@ -531,13 +586,26 @@ esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npi
                 .together = together != NULL};
     esdm_status status = ESDM_OK;
     size_t njobs = esdm__read_jobs_make(t, pieces, npieces, together, jobs);
-    r.njobs = njobs;
     uint64_t bytes = esdm_dataspace_elements(t->space) * (uint64_t) bytes_there(&r);
+    uint64_t hole;
+    esdm__target *unknown = together == NULL && bytes >= POOL_BYTES
+                                ? esdm__read_jobs_ask(t, pieces, jobs, njobs, &hole)
+                                : NULL;
+    if (unknown != NULL) {
+        size_t done;
+        status = read_and_learn(&r, unknown, hole, &done, err);
+        r.pieces = pieces += done;
+        npieces -= done;
+        njobs = status == ESDM_OK ? esdm__read_jobs_make(t, pieces, npieces, NULL, jobs) : 0;
+    }
+    r.njobs = njobs;
     if (r.session->ntargets > 1 && njobs > 2)
         esdm__read_jobs_spread(r.session, pieces, jobs, njobs);
     if (r.session->ahead != NULL && njobs > 1)
         ask_ahead(&r);
-    if (bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool))
+    if (status != ESDM_OK)
+        njobs = 0;
+    else if (bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
     else
         status = esdm__pool_run_short(r.session->pool, njobs, run_job, &r, err);

@@ -301,6 +301,7 @@ ask_models(esdm_session *session)
         tell_monitor(session, target, true, &perf);
         if (!(perf.stream_s_per_byte > 0) || session->site->engine.sieve_stated)
             continue;
+        target->measured = true;
         double bytes = perf.latency_s / perf.stream_s_per_byte;
         bytes = bytes < READ_BYTES_MAX ? bytes : READ_BYTES_MAX;
         if (bytes > (double) target->read_bytes)

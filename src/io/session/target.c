@@ -241,6 +241,7 @@ add_target(esdm_session *session, size_t i, bool strict, esdm_error *err)
     target->monitor = session->monitor;
     target->read_bytes = session->site->engine.sieve_stated ? session->site->engine.sieve_bytes
                                                             : target->plugin->read_bytes;
+    target->measured = session->site->engine.sieve_stated || target->read_bytes > 0;
     target->cost = place->cost;
     target->reserve_bytes = place->reserve_bytes;
     target->retiring = place->retiring;

@@ -55,6 +55,10 @@ typedef struct esdm__target {
     bool retiring;          /* likewise: nothing new goes there */
     uint64_t reserve_bytes; /* likewise */
     uint64_t read_bytes;    /* as the plug-in's, or as measured: what a read costs, in bytes */
+    bool measured;          /* it is from a measurement, or stated */
+    /* Of one that nobody has measured, as the first reads with holes have shown (io/read/jobs.h):
+     * the largest hole that one request spans; 0: not known; 1: none, requests are cheap. */
+    atomic_uint_fast64_t hole_bytes;
 } esdm__target;
 
 /**
