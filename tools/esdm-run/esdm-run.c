@@ -24,6 +24,8 @@
 #define LIBRARY  "libesdm-netcdf.so"
 #define EXIT_OWN 125 /* as env(1): esdm-run itself failed */
 
+#define HINT_MOST 120 /* bytes of a hint for files by MPI, its name included */
+
 typedef struct options {
     const char *site;
     const char *image;
@@ -117,7 +119,7 @@ static bool
 is_watched(const options *opt)
 {
     return opt->watch.report || opt->watch.records || opt->watch.read_ahead ||
-           opt->watch.mpi_hints || opt->watch.unusual;
+           opt->watch.mpi_hints || opt->watch.stated[0] || opt->watch.unusual;
 }
 
 /** Preloads libesdm-watch.so, which lies beside `library`. */
@@ -190,20 +192,48 @@ watch(options *opt, const char *program, char *const *arguments, bool *ret_in_pr
     return status;
 }
 
+/** "KEY=VALUE". false: it is none, or there are too many. */
+static bool
+add_hint(report_options *watch, const char *text)
+{
+    size_t length = strlen(watch->stated);
+    size_t room = sizeof watch->stated - length;
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1] || strchr(text, '\n') || strlen(text) > HINT_MOST) {
+        run_say("--mpi-hint: expected KEY=VALUE such as striping_factor=4, not '%s'", text);
+        return false;
+    }
+    if (strlen(text) + 2 > room) {
+        run_say("--mpi-hint: more than %zu bytes of hints", sizeof watch->stated);
+        return false;
+    }
+    (void) snprintf(watch->stated + length, room, "%s\n", text);
+    return true;
+}
+
 /** @return index of PROGRAM in argv, or -1 with *ret_exit set. */
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
-        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
-        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
-        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
-        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
-        {"unusual", no_argument, NULL, 'U'},       {"mpi-hints", no_argument, NULL, 'M'},
-        {"record", no_argument, NULL, 'C'},        {"image", required_argument, NULL, 'I'},
-        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
+                                          {"site", required_argument, NULL, 's'},
+                                          {"strict", no_argument, NULL, 'S'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"dry-run", no_argument, NULL, 'n'},
+                                          {"print-rc", no_argument, NULL, 'R'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"report", optional_argument, NULL, 'P'},
+                                          {"json", no_argument, NULL, 'J'},
+                                          {"records", required_argument, NULL, 'D'},
+                                          {"read-ahead", no_argument, NULL, 'A'},
+                                          {"unusual", no_argument, NULL, 'U'},
+                                          {"mpi-hints", no_argument, NULL, 'M'},
+                                          {"record", no_argument, NULL, 'C'},
+                                          {"image", required_argument, NULL, 'I'},
+                                          {"mpi-hint", required_argument, NULL, 'H'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -244,6 +274,10 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             break;
         case 'M':
             ret->watch.mpi_hints = true;
+            break;
+        case 'H':
+            if (!add_hint(&ret->watch, optarg))
+                return -1;
             break;
         case 'C':
             ret->record = true;

@@ -47,6 +47,7 @@ typedef struct report_options {
     const char *records;    /* NULL: a folder that goes with the run */
     const char *history;    /* what the last run read; NULL: that does not count */
     const char *hints;      /* hints for files by MPI; NULL: none */
+    char stated[256];       /* hints that the user states: lines KEY=VALUE */
     char *const *arguments; /* of the program: the last ones of this process */
 } report_options;
 

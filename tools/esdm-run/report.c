@@ -54,7 +54,8 @@ first_set(const char *const *names)
 bool
 report_is_light(const report_options *o)
 {
-    return o->unusual && !o->report && o->records == NULL && !o->read_ahead && !o->mpi_hints;
+    return o->unusual && !o->report && o->records == NULL && !o->read_ahead && !o->mpi_hints &&
+           o->stated[0] == '\0';
 }
 
 /* Beside every program, no esdm-run waits for others: that of the first rank makes a folder, and
@@ -278,11 +279,12 @@ set_hints(const report_run *r, const report_options *o)
     char number[16];
     const char *programs = getenv("OMPI_NUM_APP_CTX");
     bool one = programs != NULL && strcmp(programs, "1") == 0;
-    if (o->hints == NULL)
+    if (o->hints == NULL && o->stated[0] == '\0')
         return true;
     if (r->ranks < 2 || (!one && !r->local)) {
         if (r->rank == 0 && !o->quiet)
-            (void) fprintf(stderr, "esdm-run: --mpi-hints: no hints are given: %s\n",
+            (void) fprintf(stderr, "esdm-run: %s: no hints are given: %s\n",
+                           o->hints != NULL ? "--mpi-hints" : "--mpi-hint",
                            r->ranks < 2 ? "this is one process; start each rank so: mpirun -n 4 "
                                           "esdm-run --mpi-hints PROGRAM"
                                         : "with this MPI the ranks have to be on one node");
@@ -297,7 +299,8 @@ set_hints(const report_run *r, const report_options *o)
         mark_of(r, -1, marks, sizeof marks);
     }
     (void) snprintf(number, sizeof number, "%d", r->ranks);
-    return setenv("ESDM_WATCH_HINTS", o->hints, 1) == 0 &&
+    return (o->hints == NULL || setenv("ESDM_WATCH_HINTS", o->hints, 1) == 0) &&
+           (o->stated[0] == '\0' || setenv("ESDM_WATCH_STATED", o->stated, 1) == 0) &&
            setenv("ESDM_WATCH_MARKS", marks, 1) == 0 && setenv("ESDM_WATCH_RANKS", number, 1) == 0;
 }
 

@@ -10,9 +10,8 @@
 
 #include "common/common.h"
 
-#define TUNE_PARAMETERS 17u
+#define TUNE_PARAMETERS 28u
 #define TUNE_VALUES     12u
-#define TUNE_OPTIONS    2u
 
 /* ---- what can be set (space.c) ------------------------------------------------------------- */
 
@@ -20,7 +19,8 @@
 typedef struct tune_parameter {
     const char *name;    /* "fragment" */
     const char *section; /* where it stands: "engine", "netcdf"; "targets": of each one on S3;
-                          * "policies": of all containers; "esdm-run": an option */
+                          * "policies": of all containers; "esdm-run": an option; "hints": a hint
+                          * for files by MPI, which is an option, too */
     const char *key;     /* its name there */
     bool category;       /* values have no order */
     guint count;
@@ -39,8 +39,8 @@ typedef struct tune_setting {
 
 /** How a program is run. */
 typedef struct tune_way {
-    json_t *config;                         /* of the site; owned */
-    const char *options[TUNE_OPTIONS + 1u]; /* of esdm-run, up to a NULL; borrowed */
+    json_t *config;                      /* of the site; owned */
+    char *options[TUNE_PARAMETERS + 1u]; /* of esdm-run, up to a NULL; owned */
 } tune_way;
 
 typedef struct tune_workload tune_workload;
@@ -93,6 +93,18 @@ char **tune_split_values(const json_t *config);
 bool tune_split_is(const json_t *config, const char *text);
 void tune_split_set(json_t *config, const char *text);
 
+/* Hints for files by MPI (space_hints.c). */
+#define TUNE_HINTS     "hints" /* their section */
+#define TUNE_HINT_NONE "unset" /* as the MPI has it */
+#define TUNE_HINT_ANY  "mpi:"  /* before the name of one that has no name here */
+bool tune_hint_is(const tune_parameter *parameter);
+/** Whether it is a number of bytes, for which "4M" may stand. */
+bool tune_hint_is_size(const char *name);
+/** Whether a text can be the name of a hint, or its value. */
+bool tune_hint_can_be(const char *text);
+/** "--mpi-hint=KEY=VALUE"; owned. */
+char *tune_hint_option(const tune_parameter *parameter, guint value);
+
 /* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
 
 struct tune_workload {
@@ -109,7 +121,7 @@ struct tune_workload {
 /** Where the program's command has esdm-run itself, behind its first word; 0: nowhere. */
 guint tune_run_inside(const tune_workload *workload);
 /** The command of a program with options of esdm-run, for who wants to repeat it. */
-GPtrArray *tune_command(const tune_workload *workload, const char *const *options);
+GPtrArray *tune_command(const tune_workload *workload, char *const *options);
 /** Runs it once. @param ret_s how long it took; INFINITY when it failed
  *  or took too long. @return TOOL_OK also when the program failed, if `may_fail`. */
 tool_exit tune_run(tune_workload *workload, const tune_way *way, bool may_fail, double *ret_s);
@@ -127,7 +139,7 @@ const char *kernel_names(void);
 
 /* ---- the model (model.c) -------------------------------------------------------------------- */
 
-#define MODEL_FEATURES 128u /* all parameters, codecs of all values */
+#define MODEL_FEATURES 320u /* all parameters, codecs of all values */
 
 /** Bayesian linear regression of the logarithm of seconds. */
 typedef struct tune_model {

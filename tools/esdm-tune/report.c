@@ -177,7 +177,7 @@ numbers_json(const GArray *numbers)
 }
 
 static json_t *
-command_json(const tune_workload *workload, const char *const *options)
+command_json(const tune_workload *workload, char *const *options)
 {
     g_autoptr(GPtrArray) words = tune_command(workload, options);
     json_t *list = json_array();

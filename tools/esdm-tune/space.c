@@ -19,6 +19,13 @@ typedef struct choice {
 #define PLUGIN   "s3"       /* whose targets have "connections" and "part" */
 #define POLICIES "policies" /* of the site: see space_split.c */
 #define OPTIONS  "esdm-run" /* for which sites have no key: options of the command */
+#define HINT(name, ...)                                                                            \
+    {                                                                                              \
+        name, TUNE_HINTS, name, TUNE_HINT_NONE,                                                    \
+        {                                                                                          \
+            TUNE_HINT_NONE, __VA_ARGS__                                                            \
+        }                                                                                          \
+    }
 
 static const choice choices[] = {
     {"threads", "engine", "threads", "0", {"1", "2", "4", "8", "16"}},
@@ -38,6 +45,14 @@ static const choice choices[] = {
     {"io-ranks", "ranks", "io", "0", {"0", "1", "2", "4"}},
     {"read-ahead", OPTIONS, "--read-ahead", "off", {"off", "on"}},
     {"mpi-hints", OPTIONS, "--mpi-hints", "off", {"off", "on"}},
+    HINT("striping_factor", "2", "4", "8", "16"),
+    HINT("striping_unit", "1M", "4M", "16M"),
+    HINT("cb_nodes", "1", "2", "4", "8"),
+    HINT("cb_buffer_size", "4M", "16M", "64M"),
+    HINT("romio_cb_read", "enable", "disable"),
+    HINT("romio_cb_write", "enable", "disable"),
+    HINT("romio_ds_read", "enable", "disable"),
+    HINT("romio_ds_write", "enable", "disable"),
 };
 #define CHOICES      G_N_ELEMENTS(choices)
 #define CHUNK_CACHE  "ESDM_NC_CHUNK_CACHE" /* see esdm-run */
@@ -102,7 +117,7 @@ is_io_ranks(const char *name)
 static bool
 is_size_or_word(const char *name)
 {
-    return g_str_equal(name, "gather") || g_str_equal(name, "sieve");
+    return g_str_equal(name, "gather") || g_str_equal(name, "sieve") || tune_hint_is_size(name);
 }
 
 static bool
@@ -228,10 +243,17 @@ stated_text(const json_t *config, const choice *c)
     return g_strdup(c->otherwise);
 }
 
+/* Of esdm-run, on or off. */
+static bool
+is_switch(const tune_parameter *p)
+{
+    return g_str_equal(p->section, OPTIONS);
+}
+
 static bool
 is_option(const tune_parameter *p)
 {
-    return g_str_equal(p->section, OPTIONS);
+    return is_switch(p) || tune_hint_is(p);
 }
 
 static bool
@@ -243,6 +265,9 @@ is_value(const tune_parameter *p, const json_t *config, const choice *c, const c
         return true;
     if (!p->category || is_io_ranks(c->name))
         return !isnan(number_of(text));
+    if (tune_hint_is(p))
+        return g_str_equal(text, TUNE_HINT_NONE) ||
+               (!tune_hint_is_size(c->name) && tune_hint_can_be(text));
     bool known = g_str_equal(c->name, "codec"); /* which the site knows, with its plug-ins */
     for (guint i = 0; i < TUNE_VALUES && c->values[i] != NULL; i++)
         known |= g_str_equal(c->values[i], text);
@@ -352,6 +377,21 @@ check_gather(const tune_space *space, char **wishes)
     return TOOL_OK;
 }
 
+/* Of a hint "mpi:NAME", whose values have to be stated; stays until the end. NULL: it is none. */
+static const choice *
+choice_of_hint(const char *wish, gsize bytes)
+{
+    g_autofree char *name = g_strndup(wish, bytes);
+    if (!g_str_has_prefix(name, TUNE_HINT_ANY) || wish[bytes] != '=' ||
+        !tune_hint_can_be(name + strlen(TUNE_HINT_ANY)))
+        return NULL;
+    choice *c = g_new0(choice, 1);
+    c->name = g_steal_pointer(&name);
+    *c = (choice) HINT(c->name, NULL);
+    c->key = c->name + strlen(TUNE_HINT_ANY);
+    return c;
+}
+
 tool_exit
 tune_space_init(tune_space *space, json_t *config, char **wishes)
 {
@@ -364,11 +404,16 @@ tune_space_init(tune_space *space, json_t *config, char **wishes)
         const char *equals = strchr(wishes[i], '=');
         gsize bytes = equals != NULL ? (gsize) (equals - wishes[i]) : strlen(wishes[i]);
         const choice *c = choice_named(wishes[i], bytes);
+        c = c != NULL ? c : choice_of_hint(wishes[i], bytes);
+        if (i >= TUNE_PARAMETERS)
+            return tool_usage("--try: more than %u parameters", TUNE_PARAMETERS);
         if (c == NULL)
             return tool_usage("--try: there is no parameter '%.*s'; known are threads, fragment, "
                               "codec, memory, pack, gather, sieve, split, writes, chunk-cache, "
                               "chunk-steps, connections, part, earlier-runs, io-ranks, read-ahead, "
-                              "mpi-hints",
+                              "mpi-hints, striping_factor, striping_unit, cb_nodes, "
+                              "cb_buffer_size, romio_cb_read, romio_cb_write, romio_ds_read, "
+                              "romio_ds_write, mpi:HINT=VALUES",
                               (int) bytes, wishes[i]);
         for (guint k = 0; k < space->count; k++)
             if (g_str_equal(space->parameters[k].name, c->name))
@@ -393,13 +438,17 @@ tune_space_fits(const tune_space *space, const tune_workload *workload)
         if (!program)
             return tool_usage("--try: %s is an option of esdm-run: name a program behind '--'",
                               p->name);
+        const char *option = tune_hint_is(p) ? "--mpi-hint" : p->key;
         for (char **argument = workload->program; *argument != NULL; argument++)
-            if (g_str_equal(*argument, p->key))
+            if (g_str_equal(*argument, option) ||
+                (tune_hint_is(p) && g_str_has_prefix(*argument, "--mpi-hint=")))
                 return tool_usage("--try: %s: leave %s out of the command; trials add it", p->name,
-                                  p->key);
-        if (g_str_equal(p->name, "mpi-hints") && tune_run_inside(workload) == 0)
-            return tool_usage("--try: mpi-hints: esdm-run has to start each rank: name the program "
-                              "so: -- mpirun -n 4 esdm-run PROGRAM");
+                                  option);
+        bool of_ranks = tune_hint_is(p) || g_str_equal(p->name, "mpi-hints");
+        if (of_ranks && tune_run_inside(workload) == 0)
+            return tool_usage("--try: %s: esdm-run has to start each rank: name the program "
+                              "so: -- mpirun -n 4 esdm-run PROGRAM",
+                              p->name);
     }
     return TOOL_OK;
 }
@@ -411,7 +460,7 @@ tune_space_runs_before(tune_space *space, const tune_setting *setting)
     for (guint i = 0; i < space->count; i++) {
         tune_parameter *p = &space->parameters[i];
         bool earlier = g_str_equal(p->name, "earlier-runs");
-        if ((!earlier && !is_option(p)) || g_str_equal(p->texts[setting->value[i]], "off"))
+        if ((!earlier && !is_switch(p)) || g_str_equal(p->texts[setting->value[i]], "off"))
             continue;
         if (!p->has_record)
             runs = MAX(runs, g_str_equal(p->name, "mpi-hints") ? RUNS_OF_HINTS : 1u);
@@ -513,7 +562,8 @@ tune_space_way(const tune_space *space, const tune_setting *setting)
     for (guint i = 0; i < space->count; i++) {
         const tune_parameter *p = &space->parameters[i];
         if (is_option(p) && setting->value[i] != p->current)
-            way.options[count++] = p->key;
+            way.options[count++] =
+                tune_hint_is(p) ? tune_hint_option(p, setting->value[i]) : g_strdup(p->key);
     }
     return way;
 }
@@ -522,6 +572,8 @@ void
 tune_way_clear(tune_way *way)
 {
     json_decref(way->config);
+    for (guint i = 0; way->options[i] != NULL; i++)
+        g_free(way->options[i]);
     *way = (tune_way){.config = NULL};
 }
 

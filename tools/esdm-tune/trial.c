@@ -95,7 +95,7 @@ tune_run_inside(const tune_workload *w)
 }
 
 static void
-add_options(GPtrArray *list, const char *const *options)
+add_options(GPtrArray *list, char *const *options)
 {
     for (; *options != NULL; options++)
         g_ptr_array_add(list, g_strdup(*options));
@@ -103,7 +103,7 @@ add_options(GPtrArray *list, const char *const *options)
 
 /* The program's own words; options stand behind the esdm-run that is among them. */
 static void
-add_program(GPtrArray *list, const tune_workload *w, const char *const *options)
+add_program(GPtrArray *list, const tune_workload *w, char *const *options)
 {
     guint inside = tune_run_inside(w);
     bool own = inside > 0 || is_esdm_run(w->program[0]);
@@ -115,7 +115,7 @@ add_program(GPtrArray *list, const tune_workload *w, const char *const *options)
 }
 
 GPtrArray *
-tune_command(const tune_workload *w, const char *const *options)
+tune_command(const tune_workload *w, char *const *options)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     if (tune_run_inside(w) == 0 && !is_esdm_run(w->program[0])) {
@@ -128,7 +128,7 @@ tune_command(const tune_workload *w, const char *const *options)
 
 /* Programs understand esdm:// names when esdm-run starts them. */
 static GPtrArray *
-arguments_of(const tune_workload *w, const char *const *options)
+arguments_of(const tune_workload *w, char *const *options)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     if (w->kernel != NULL) {

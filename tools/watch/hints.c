@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * Files that all ranks open by MPI get the hints that earlier runs speak for (watch/hints.h), where
- * the program states none of that name. The first rank reads them and tells the others: hints that
- * differ between ranks would be an error.
+ * Files that all ranks open by MPI get the hints that the user states, else those that earlier runs
+ * speak for (watch/hints.h), where the program states none of that name. The first rank reads them
+ * and tells the others: hints that differ between ranks would be an error.
  *
  * Telling is a collective call, so all ranks have to come here: those of an Open MPI job of one
  * program, else those of which each esdm-run has left a mark on this node.
@@ -21,21 +21,25 @@
 #define RANKS_MOST 65536
 #define VALUE      128
 
-static char place[4096]; /* of the record; "": the user wants no hints */
-static char marks[4096]; /* begin of the marks' names; "": none are needed */
+static char place[4096];              /* of the record; "": what earlier runs did does not count */
+static char stated[WATCH_HINTS_TEXT]; /* by the user: lines KEY=VALUE; "": none */
+static char marks[4096];              /* begin of the marks' names; "": none are needed */
 static int ranks_of_job;
 
 static void __attribute__((constructor)) hints_begin(void)
 {
     const char *path = secure_getenv("ESDM_WATCH_HINTS");
+    const char *own = secure_getenv("ESDM_WATCH_STATED");
     const char *with = secure_getenv("ESDM_WATCH_MARKS");
     const char *ranks = secure_getenv("ESDM_WATCH_RANKS");
-    if (path == NULL || path[0] != '/' || with == NULL || ranks == NULL ||
-        strlen(path) >= sizeof place || strlen(with) >= sizeof marks)
+    if (with == NULL || ranks == NULL || strlen(with) >= sizeof marks)
         return;
     ranks_of_job = atoi(ranks);
     (void) snprintf(marks, sizeof marks, "%s", with);
-    (void) snprintf(place, sizeof place, "%s", path);
+    if (path != NULL && path[0] == '/' && strlen(path) < sizeof place)
+        (void) snprintf(place, sizeof place, "%s", path);
+    if (own != NULL && strlen(own) < sizeof stated)
+        (void) snprintf(stated, sizeof stated, "%s", own);
 }
 
 /* ---- what is asked of MPI -------------------------------------------------------------------- */
@@ -209,7 +213,10 @@ look_up(const char *path, MPI_Info info, char *text)
     char name[8200];
     char exe[4096] = "";
     uint64_t count = 0;
-    /* Whoever has set these has chosen. */
+    /* Whoever has set these has chosen, and what is stated is not to be learned from. */
+    add_unstated(text, stated, info);
+    if (stated[0] != '\0')
+        return;
     if (getenv("ROMIO_HINTS") != NULL || getenv("MPICH_MPIIO_HINTS") != NULL)
         return;
     (void) syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
@@ -279,7 +286,7 @@ watch__hints_choose(watch_hints *ret, MPI_Comm comm, const char *path, MPI_Info 
 {
     *ret = (watch_hints){.info = info, .outer = !watch__here.opening};
     watch__here.opening = true;
-    if (place[0] == '\0' || !ret->outer || watch__here.busy)
+    if ((place[0] == '\0' && stated[0] == '\0') || !ret->outer || watch__here.busy)
         return;
     int saved = errno;
     const void *outer = watch__here.mpi_caller;

@@ -147,6 +147,26 @@ def some_without(mpi, folder):
     expect("the report has nothing of 2 of 4 ranks: no esdm-run started them" in done.stderr, done.stderr)
 
 
+def user_states(mpi, folder):
+    """Hints of the user are given at once, where the program states none of that name; nothing is learned from such a run."""
+    program = Program(mpi, folder)
+    key, value, file = {"mpich": ("romio_ds_read", "disable", "in"), "openmpi": ("cb_nodes", "2", "out")}[mpi]
+    options = (f"--mpi-hint={key}={value}", "--mpi-hint", "of_no_library=7")
+    given, read, texts, files = program.run(options=options)
+    wanted = {key: value, "of_no_library": "7"}
+    expect(given == {"in": wanted, "out": wanted}, f"{given}")
+    expect(files[file]["hints_used"][key] == value, f"{files[file]}")
+    if mpi == "mpich":
+        expect(read == WANTED, f"nothing between the pieces was read: {read}")
+        given, read, _, files = program.run("stated", options=options)
+        expect(given["in"] == {"of_no_library": "7"} and read > 20 * WANTED, f"the program has a hint: {given} {read}")
+    for bad in ("striping_factor", "=4", "a=", "a" * 200 + "=1"):
+        done = subprocess.run([TOOL, "--mpi-hint", bad, "/bin/true"], env=program.env, capture_output=True, text=True, check=False)
+        expect(done.returncode == 125 and "expected KEY=VALUE" in done.stderr, f"{bad}: {done.returncode} {done.stderr}")
+    done = subprocess.run([TOOL, "--mpi-hint=a=1", "/bin/true"], env=program.env, capture_output=True, text=True, check=False)
+    expect(done.returncode == 0 and "start each rank so" in done.stderr, f"{done.returncode} {done.stderr}")
+
+
 @esdmtest.by_clock
 def alone(check, mpi):
     with tempfile.TemporaryDirectory(prefix="esdm-test-hinted.") as name:
@@ -157,7 +177,7 @@ def main():
     if not PROGRAMS:
         mpirun.missing("there was no MPI when ESDM was built")
     for mpi in PROGRAMS:
-        for check in (learns, large_pieces, waits_for_nobody, is_careful, *by_size((), (some_without,), (some_without,))):
+        for check in (learns, large_pieces, user_states, waits_for_nobody, is_careful, *by_size((), (some_without,), (some_without,))):
             alone(check, mpi)
     print("hinted:", *PROGRAMS)
 

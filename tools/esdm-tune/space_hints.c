@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Hints for files by MPI: striping of new files on Lustre, who writes for whom, through how much
+ * memory. What a library does not know it leaves out. */
+#include "esdm-tune/esdm-tune.h"
+
+#include <string.h>
+
+#define OPTION     "--mpi-hint"
+#define TEXT_BYTES 100 /* esdm-run takes somewhat more */
+
+bool
+tune_hint_is(const tune_parameter *p)
+{
+    return g_str_equal(p->section, TUNE_HINTS);
+}
+
+bool
+tune_hint_is_size(const char *name)
+{
+    return g_str_equal(name, "striping_unit") || g_str_equal(name, "cb_buffer_size");
+}
+
+bool
+tune_hint_can_be(const char *text)
+{
+    static const char others[] = "_-.:*/+";
+    if (*text == '\0' || strlen(text) > TEXT_BYTES)
+        return false;
+    for (; *text != '\0'; text++)
+        if (!g_ascii_isalnum(*text) && strchr(others, *text) == NULL)
+            return false;
+    return true;
+}
+
+char *
+tune_hint_option(const tune_parameter *p, guint value)
+{
+    if (tune_hint_is_size(p->key))
+        return g_strdup_printf(OPTION "=%s=%.0f", p->key, p->x[value]);
+    return g_strdup_printf(OPTION "=%s=%s", p->key, p->texts[value]);
+}
