@@ -57,16 +57,6 @@ slowest_variable(const run *r, const char *file, bool writes)
     return found;
 }
 
-/* "1 x 180 x 360" */
-static char *
-shape_text(const guint64 *shape, guint rank)
-{
-    GString *text = g_string_new(NULL);
-    for (guint i = 0; i < rank && i < WATCH_DIMS; i++)
-        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? " x " : "", shape[i]);
-    return g_string_free(text, FALSE);
-}
-
 /* ---- rules -------------------------------------------------------------------------------------
  */
 
@@ -425,17 +415,6 @@ decoded_text(double decoded, double values)
 /* So many times what the program wanted was decompressed: the chunks' shape is not its own. */
 #define FAR_MORE 4
 
-static char *
-smaller_text(const object *v)
-{
-    g_autofree char *chunk = shape_text(v->entry.chunk, v->entry.rank);
-    if (v->entry.chunked != 1)
-        return g_strdup("");
-    return g_strdup_printf(" Its chunks of %s hold far more than the program takes of them: chunks "
-                           "of the shape that is read (nccopy -c) leave less to decompress.",
-                           chunk);
-}
-
 static void
 library_time(run *r)
 {
@@ -470,7 +449,7 @@ library_time(run *r)
     g_autofree char *waited = waited_text(seconds, work);
     g_autofree char *whole = decoded_text(decoded, (double) deflated);
     g_autofree char *shape =
-        decoded > FAR_MORE * (double) deflated ? smaller_text(most) : g_strdup("");
+        decoded > FAR_MORE * (double) deflated ? chunks_taken_text(most) : g_strdup("");
     advise(
         r, MAX(work - better, 0),
         "Reading was held up by decompression: %s of work%s in the NetCDF library for %s (%s/s)%s, "
@@ -527,17 +506,22 @@ compression_time(run *r)
     if (most == NULL)
         return;
     double work = MIN(seconds, r->cpu_most_s);
+    double filled = chunks_filled_share(most);
     char *time = time_text(work);
     char *text = bytes_text((double) bytes);
     char *name = short_name(most->name);
     g_autofree char *waited = waited_text(seconds, work);
     int level = most->entry.deflate;
+    bool hardly = filled * FAR_MORE < 1;
+    double share = hardly ? 1 - filled : level >= HIGH_LEVEL ? saved_by_deflate_1(level) : 0.5;
+    g_autofree char *chunks = hardly ? chunks_filled_text(most) : NULL;
     advise(
-        r, (level >= HIGH_LEVEL ? saved_by_deflate_1(level) : 0.5) * work,
+        r, share * work,
         "Writing was held up by compression: %s of work%s for %s in compressed variables, most for "
         "%s in %s with deflate %d. %s",
         time, waited, text, most->variable, name, level,
-        level >= HIGH_LEVEL
+        hardly ? chunks
+        : level >= HIGH_LEVEL
             ? "Deflate 1 with shuffle takes two thirds of that at most, and gives files that "
               "are a few percent larger."
         : level > 1

@@ -318,6 +318,14 @@ tool_exit write_page(const run *r, const char *file);
 
 /** "1.2 GB", "3.4 s", "42 µs"; owned. */
 char *bytes_text(double bytes);
+/** "1 x 180 x 360" (advise_chunks.c, as the next ones); owned. */
+char *shape_text(const guint64 *shape, guint rank);
+/** That much is decompressed of which little is taken; "": it has no chunks. Owned. */
+char *chunks_taken_text(const object *variable);
+/** What was written of a variable, of what its chunks hold; 1: that is not known. */
+double chunks_filled_share(const object *variable);
+/** That much was compressed of which little was written. Owned. */
+char *chunks_filled_text(const object *variable);
 char *time_text(double seconds);
 /** "run.nc", or the end of a long name; owned. */
 char *short_name(const char *name);

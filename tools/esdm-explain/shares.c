@@ -45,6 +45,8 @@ library_words(const run *r)
     if (use.own)
         return use.stock ? "NetCDF library and ESDM: codecs, copies, commits"
                          : "ESDM: codecs, conversion, copies, commits";
+    if (!use.stock) /* of no variable a value was moved */
+        return "NetCDF library: opening files, and what they say of themselves";
     if (use.inflated > 0 && use.deflated > 0)
         return "NetCDF library: (de)compression, conversion, copies";
     return use.inflated > 0   ? "NetCDF library: decompression, conversion, copies"
