@@ -368,6 +368,15 @@ read_again(run *r, const object *o)
 /* So many times the processors' time: calls were held up by others. */
 #define WAITED 1.5
 
+/* Of what calls of the library took, what was work: beyond the processors' time others had these,
+ * and reading and writing share that. */
+static double
+work_of(const run *r, double seconds)
+{
+    double library = MAX(seconds_of(r->library_ns), seconds);
+    return seconds * MIN(1, r->cpu_most_s / MAX(library, 1e-9));
+}
+
 /* Behind the time of work: that the calls took longer. Owned. */
 static char *
 waited_text(double seconds, double work)
@@ -437,8 +446,7 @@ library_time(run *r)
     }
     if (most == NULL || seconds <= 0)
         return;
-    /* Decompression is work: of what is beyond the processors' time, others had these. */
-    double work = MIN(seconds, r->cpu_most_s);
+    double work = work_of(r, seconds);
     double better = (double) deflated / BETTER_RATE + (decoded - (double) deflated) / CHUNK_RATE +
                     (double) calls * LIBRARY_CALL;
     char *time = time_text(work);
@@ -505,7 +513,7 @@ compression_time(run *r)
         seconds = MAX(seconds, seconds_of(r->library_ns - MIN(r->library_read_ns, r->library_ns)));
     if (most == NULL)
         return;
-    double work = MIN(seconds, r->cpu_most_s);
+    double work = work_of(r, seconds);
     double filled = chunks_filled_share(most);
     char *time = time_text(work);
     char *text = bytes_text((double) bytes);
