@@ -5,10 +5,11 @@ esdm-cp exports."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
-from esdmtest import BUILD, DATA, SOURCE, Site, by_size, expect, expect_error, main, need_data, run, tool
+from esdmtest import BUILD, DATA, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, run, tool
 
 COPY = BUILD / "tests/vfile/vfile_copy"
 CDL = SOURCE / "tests/netcdf/clients"
@@ -121,6 +122,26 @@ def test_snapshots__stay_as_they_were():
         compare(site, "x")
 
 
+def test_catalogue_put_back__headers_are_those_of_its_own_commits():
+    """The same UUID and the same number of a snapshot, other contents: so it is, too, with the copy of a site."""
+    with Site(history=2) as site:
+        if not site.file("metadata/catalogue.sqlite").exists():
+            return  # of another store
+        site.file("x.cdl").write_text("""netcdf x { dimensions: x = 2; variables: float a(x); a:units = "K"; string s(x);
+            data: a = 1, 2; s = "one", "two"; }""")
+        make(site, site.file("x.cdl"), "x")
+        shutil.copytree(site.file("metadata"), site.file("former"))
+        client(["ncatted", "-a", "units,a,o,c,degC", "esdm://x"])
+        expect('a:units = "degC"' in dump(virtual(site, "x", snapshot=2)), "not what was committed")
+        shutil.rmtree(site.file("metadata"))
+        site.file("former").rename(site.file("metadata"))
+        client(["ncatted", "-a", "units,a,o,c,m", "esdm://x"])
+        for snapshot in (0, 2):
+            text = dump(virtual(site, "x", snapshot=snapshot))
+            expect('a:units = "m"' in text, f"attributes of the catalogue that was there before:\n{text}")
+        expect('a:units = "K"' in dump(virtual(site, "x", snapshot=1)), "the former snapshot is another one")
+
+
 def test_real_files__as_exported():
     folder = need_data("cmip6")
     files = sorted((p for p in pathlib.Path(folder).rglob("*.nc")), key=lambda p: p.stat().st_size)
@@ -141,4 +162,5 @@ def test_real_files__as_exported():
 
 main(test_all_types_groups_and_texts__as_exported, test_classic_formats__as_exported,
      test_records__of_several_and_of_one_variable, test_chunks_at_borders__and_unlimited_dimensions,
-     test_snapshots__stay_as_they_were, test_real_files__as_exported)
+     test_snapshots__stay_as_they_were,
+     test_catalogue_put_back__headers_are_those_of_its_own_commits, test_real_files__as_exported)

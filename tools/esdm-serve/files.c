@@ -57,8 +57,9 @@ serve_file(serve_request *request)
     if (status != ESDM_OK)
         return serve_failed(request, status, &err);
     const esdm_vfile *v = vfile_of(file);
-    g_autofree char *tag = g_strdup_printf("\"%s-%" G_GUINT64_FORMAT "-%d\"", esdm_vfile_uuid(v),
-                                           (guint64) esdm_vfile_snapshot(v), (int) format);
+    g_autofree char *tag = g_strdup_printf("\"%s-%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "-%d\"",
+                                           esdm_vfile_uuid(v), (guint64) esdm_vfile_snapshot(v),
+                                           (guint64) esdm_vfile_time(v), (int) format);
     reading *r = g_new0(reading, 1);
     *r = (reading){.state = request->state, .file = file};
     const serve_body body = {.size = esdm_vfile_size(v),

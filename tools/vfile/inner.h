@@ -39,7 +39,8 @@ struct esdm_vfile {
     cp_end end; /* the container */
     cp_model *model;
     esdm_vfile_format format;
-    int fd; /* of the sparse file */
+    uint64_t time_ns; /* of the commit; 0: not known */
+    int fd;           /* of the sparse file */
     uint64_t size;
     GArray *datasets; /* vf_dataset */
     GArray *regions;  /* vf_region, by address */

@@ -109,6 +109,48 @@ forget_header(esdm_vfile *file)
     file->records = (vf_records){.parts = file->records.parts};
 }
 
+typedef struct timed {
+    uint64_t snapshot;
+    uint64_t time_ns;
+} timed;
+
+static bool
+note_time(const esdm_snapshot_info *info, void *user)
+{
+    timed *t = user;
+    t->time_ns = info->snapshot == t->snapshot ? info->time_ns : t->time_ns;
+    return t->time_ns == 0;
+}
+
+/* When the snapshot was committed. 0: that of a query, which is no snapshot, or not known. */
+static uint64_t
+time_of_commit(const esdm_vfile *file)
+{
+    const char *name = esdm_container_name(file->end.container);
+    timed t = {.snapshot = esdm_vfile_snapshot(file)};
+    esdm_container_info info;
+    if (t.snapshot == 0)
+        return 0;
+    if (esdm_container_stat(file->end.session, name, &info, NULL) == ESDM_OK &&
+        info.snapshot == t.snapshot)
+        return info.modified_ns;
+    return esdm_container_snapshots(file->end.session, name, note_time, &t, NULL) == ESDM_OK
+               ? t.time_ns
+               : 0;
+}
+
+/* What tells the header from all others of a format. The copy of a site has containers of the same
+ * UUID, and so has a catalogue that was put back from a backup: what both commit from then on has
+ * the same numbers, but not the same times. */
+static char *
+name_header(const esdm_vfile *file)
+{
+    if (file->time_ns == 0)
+        return g_uuid_string_random(); /* for this opening alone */
+    return g_strdup_printf("%s-%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, esdm_vfile_uuid(file),
+                           (guint64) esdm_vfile_snapshot(file), (guint64) file->time_ns);
+}
+
 static esdm_status
 find_header(esdm_vfile *file, esdm_error *err)
 {
@@ -117,10 +159,9 @@ find_header(esdm_vfile *file, esdm_error *err)
     const char *asked = strchr(file->end.name, '?');
     g_autofree char *sum =
         asked != NULL ? g_compute_checksum_for_string(G_CHECKSUM_SHA256, asked, -1) : NULL;
-    g_autofree char *name =
-        g_strdup_printf("%s-%" G_GUINT64_FORMAT "%s%.16s-%s.vfile", esdm_vfile_uuid(file),
-                        (guint64) esdm_vfile_snapshot(file), sum != NULL ? "-" : "",
-                        sum != NULL ? sum : "", formats[file->format]);
+    g_autofree char *own = name_header(file);
+    g_autofree char *name = g_strdup_printf("%s%s%.16s-%s.vfile", own, sum != NULL ? "-" : "",
+                                            sum != NULL ? sum : "", formats[file->format]);
     g_autofree char *path = vf_cache_path(name, err);
     if (path == NULL)
         return ESDM_EACCES;
@@ -153,6 +194,7 @@ esdm_vfile_open(esdm_session *session, const char *name, uint64_t snapshot,
     esdm_status status = cp_container_open(&file->end, &file->model, err);
     if (status == ESDM_OK) {
         vf_prepare(file);
+        file->time_ns = time_of_commit(file);
         (void) pthread_mutex_lock(&headers);
         status = find_header(file, err);
         (void) pthread_mutex_unlock(&headers);
@@ -190,6 +232,12 @@ uint64_t
 esdm_vfile_snapshot(const esdm_vfile *file)
 {
     return esdm_container_snapshot(file->end.container);
+}
+
+uint64_t
+esdm_vfile_time(const esdm_vfile *file)
+{
+    return file->time_ns;
 }
 
 const char *

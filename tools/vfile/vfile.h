@@ -46,7 +46,9 @@ void esdm_vfile_close(esdm_vfile *file);
 /** In bytes. */
 uint64_t esdm_vfile_size(const esdm_vfile *file);
 uint64_t esdm_vfile_snapshot(const esdm_vfile *file);
-/** 32 digits, borrowed: what tells files apart, with the snapshot and the format. */
+/** When the snapshot was committed, in ns since 1970; 0: that of a query, or not known. */
+uint64_t esdm_vfile_time(const esdm_vfile *file);
+/** 32 digits, borrowed: what tells files apart, with the snapshot, its time and the format. */
 const char *esdm_vfile_uuid(const esdm_vfile *file);
 /** The container, for reading alone; borrowed. */
 esdm_container *esdm_vfile_container(const esdm_vfile *file);
