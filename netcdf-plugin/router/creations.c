@@ -174,10 +174,19 @@ creation_renew(creation *c, const esdmnc__core *core)
 static void
 creation_settle(const creation *c, const esdmnc__core *core, const esdmnc__stub *stub)
 {
+    static int told; /* one line is enough for all files of a run */
     char site[ESDMNC_SITE_BYTES] = "";
     int saved = errno;
     core->site(site);
     if (stub->site[0] && strlen(site) == ESDMNC_SITE_BYTES - 1 && strcmp(stub->site, site) != 0) {
+        if (strcmp(stub->site, ESDMNC_SITE_NONE) != 0 && c->made &&
+            !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+            esdmnc__tell("'%s' stood for a container of another site, with another configuration "
+                         "(ESDM_CONFIG, ./esdm.json; \"esdm-ls --json\" tells which one is used), "
+                         "which stays there as 'esdm://%s'; from now on it stands for what this "
+                         "program wrote",
+                         c->path, c->container);
+        }
         int status = esdmnc__stub_settle(c->path, site);
         if (status != NC_NOERR) {
             esdmnc_debug("%s: the stub does not tell its site: %s", c->path, strerror(status));

@@ -231,17 +231,48 @@ find_name(esdmnc_ranks *ranks, const char *path, int mode, char *container, esdm
     return status == NC_NOERR ? found.status : status;
 }
 
+/** Whether what the stub stands for was written on another site than this process has open. */
+static bool
+is_elsewhere(const esdmnc__stub *stub)
+{
+    char site[ESDMNC_SITE_BYTES] = "";
+    if (!stub->site[0] || strcmp(stub->site, ESDMNC_SITE_NONE) == 0) {
+        return false;
+    }
+    esdmnc__core_get()->site(site);
+    return site[0] && strcmp(stub->site, site) != 0;
+}
+
 /** Whether what was opened is what the stub was made for. The original stands for what was written
  *  anew in its place, too: it is renewed after the commit, and a former container may have been
- *  brought back. ENOENT: it is not. */
+ *  brought back. Not so what was written anew on another site. ENOENT: it is not. */
 static int
-check_number(int instance, int ncid, const esdmnc__stub *stub)
+check_number(int instance, int ncid, const esdmnc__stub *stub, bool elsewhere)
 {
     uint64_t version = 0;
     uint64_t number = stub->number ? esdmnc__core_get()->stub_number(instance, ncid, &version) : 0;
-    bool same =
-        number == 0 || (number == stub->number && (stub->is_original || version == stub->version));
+    bool same = number == 0 || (number == stub->number &&
+                                ((stub->is_original && !elsewhere) || version == stub->version));
     return same ? NC_NOERR : ENOENT;
+}
+
+/** This site has a container of the name; whoever has two sites must know which one is read. */
+static void
+tell_elsewhere(const char *path, const char *container, int mode, int status)
+{
+    static int told; /* one line is enough for all files of a folder */
+    if (status != NC_NOERR) {
+        esdmnc__tell("'%s' stands for a container of another site: a program wrote it there, with "
+                     "another configuration (ESDM_CONFIG, ./esdm.json; \"esdm-ls --json\" tells "
+                     "which one is used). This site has another one under that name: "
+                     "'esdm://%s'",
+                     path, container);
+    } else if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        esdmnc__tell("'%s' was written on another site, with another configuration (ESDM_CONFIG, "
+                     "./esdm.json; \"esdm-ls --json\" tells which one is used): this %s what this "
+                     "site has under that name, 'esdm://%s'",
+                     path, mode & NC_WRITE ? "writes to" : "reads", container);
+    }
 }
 
 /** Opens, for reading, the former container that a stub was made for. ENOENT after a message. */
@@ -365,10 +396,14 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         tell_missing(path, container, &stub);
     }
     if (status == NC_NOERR && stub.container[0]) {
-        status = check_number(library->api.instance, ncid, &stub);
+        bool elsewhere = is_elsewhere(&stub);
+        status = check_number(library->api.instance, ncid, &stub, elsewhere);
+        if (elsewhere && leads(ranks)) {
+            tell_elsewhere(path, container, mode, status);
+        }
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
-            status = open_former(library, ranks, path, mode, &stub, ncid);
+            status = elsewhere ? ENOENT : open_former(library, ranks, path, mode, &stub, ncid);
         } else if (!by_stub && leads(ranks)) {
             tell_changed(path, &stub);
         } else if ((mode & NC_WRITE) && by_stub && leads(ranks)) {

@@ -260,7 +260,7 @@ tool_names(int argc, char **argv, tool_exit *ret_exit)
     for (int i = 1; i < argc; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
         esdm_error err = {0};
-        esdm_status status = esdm_container_normalise(tool_container(argv[i]), name, &err);
+        esdm_status status = tool_normalise(argv[i], name, &err);
         if (status != ESDM_OK) {
             *ret_exit = tool_usage("%s", err.message);
             g_ptr_array_unref(names);

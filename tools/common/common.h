@@ -112,6 +112,10 @@ gint tool_by_number(gconstpointer a, gconstpointer b);
 
 /** A container on the command line: what follows "esdm:". "esdm://" is left to the library. */
 const char *tool_container(const char *argument);
+/** Normalises it. Containers of routed folders are called as the paths of their files, at first:
+ * the path of a file that stands for another one is ESDM_EINVAL, with the name to say. */
+esdm_status tool_normalise(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
+                           esdm_error *err);
 /** "There is no container", and what there is instead when some lie below the name. */
 tool_exit tool_absent(esdm_session *session, const char *name);
 

@@ -116,6 +116,7 @@ typedef struct stub {
     uint64_t version;
     uint64_t copied_ns; /* when the copy was made */
     bool is_original;   /* else a copy */
+    char *site;         /* owned; of the one that has it, zeros before the first commit */
 } stub;
 
 /* As netcdf-plugin/router/stub.c: where it was made it has the same inode. Network file systems
@@ -154,6 +155,7 @@ read_stub(const char *path, stub *ret_stub)
 {
     static const char number_key[16] = "\0\0\0\013esdm_number";
     static const char version_key[16] = "\0\0\0\014esdm_version";
+    static const char site_key[16] = "\0\0\0\011esdm_site";
     unsigned char bytes[TOOL_STUB_BYTES];
     struct stat is;
     *ret_stub = (stub){.container = NULL};
@@ -178,6 +180,15 @@ read_stub(const char *path, stub *ret_stub)
     ret_stub->version = hexadecimal(at, rest, version_key, sizeof version_key);
     if (ret_stub->version == 0)
         ret_stub->version = ret_stub->number;
+    ret_stub->site = text_of(at, rest, site_key, sizeof site_key);
+}
+
+/* What of a stub goes with its container. */
+static char *
+container_of(stub *found)
+{
+    g_clear_pointer(&found->site, g_free);
+    return found->container;
 }
 
 char *
@@ -185,7 +196,7 @@ tool_stub(const char *path)
 {
     stub found;
     read_stub(path, &found);
-    return found.container;
+    return container_of(&found);
 }
 
 char *
@@ -195,7 +206,7 @@ tool_stub_copy(const char *path)
     read_stub(path, &found);
     if (found.is_original)
         g_clear_pointer(&found.container, g_free);
-    return found.container;
+    return container_of(&found);
 }
 
 char *
@@ -206,13 +217,21 @@ tool_stub_original(const char *path, guint64 *ret_number)
     if (!found.is_original)
         g_clear_pointer(&found.container, g_free);
     *ret_number = found.number;
-    return found.container;
+    return container_of(&found);
 }
 
-/* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place, a
- * copy for what it was copied of. What has no number was made by the name. */
+/* As netcdf-plugin/router/table.c. */
 static bool
-means_newest(esdm_session *session, const stub *found)
+is_elsewhere(const esdm_session *session, const stub *found)
+{
+    return found->site != NULL && strspn(found->site, "0") < strlen(found->site) &&
+           !g_str_equal(found->site, esdm_session_site_id(session));
+}
+
+/* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place on
+ * its site, a copy for what it was copied of. What has no number was made by the name. */
+static bool
+means_newest(esdm_session *session, const stub *found, bool elsewhere)
 {
     esdm_container *container;
     esdm_error ignored;
@@ -223,8 +242,15 @@ means_newest(esdm_session *session, const stub *found)
         return true; /* who opens it is told what is wrong */
     uint64_t number = esdm_container_stub(container, &version);
     esdm_container_discard(container);
-    return number == 0 ||
-           (number == found->number && (found->is_original || version == found->version));
+    return number == 0 || (number == found->number &&
+                           ((found->is_original && !elsewhere) || version == found->version));
+}
+
+static bool
+is_there(esdm_session *session, const char *name)
+{
+    esdm_container_info info;
+    return esdm_container_stat(session, name, &info, NULL) == ESDM_OK;
 }
 
 /* A copy is read as what its container is now. */
@@ -253,9 +279,27 @@ tool_stub_container(esdm_session *session, const char *path, char **ret_name, es
     *ret_name = found.container;
     if (found.container == NULL)
         return ESDM_OK;
-    if (means_newest(session, &found)) {
+    bool elsewhere = is_elsewhere(session, &found);
+    g_clear_pointer(&found.site, g_free);
+    if (means_newest(session, &found, elsewhere)) {
+        if (elsewhere && is_there(session, found.container))
+            tool_error("note: '%s' was written on another site, with another configuration "
+                       "(ESDM_CONFIG, ./esdm.json, --config); this is what this site has under "
+                       "that name, 'esdm://%s'",
+                       path, found.container);
         tell_changed(session, path, &found);
         return ESDM_OK;
+    }
+    if (elsewhere) {
+        esdm_status status = tool_error_set(
+            err, ESDM_ENOENT,
+            "'%s' stands for a container of another site: a program wrote it there, with another "
+            "configuration (ESDM_CONFIG, ./esdm.json, --config). This site has another one "
+            "under that name: 'esdm://%s'",
+            path, found.container);
+        *ret_name = NULL;
+        g_free(found.container);
+        return status;
     }
     esdm_error why = {0};
     esdm_status status =
@@ -271,6 +315,19 @@ tool_stub_container(esdm_session *session, const char *path, char **ret_name, es
         *ret_name = g_strdup(former);
     }
     g_free(found.container);
+    return status;
+}
+
+esdm_status
+tool_normalise(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err)
+{
+    esdm_status status = esdm_container_normalise(tool_container(argument), ret_name, err);
+    g_autofree char *meant = status == ESDM_OK && argument[0] == '/' ? tool_stub(argument) : NULL;
+    if (meant != NULL && !g_str_equal(meant, ret_name))
+        return tool_error_set(err, ESDM_EINVAL,
+                              "'%s' is a file that stands for container '%s', not for one that is "
+                              "called as its path: say 'esdm://%s'",
+                              argument, meant, meant);
     return status;
 }
 

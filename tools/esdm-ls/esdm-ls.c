@@ -146,7 +146,7 @@ list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
     if (prefix != NULL && prefix[0] != '\0' && prefix[strlen(prefix) - 1] == ':' && !ls.replaced)
         return list_saved(session, prefix, all);
     if (prefix != NULL) {
-        status = esdm_container_normalise(tool_container(prefix), name, &err);
+        status = tool_normalise(prefix, name, &err);
         if (status != ESDM_OK)
             return tool_fail(status, &err);
         prefix = name;

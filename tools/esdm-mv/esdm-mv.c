@@ -123,7 +123,7 @@ move_all(esdm_session *session, int argc, char **argv)
     if (!root && esdm_container_normalise(tool_container(last), to, &err) != ESDM_OK)
         return tool_usage("%s", err.message);
     for (int i = 1; i < argc - 1; i++) {
-        if (esdm_container_normalise(tool_container(argv[i]), from, &err) != ESDM_OK)
+        if (tool_normalise(argv[i], from, &err) != ESDM_OK)
             return tool_usage("%s", err.message);
         const char *slash = strrchr(from, '/');
         g_autofree char *target =

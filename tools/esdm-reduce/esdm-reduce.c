@@ -298,7 +298,9 @@ open_and_reduce(esdm_session *session, reduction *r, const char *argument, const
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_container *container = NULL;
     esdm_error err = {0};
-    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    esdm_status status = argument[0] == '/' /* of a file that stands for one */
+                             ? tool_container_name(session, argument, name, &err)
+                             : esdm_container_normalise(tool_container(argument), name, &err);
     if (status == ESDM_OK)
         status = esdm_container_open(session, name, ESDM_OPEN_READ, 0, &container, &err);
     if (status == ESDM_ENOENT)

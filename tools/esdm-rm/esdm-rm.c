@@ -148,7 +148,7 @@ expand(esdm_session *session, const char *argument, GPtrArray *names)
     if (is_whole_site(argument))
         return tool_usage("'%s' is the whole site: esdm-rm -r '%s' removes all its containers",
                           argument, argument);
-    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    esdm_status status = tool_normalise(argument, name, &err);
     if (status != ESDM_OK) {
         g_autofree char *stub = tool_stub(argument);
         return stub != NULL ? absent(session, argument, argument) : tool_fail(status, &err);

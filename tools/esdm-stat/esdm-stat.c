@@ -476,13 +476,17 @@ show(esdm_session *session, const char *argument, json_t *list)
     stat_facts facts;
     esdm_container *container = NULL;
     esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
-    if (status == ESDM_OK)
+    bool is_path = argument[0] == '/' && g_file_test(argument, G_FILE_TEST_IS_REGULAR);
+    if (status == ESDM_OK && !is_path) /* a container may be called as the path of a file */
         status = esdm_container_open(session, name, ESDM_OPEN_READ, (uint64_t) wanted_snapshot,
                                      &container, &err);
     g_autofree char *stub = NULL;
     esdm_error why = {0};
     esdm_status means =
         container == NULL ? tool_stub_container(session, argument, &stub, &why) : ESDM_OK;
+    if (is_path && means == ESDM_OK && stub == NULL && status == ESDM_OK)
+        status = esdm_container_open(session, name, ESDM_OPEN_READ, (uint64_t) wanted_snapshot,
+                                     &container, &err);
     if (means != ESDM_OK)
         return tool_fail(means, &why);
     if (stub != NULL) {

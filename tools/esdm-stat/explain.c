@@ -482,8 +482,10 @@ stat_explain(esdm_session *session, const char *argument, uint64_t snapshot, jso
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     esdm_container *container = NULL;
-    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
     tool_exit result = TOOL_OK;
+    if (argument[0] == '/' && follow_stub(session, argument, snapshot, list, &result))
+        return result; /* though a container may be called as the path */
+    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
     if (status != ESDM_OK)
         return follow_stub(session, argument, snapshot, list, &result) ? result
                                                                        : tool_fail(status, &err);

@@ -125,6 +125,67 @@ def test_a_file_of_another_site():
         expect("v = 1, 1" in client(["ncdump", path]).stdout, "on its own site")
 
 
+VALUE = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createVariable("v", "f4", ())[...] = float(sys.argv[2])
+"""
+
+
+def test_a_file_that_two_sites_wrote():
+    """A job without ESDM_CONFIG writes a run anew: the former values must not be taken for it."""
+    with Routed() as site:
+        path, name = site.out / "a.nc", str(site.out / "a.nc")[1:]
+        other = site.folder / "other"
+        other.mkdir()
+        (other / "site.json").write_text(site.config.read_text().replace(str(site.folder), str(other)))
+        env = {"ESDM_CONFIG": str(other / "site.json")}
+        run([tool("esdm-mkfs")], env=environment(env))
+        site.program(VALUE, path, 1)
+        there = {**env, "ESDM_NC_ROUTE": str(site.out)}
+        done = client([clients.python_of("debian"), "-c", VALUE, path, "2"], env=there)
+        expect("stood for a container of another site" in done.stderr and f"esdm://{name}" in done.stderr, done.stderr)
+        expect("v = 2" in client(["ncdump", path], env=env).stdout, "on the site that wrote it last")
+        for door in (lambda: client(["ncdump", path], check=False), lambda: run([tool("esdm-stat"), path], check=False),
+                     lambda: client(["ncatted", "-a", "x,global,o,c,y", path], check=False)):
+            done = door()
+            expect(done.returncode != 0 and "container of another site" in done.stderr, f"{done.stdout}{done.stderr}")
+        expect("v = 1" in client(["ncdump", f"esdm://{name}"]).stdout, "by its name")
+        run([tool("esdm-cp"), f"esdm://{name}", site.folder / "plain.nc"])
+        other_name = site.out / "b.nc"
+        client([clients.python_of("debian"), "-c", VALUE, f"esdm://{str(other_name)[1:]}", "3"])
+        client([clients.python_of("debian"), "-c", VALUE, other_name, "4"], env=there)
+        done = client(["ncdump", other_name])
+        expect("v = 3" in done.stdout and "was written on another site" in done.stderr, f"{done.stdout}{done.stderr}")
+        expect("was written on another site" in run([tool("esdm-stat"), other_name]).stderr, "esdm-stat")
+        client([clients.python_of("debian"), "-c", VALUE, path, "5"], env={"ESDM_NC_ROUTE": str(site.out)})
+        done = client(["ncdump", path])
+        expect("v = 5" in done.stdout and done.stderr == "", "written anew where it was made")
+
+
+def test_a_path_that_reads_like_the_name_of_another_container():
+    """mv out old; a new run in out: the old run's container keeps the name, and tools are given the new run's file."""
+    with Routed() as site:
+        path, old = site.out / "a.nc", site.folder / "old"
+        site.program(VALUE, path, 1)
+        site.out.rename(old)
+        site.out.mkdir()
+        site.program(VALUE, path, 2)
+        name = str(path)[1:]
+        expect(run([tool("esdm-ls"), "esdm://"]).stdout.split() == [name, f"{name}~2"], "names")
+        for command, told in ((["esdm-stat"], f"esdm://{name}~2\n"), (["esdm-stat", "--explain"], f"{name}~2\n")):
+            expect(run([tool(command[0]), *command[1:], path]).stdout.startswith(told), f"{command}")
+        expect(run([tool("esdm-stat"), "--digest", path]).stdout == run([tool("esdm-stat"), "--digest", f"esdm://{name}~2"])
+               .stdout, "digest")
+        expect(run([tool("esdm-reduce"), "mean", path, "v"]).stdout.split() == ["2"], "esdm-reduce")
+        expect(run([tool("esdm-reduce"), "mean", old / "a.nc", "v"]).stdout.split() == ["1"], "esdm-reduce of the moved one")
+        for command in (["esdm-rm", path], ["esdm-attr", "--set", "x=y", path], ["esdm-mv", path, "esdm://b"],
+                        ["esdm-ls", path]):
+            expect_error(run([tool(command[0]), *command[1:]], check=False), f"{name}~2")
+        expect("v = 1" in client(["ncdump", old / "a.nc"]).stdout, "the old run")
+        expect(run([tool("esdm-ls"), "esdm://"]).stdout.split() == [name, f"{name}~2"], "names")
+
+
 TWO_SITES = """
 import os, sys, netCDF4
 def write(value):
@@ -236,6 +297,7 @@ def test_files_of_a_backup_whose_original_was_moved():
 
 
 main(test_files_of_a_backup_whose_original_was_moved, test_a_format_that_no_container_takes,
-     test_a_stub_that_was_changed_without_esdm_run, test_a_file_of_another_site,
+     test_a_stub_that_was_changed_without_esdm_run, test_a_file_of_another_site, test_a_file_that_two_sites_wrote,
+     test_a_path_that_reads_like_the_name_of_another_container,
      test_a_program_that_names_another_site_later, test_a_program_that_names_its_site_in_other_words,
      test_a_name_that_became_a_path, test_a_file_whose_program_was_killed)
