@@ -5,7 +5,8 @@
  * Questions to a large catalogue: bench_find COUNT makes COUNT containers with 30 attributes, a
  * time axis and a box each, in the site of $ESDM_CONFIG unless they are there, and prints how long
  * questions take in this process, and what a commit costs at the beginning and at the end; with
- * --make it asks none. Levels of the view "bench" are asked for where the site has it: "views":
+ * --make it asks none, and with --make N it makes those from N on, however many are there. Levels
+ * of the view "bench" are asked for where the site has it: "views":
  * {"bench": "{model}/{experiment}/{member}/{table}/{variable}"}, before the first esdm-mkfs.
  */
 
@@ -233,11 +234,14 @@ main(int argc, char **argv)
     };
     unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 0, there = 0;
     if (count == 0) {
-        (void) fprintf(stderr, "usage: bench_find COUNT [--make]\n");
+        (void) fprintf(stderr, "usage: bench_find COUNT [--make [N]]\n");
         return 2;
     }
     ok(esdm_session_open(NULL, &session, &err));
-    ok(esdm_find(session, ":model ~ *", count_match, &there, &err));
+    if (argc > 3)
+        there = strtoul(argv[3], NULL, 10);
+    else
+        ok(esdm_find(session, ":model ~ *", count_match, &there, &err));
     best first = {.clock = 1e30, .cpu = 1e30}, last = first;
     begin(&first);
     for (unsigned long i = there; i < count; i++) {

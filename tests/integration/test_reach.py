@@ -99,6 +99,8 @@ def fill(r):
         for dataset in range(3):
             rows += [f"({i}, {dataset}, '{name}', {value}::float8, {text}::text, 0)"
                      for name, value, text in extents(r, dataset)]
+        if i % 4 != 0:  # also of containers that have neither times nor a box, or no attributes
+            rows.append(f"({i}, 0, E'@max:speed\\tK', {i * 7 % 100}, NULL, 0)")
     return f"""
 CREATE TEMP TABLE g AS SELECT i FROM generate_series(1, {CONTAINERS}) AS i;
 INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 FROM g;
@@ -125,7 +127,9 @@ def question(r):
 
     def one():
         scope = r.choice(["", "", ":", "v1:", "v2:"])
-        kind = r.randrange(4)
+        kind = r.randrange(5)
+        if kind == 4:
+            return f"max(speed) > {r.randrange(100)} K"
         if kind == 0:
             a, b = sorted([date(), date()])
             return f"{scope}time overlaps {a} .. {b}"
@@ -145,7 +149,7 @@ def question(r):
         west = r.randrange(-180, 360)
         return f":time overlaps {a} .. {b} and box overlaps {west},{south},{west + 60},{north} and units = K{r.randrange(3)}"
     parts = [one() for _ in range(r.randrange(1, 5))]
-    if not any("overlaps" in p for p in parts):
+    if not any("overlaps" in p or "max(" in p for p in parts):
         parts.append("time overlaps 1960 .. 1965")
     text = parts[0]
     for part in parts[1:]:

@@ -332,15 +332,18 @@ put_of_container(size_t i, bool holds, void *user)
         postgres__find_put(user, holds ? "false" : "true");
         return;
     }
-    if (i == q->proven) {
+    if (i == q->proven || q->bound[i].proven) {
         postgres__find_put(user, holds ? "true" : "false");
         return;
     }
     postgres__find_put(user, "(");
-    if (postgres__find_is_extent(&q->conditions[i]))
+    if (postgres__find_is_extent(&q->conditions[i])) {
+        if (q->has_ends && postgres__find_put_sure(user, i))
+            postgres__find_put(user, " OR ");
         put_has_extent(user, i, GLOBAL_EXTENT, false);
-    else
+    } else {
         put_own(user, i, "o");
+    }
     /* IS TRUE keeps the server from asking the index for what many objects meet. */
     bool frequent = q->counts != NULL && q->counts[2 * i] / OFTEN > q->least && !is_start(q, i);
     postgres__find_put(user, !holds ? ") IS NOT TRUE" : frequent ? ") IS TRUE" : ")");
@@ -410,7 +413,8 @@ put_start_containers(query *q, bool containers)
             (containers && q->bound[start].variable != 0))
             continue;
         postgres__find_put(q, any ? " UNION " : "");
-        postgres__find_put(q, "SELECT DISTINCT x.container FROM ");
+        postgres__find_put(q, q->has_ends ? "SELECT x.container, x.span, x.lon FROM "
+                                          : "SELECT DISTINCT x.container FROM ");
         postgres__find_put_ranges(q, start);
         postgres__find_put(q, containers ? " AND x.dataset = 0" : "");
         if (containers && q->bound[start].span != 0)
@@ -500,6 +504,7 @@ put_needed(query *q)
                                          "e.container") ") y WHERE "
                                    : " AND ");
         put_own(q, nodes[at].condition, "y");
+        q->bound[nodes[at].condition].proven = true;
         any = true;
     }
     postgres__find_put(q, any ? " OFFSET 0) o" : "");
@@ -513,9 +518,14 @@ put_from_start(query *q)
     bool attributes = q->what == POSTGRES__FIND_CONTAINERS;
     for (size_t i = 0; i < q->nconditions; i++)
         attributes |= is_attribute(q, i);
-    postgres__find_put(q, "(SELECT DISTINCT u.container FROM (");
+    bool one = q->nstarts == 1 && q->among == 0, box = one && q->bound[q->starts[0]].span != 0;
+    q->has_ends = box; /* a container has one row */
+    postgres__find_put(q, box ? "(SELECT u.* FROM (" : "(SELECT DISTINCT u.container FROM (");
     put_start_containers(q, true);
-    postgres__find_put(q, ") u OFFSET 0) e");
+    postgres__find_put(q, ") u");
+    if (one && !box && postgres__find_is_extent(&q->conditions[q->starts[0]]))
+        postgres__find_put_marks_of_start(q);
+    postgres__find_put(q, box ? " ORDER BY u.container OFFSET 0) e" : " OFFSET 0) e");
     bool needed = put_needed(q);
     postgres__find_put(q, " CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
                           "WHERE y.container = e.container OFFSET 0) c");
@@ -567,6 +577,9 @@ put_containers(query *q)
         q->proven = q->starts[0];
     put_expression(q, false);
     q->proven = SIZE_MAX;
+    q->has_ends = false;
+    for (size_t i = 0; i < q->nconditions; i++)
+        q->bound[i].proven = false;
 }
 
 /* The operator's own sign is the placeholder of postgres__find_put_pattern(). */

@@ -24,6 +24,7 @@ typedef struct postgres__find_bound {
     int value_forms; /* and to such a number as it is written */
     int pair;        /* name and text, of which there may be marks and counts (find_marks.c) */
     size_t alike;    /* the first condition with the same boxes; its own number: none */
+    bool proven;     /* all containers meet it that are looked at, while a text is written */
 } postgres__find_bound;
 
 /* What is asked for. */
@@ -59,7 +60,10 @@ typedef struct postgres__find_query {
     size_t near;    /* condition with a box into which the containers that a start finds must reach:
                        all that do are listed beforehand; SIZE_MAX: none */
     bool has_paths; /* the server knows jsonpath */
-    bool has_marks; /* rows of `reach` have marks, and some are asked for (find_marks.c) */
+    bool has_places; /* and reads rows from one place of a table to another */
+    bool has_marks;  /* rows of `reach` have marks, and some are asked for (find_marks.c) */
+    bool has_ends;   /* e has the row of `reach` of each container, while a text is written */
+    bool to_begin;   /* counts are for choosing where to begin: they may be the most there are */
     bool has_counts; /* of some values it is kept how many containers have them */
     postgres__find_what what;
     int among; /* parameter: numbers of the containers that are looked at; 0: all */
@@ -172,9 +176,16 @@ bool postgres__find_is_together(const postgres__find_query *q, size_t i);
 void postgres__find_put_extent(postgres__find_query *q, size_t i);
 /** The row x of `reach` can meet condition i, which has boxes. */
 void postgres__find_put_reach(postgres__find_query *q, size_t i);
+/** What the row e of `reach`, of a container, tells of condition i without doubt: both ends meet
+ * it.
+ *  @return false: nothing is written. */
+bool postgres__find_put_sure(postgres__find_query *q, size_t i);
 /** "AND …": the row x of `reach`, of a container, can have the attributes that it must have beside
  *  a box. */
 void postgres__find_put_marks(postgres__find_query *q);
+/** "WHERE …": the container u, of which some extent is known, can have the attributes that it must
+ *  have, as far as there is a row of `reach` that has marks. */
+void postgres__find_put_marks_of_start(postgres__find_query *q);
 /** "table x WHERE …": rows of the table in which condition i is looked for that can meet it. */
 void postgres__find_put_ranges(postgres__find_query *q, size_t i);
 /** Ends the text. */

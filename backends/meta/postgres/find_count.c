@@ -4,6 +4,7 @@
  * meet, for which the index would have to be read to the end; it says the rest. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "find.h"
 
@@ -11,6 +12,8 @@ typedef postgres__find_query query;
 
 /* Pages of a sample: what every twentieth container has is seen. */
 #define SAMPLE_PAGES 32
+/* Rows of extents are short. */
+#define SAMPLE_EXTENT_PAGES 16
 
 /* An object that can meet condition i, as far as the index says. */
 static void
@@ -74,6 +77,12 @@ postgres__find_put_counts(query *q, uint64_t limit)
     postgres__find_end_text(q);
 }
 
+static int
+pages_of(const char *table)
+{
+    return strcmp(table, "extent") == 0 ? SAMPLE_EXTENT_PAGES : SAMPLE_PAGES;
+}
+
 /* A list of counts in a sample, after one of how many pages of the table each page of it stands
  * for. */
 static void
@@ -84,24 +93,35 @@ begin_sample(query *q, const char *table)
                     "(WITH p AS (SELECT greatest(1, pg_relation_size('{S}.%s') / "
                     "current_setting('block_size')::float8 / %d) AS pages) "
                     "SELECT (SELECT ceil(p.pages)::bigint FROM p)",
-                    table, SAMPLE_PAGES);
+                    table, pages_of(table));
     postgres__find_put(q, text);
 }
 
+/* TABLESAMPLE looks at the number of every page of the table, which takes longer than what is read
+ * of a large one. */
 static void
-end_sample(query *q, const char *table)
+end_sample(query *q, const char *table, const char *alias)
 {
-    char text[120];
-    (void) snprintf(text, sizeof text,
-                    " FROM {S}.%s TABLESAMPLE SYSTEM ((SELECT 100 / p.pages FROM p)))", table);
+    char text[400];
+    if (!q->has_places)
+        (void) snprintf(text, sizeof text,
+                        " FROM {S}.%s %s TABLESAMPLE SYSTEM ((SELECT 100 / p.pages FROM p)))",
+                        table, alias);
+    else
+        (void) snprintf(
+            text, sizeof text,
+            " FROM (SELECT floor((g.k + random()) * p.pages)::bigint AS n FROM p "
+            "CROSS JOIN generate_series(0, %d) AS g(k) OFFSET 0) AS n CROSS JOIN "
+            "LATERAL (SELECT * FROM {S}.%s y WHERE y.ctid >= ('(' || n.n || ',0)')::tid "
+            "AND y.ctid < ('(' || n.n + 1 || ',0)')::tid OFFSET 0) AS %s)",
+            pages_of(table) - 1, table, alias);
     postgres__find_put(q, text);
 }
 
 void
 postgres__find_put_sample(query *q, postgres__find_table table)
 {
-    static const char *const names[][2] = {
-        {"object", "object a"}, {"extent", "extent x"}, {"reach", "reach x"}};
+    static const char *const names[][2] = {{"object", "a"}, {"extent", "x"}, {"reach", "x"}};
     bool extent = table != POSTGRES__FIND_OBJECT;
     q->sql.bytes = 0;
     postgres__find_put(q, "SELECT s.*");
@@ -111,8 +131,8 @@ postgres__find_put_sample(query *q, postgres__find_table table)
     begin_sample(q, names[table][0]);
     for (size_t k = 0; k < 2 * q->nconditions; k++) {
         size_t i = k / 2;
-        bool asked =
-            q->holds[i] && postgres__find_table_of(q, i) == table && (!extent || k % 2 == 0);
+        bool asked = q->holds[i] && postgres__find_table_of(q, i) == table &&
+                     (!extent || k % 2 == 0) && q->bound[i].alike == i;
         postgres__find_put(q, asked ? ", count(*) FILTER (WHERE " : ", 0::bigint");
         if (!asked)
             continue;
@@ -126,7 +146,7 @@ postgres__find_put_sample(query *q, postgres__find_table table)
         }
         postgres__find_put(q, ")");
     }
-    end_sample(q, names[table][1]);
+    end_sample(q, names[table][0], names[table][1]);
     postgres__find_put(q, " AS s");
     postgres__find_end_text(q);
 }
@@ -145,7 +165,7 @@ postgres__find_put_dataset_has(query *q, size_t i, bool sampled)
                                    ", count(*) FILTER (WHERE a.dataset <> 0 AND "
                                    "@.attributes \x01> #::jsonb) AS n",
                                    "a", named);
-        end_sample(q, "object a");
+        end_sample(q, "object", "a");
         postgres__find_put(q, " AS s) > 0 THEN true ELSE ");
     }
     postgres__find_put_pattern(q,

@@ -44,10 +44,10 @@ has_pair(const query *q, size_t i)
 void
 postgres__find_bind_pairs(query *q)
 {
-    bool ranges = false;
+    bool extents = false;
     for (size_t i = 0; i < q->nconditions; i++)
-        ranges |= q->bound[i].span != 0;
-    q->has_marks &= ranges;
+        extents |= postgres__find_is_extent(&q->conditions[i]);
+    q->has_marks &= extents;
     for (size_t i = 0; i < q->nconditions && (q->has_marks || q->has_counts); i++) {
         if (has_pair(q, i))
             q->bound[i].pair = put_pair(q, &q->conditions[i]);
@@ -79,17 +79,20 @@ put_marks_of(query *q, size_t i)
         postgres__find_put_pattern(q, marks[k], "", q->bound[i].pair);
 }
 
-void
-postgres__find_put_marks(query *q)
+/* @param before what stands before the first. */
+static void
+put_all_marks(query *q, const char *before, const char *after)
 {
     const esdm_meta_node *nodes = q->expression.nodes;
+    bool some = false;
     if (!q->has_marks || nodes[0].kind != ESDM_META_ALL)
         return;
     for (size_t node = 1; node < nodes[0].size; node += nodes[node].size) {
         bool any = nodes[node].kind == ESDM_META_ANY;
         if (!is_marked(q, node))
             continue;
-        postgres__find_put(q, " AND (");
+        postgres__find_put(q, some ? " AND (" : before);
+        some = true;
         for (size_t at = any ? node + 1 : node; at < node + nodes[node].size;
              at += nodes[at].size) {
             postgres__find_put(q, any && at > node + 1 ? " OR " : "");
@@ -97,6 +100,24 @@ postgres__find_put_marks(query *q)
         }
         postgres__find_put(q, ") IS NOT FALSE"); /* NULL: nothing is known */
     }
+    if (some)
+        postgres__find_put(q, after);
+}
+
+void
+postgres__find_put_marks(query *q)
+{
+    put_all_marks(q, " AND (", "");
+}
+
+/* A row that says no is looked for, as not all containers have one; it is short, where the object
+ * is not. */
+void
+postgres__find_put_marks_of_start(query *q)
+{
+    put_all_marks(q, " WHERE coalesce((SELECT (",
+                  " FROM {S}.reach x WHERE x.container = u.container AND x.dataset = 0 "
+                  "LIMIT 1), true)");
 }
 
 void

@@ -182,6 +182,38 @@ postgres__find_put_reach(query *q, size_t i)
     postgres__find_put_pattern(q, " AND x.lon && #::box", "", q->bound[i].lon);
 }
 
+/* Which of both ends is which a row does not tell, as the server puts them in order; one that is
+ * not there lies at the farthest. */
+bool
+postgres__find_put_sure(query *q, size_t i)
+{
+    static const char *const names[AXES] = {"@time_", "@lat_", "@lon_"};
+    static const char *const ends[AXES][2] = {{"(e.span[1])[0]", "(e.span[0])[0]"},
+                                              {"(e.span[1])[1]", "(e.span[0])[1]"},
+                                              {"(e.lon[1])[0]", "(e.lon[0])[0]"}};
+    const esdm_meta_condition *c = &q->conditions[i];
+    bool below = c->op == ESDM_META_LT || c->op == ESDM_META_LE;
+    bool above = c->op == ESDM_META_GT || c->op == ESDM_META_GE;
+    size_t at = 0;
+    while (at < AXES && strncmp(c->attribute, names[at], strlen(names[at])) != 0)
+        at++;
+    if (at == AXES || !(below || above) || q->bound[i].number == 0)
+        return false;
+    const char *own = c->attribute + strlen(names[at]);
+    if (strcmp(own, "min") != 0 && strcmp(own, "max") != 0)
+        return false;
+    char text[160];
+    (void) snprintf(text, sizeof text, "%s %s #::float8 AND %s > -1e9 AND %s < 1e9",
+                    ends[at][below ? 1 : 0],
+                    c->op == ESDM_META_LT   ? "<"
+                    : c->op == ESDM_META_LE ? "<="
+                    : c->op == ESDM_META_GT ? ">"
+                                            : ">=",
+                    ends[at][0], ends[at][1]);
+    postgres__find_put_pattern(q, text, "", q->bound[i].number);
+    return true;
+}
+
 postgres__find_table
 postgres__find_table_of(const query *q, size_t i)
 {

@@ -55,6 +55,61 @@ postgres__find_ask(postgres__store *store, query *q, PGresult **ret_result, esdm
     return status;
 }
 
+/* Looking one container up costs as much as so many entries of two lists that are met. */
+#define LOOK_UP 8
+/* And reading an object that has an attribute as much as so many rows with marks. */
+#define MARKED 4
+/* So few are looked up. */
+#define FEW 64
+/* A list that is longer would take too much of the server's memory. */
+#define NEAR_MOST 65536
+
+/* At most so many containers, as far as is known. @param sums what was counted, up to a limit. */
+static uint64_t
+most_of(const query *q, const uint64_t *sums, size_t i)
+{
+    uint64_t count = q->counts[2 * i];
+    uint64_t unseen = q->guesses[2 * i] + SAMPLE_LEAST * q->per_seen;
+    if (count != POSTGRES__COUNT_UNKNOWN)
+        return count;
+    return unseen > sums[i] ? unseen : sums[i];
+}
+
+/* The equality that all must meet of which the fewest have the text, as far as views count them,
+ * and marks tell. SIZE_MAX: none. */
+static size_t
+rarest_marked(const query *q)
+{
+    const esdm_meta_node *nodes = q->expression.nodes;
+    size_t rarest = SIZE_MAX;
+    for (size_t at = 1; nodes[0].kind == ESDM_META_ALL && at < nodes[0].size;
+         at += nodes[at].size) {
+        size_t i = nodes[at].condition;
+        if (nodes[at].kind != ESDM_META_HOLDS || q->bound[i].pair == 0 ||
+            q->counts[2 * i] == POSTGRES__COUNT_UNKNOWN)
+            continue;
+        if (rarest == SIZE_MAX || q->counts[2 * i] < q->counts[2 * rarest])
+            rarest = i;
+    }
+    return rarest;
+}
+
+/* A box into which at most so many reach that all of them are passed by sooner than those with an
+ * attribute are read is not counted: the answer reads the same rows. */
+static void
+leave_uncounted(query *q, uint64_t per_seen)
+{
+    size_t attribute = q->has_marks && q->to_begin ? rarest_marked(q) : SIZE_MAX;
+    for (size_t i = 0; i < q->nconditions && attribute != SIZE_MAX; i++) {
+        uint64_t most = q->guesses[2 * i] + SAMPLE_LEAST * per_seen;
+        if (q->bound[i].span != 0 && q->counts[2 * i] == POSTGRES__COUNT_UNKNOWN &&
+            most / MARKED <= q->counts[2 * attribute]) {
+            q->counts[2 * i] = most;
+            q->counts[2 * i + 1] = 0;
+        }
+    }
+}
+
 /* What many objects meet is seen in a sample: the index would have to be read to the end for it. */
 static esdm_status
 look_at_sample(postgres__store *store, query *q, postgres__find_table table, esdm_error *err)
@@ -63,7 +118,8 @@ look_at_sample(postgres__store *store, query *q, postgres__find_table table, esd
     postgres__find_put_sample(q, table);
     esdm_status status = postgres__find_ask(store, q, &result, err);
     for (size_t k = 0; k < 2 * q->nconditions && status == ESDM_OK; k++) {
-        uint64_t seen = postgres__u64(result, 0, (int) k + 1);
+        size_t column = 2 * q->bound[k / 2].alike + k % 2;
+        uint64_t seen = q->holds[k / 2] ? postgres__u64(result, 0, (int) column + 1) : 0;
         uint64_t all = seen * postgres__u64(result, 0, 0);
         q->guesses[k] += all;
         if (table == POSTGRES__FIND_OBJECT)
@@ -77,6 +133,8 @@ look_at_sample(postgres__store *store, query *q, postgres__find_table table, esd
         if (kept >= POSTGRES__COUNT_FIRST)
             q->counts[2 * i] = kept;
     }
+    if (status == ESDM_OK && table == POSTGRES__FIND_REACH)
+        leave_uncounted(q, postgres__u64(result, 0, 0));
     PQclear(result);
     return status;
 }
@@ -265,26 +323,6 @@ is_one_box(const query *q)
     return nodes[0].kind == ESDM_META_ALL;
 }
 
-/* Looking one container up costs as much as so many entries of two lists that are met. */
-#define LOOK_UP 8
-/* And reading an object that has an attribute as much as so many rows with marks. */
-#define MARKED 4
-/* So few are looked up. */
-#define FEW 64
-/* A list that is longer would take too much of the server's memory. */
-#define NEAR_MOST 65536
-
-/* At most so many containers, as far as is known. @param sums what was counted, up to a limit. */
-static uint64_t
-most_of(const query *q, const uint64_t *sums, size_t i)
-{
-    uint64_t count = q->counts[2 * i];
-    uint64_t unseen = q->guesses[2 * i] + SAMPLE_LEAST * q->per_seen;
-    if (count != POSTGRES__COUNT_UNKNOWN)
-        return count;
-    return unseen > sums[i] ? unseen : sums[i];
-}
-
 /* Where an attribute and a box must hold together, what the index says of the one meets what it
  * says of the other before any container is looked up; or the rows of the box say which of them
  * can have the attribute. */
@@ -328,6 +366,7 @@ choose_starts(postgres__store *store, query *q, esdm_error *err)
     if (sums == NULL)
         return esdm__error_nomem(err, q->nconditions * sizeof *sums, "a query");
     bool choice = esdm__tree_has_choice(&q->expression) && !is_one_box(q);
+    q->to_begin = true;
     esdm_status status =
         choice ? count_all(store, q, sums, err) : postgres__find_list_values(store, q, err);
     if (status == ESDM_OK && !choice)
@@ -398,6 +437,7 @@ begin(postgres__store *store, const esdm_meta_expression *expression, query **re
     q->nconditions = count;
     q->expression = *expression;
     q->has_paths = store->has_paths;
+    q->has_places = store->has_places;
     q->proven = q->near = SIZE_MAX;
     q->holds = calloc(count, sizeof *q->holds);
     q->starts = calloc(count, sizeof *q->starts);

@@ -63,6 +63,7 @@ typedef struct postgres__store {
     bool owned;       /* by this user, who may upgrade it */
     bool has_extents; /* this user may use the table `extent`; as of the last connection */
     bool has_paths;   /* the server knows jsonpath; as of the last connection */
+    bool has_places;  /* and reads rows from one place of a table to another */
     bool has_facets;  /* it may read `facet`; as of the last connection */
     bool has_reach;   /* this user may read the table `reach`; as of the last connection */
     bool has_marks;   /* its rows have marks of attributes; as of the last connection */

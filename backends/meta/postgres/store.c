@@ -15,8 +15,10 @@
 
 /* Servers know jsonpath from then on. */
 #define FIRST_WITH_PATHS 120000
-#define MILLISECOND_NS   UINT64_C(1000000)
-#define SECOND_NS        UINT64_C(1000000000)
+/* And rows by a range of ctid. */
+#define FIRST_WITH_PLACES 140000
+#define MILLISECOND_NS    UINT64_C(1000000)
+#define SECOND_NS         UINT64_C(1000000000)
 
 /* Nobody is there when a store is opened: a wrong name rather than a restart. */
 #define OPEN_PATIENCE_NS (2 * SECOND_NS)
@@ -106,6 +108,7 @@ read_answer(postgres__store *store, const PGresult *result, esdm_error *err)
         store->has_facets = postgres__bool(result, row, 9);
         store->has_marks = store->has_reach && postgres__bool(result, row, 10);
         store->has_paths = PQserverVersion(store->link.conn) >= FIRST_WITH_PATHS;
+        store->has_places = PQserverVersion(store->link.conn) >= FIRST_WITH_PLACES;
     }
     if (status != ESDM_OK)
         return status;
