@@ -12,7 +12,7 @@ import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from esdmtest import BUILD, SOURCE, Site, client_environment, expect, main, run, tool  # noqa: E402
+from esdmtest import BUILD, SOURCE, Site, client, client_environment, expect, main, run, tool  # noqa: E402
 from postgres import Server, binaries, skip_without_postgres  # noqa: E402
 
 CONTAINERS = 20_000
@@ -200,6 +200,38 @@ def check_counts(server, asker, expression):
     expect("AS MATERIALIZED (SELECT FROM esdm.reach" not in text.replace('"', ""), f"{expression}: times are counted: {text}")
 
 
+MAKE = """
+import netCDF4
+for i in range(12):
+    netCDF4.Dataset(f"esdm://new/{i}.nc", "w").close()
+"""
+
+
+def test_plans__new_containers_look_at_few_names():
+    """Also once the server has made up its mind about a statement, and when nothing is known of the tables: a commit
+    costs the same in a large catalogue."""
+    skip_without_postgres()
+    if not (binaries().parent / "lib" / "auto_explain.so").exists():
+        print("SKIPPED: the server has no auto_explain")
+        sys.exit(77)
+    settings = {"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0",
+                "auto_explain.log_analyze": "on", "auto_explain.log_timing": "off", "log_min_messages": "log"}
+    with Server(**settings) as server:
+        store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port, "database": "postgres", "user": "esdm"}
+        with Site(metadata=store):
+            server.sql("INSERT INTO esdm.container SELECT i, 'run' || i, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 "
+                       f"FROM generate_series(1, {CONTAINERS}) AS i; SELECT setval('esdm.container_number', {CONTAINERS})")
+            at = server.log.stat().st_size
+            client(["/usr/bin/python3", "-c", MAKE])
+            text = server.log.read_bytes()[at:].decode(errors="replace")
+            expect(server.sql("SELECT count(*) FROM esdm.container WHERE name LIKE 'new/%'") == ["12"], "new containers")
+            lists = [p for p in text.split("Query Text: ") if "c.name = $3" in p]
+            expect(len(lists) >= 12, f"{len(lists)} looks at names above and below: {text[-2000:]}")
+            for plan in lists:
+                touched = sum(map(int, re.findall(r"Rows Removed by (?:Filter|Index Recheck): (\d+)", plan)))
+                expect(touched < 100 and "Seq Scan on container" not in plan, f"{touched} names: {plan[:2000]}")
+
+
 FACETS = "{tracking}/{model}/{project}"
 
 
@@ -334,4 +366,4 @@ def test_plans__values_that_are_committed_meanwhile_are_none_that_are_missed():
 
 
 if __name__ == "__main__":
-    main(test_plans__values_that_are_committed_meanwhile_are_none_that_are_missed, test_plans__patterns_are_answered_from_values, test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)
+    main(test_plans__new_containers_look_at_few_names, test_plans__values_that_are_committed_meanwhile_are_none_that_are_missed, test_plans__patterns_are_answered_from_values, test_plans__questions_are_answered_by_indexes, test_plans__facets_of_all_are_kept)

@@ -518,7 +518,9 @@ put_from_start(query *q)
     bool attributes = q->what == POSTGRES__FIND_CONTAINERS;
     for (size_t i = 0; i < q->nconditions; i++)
         attributes |= is_attribute(q, i);
-    bool one = q->nstarts == 1 && q->among == 0, box = one && q->bound[q->starts[0]].span != 0;
+    const bound *first = q->nstarts > 0 ? &q->bound[q->starts[0]] : NULL;
+    bool one = q->nstarts == 1 && q->among == 0 && first->variable == 0;
+    bool box = one && first->span != 0;
     q->has_ends = box; /* a container has one row */
     postgres__find_put(q, box ? "(SELECT u.* FROM (" : "(SELECT DISTINCT u.container FROM (");
     put_start_containers(q, true);

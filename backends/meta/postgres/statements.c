@@ -110,10 +110,13 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__CONTAINER_FIND] = "SELECT " RECORD " FROM {S}.container c WHERE c.name = $1",
     /* After the name $1, at most $2 of them. */
     [POSTGRES__CONTAINER_LIST_ALL] = LIST "c.name > $1 ORDER BY c.name LIMIT $2",
-    /* As above, of the name $3 and everything below "$3/": '0' follows '/' in ASCII. */
+    /* As above, of the name $3 and everything below "$3/": '0' follows '/' in ASCII. Two lists,
+     * each of a range of the index whatever the server knows of the table: of both in one it may
+     * take a plan, once and for all, that goes through all names after $1. */
     [POSTGRES__CONTAINER_LIST] =
-        LIST "c.name > $1 AND (c.name = $3 OR (c.name >= $3 || '/' AND c.name < $3 || '0')) "
-             "ORDER BY c.name LIMIT $2",
+        "SELECT l.* FROM ((" LIST "c.name > $1 AND c.name = $3) UNION ALL (" LIST
+        "c.name > $1 AND c.name >= $3 || '/' AND c.name < $3 || '0' ORDER BY c.name LIMIT $2)) "
+        "AS l ORDER BY l.name LIMIT $2",
     [POSTGRES__CONTAINER_REMOVE] = "SELECT {S}.remove_container($1, $2, $3)",
     [POSTGRES__CONTAINER_MOVE] = "SELECT {S}.move_container($1, $2, $3, $4, $5)",
     [POSTGRES__SNAPSHOT_OPEN] = "SELECT * FROM {S}.open_snapshot($1, $2, $3, $4)",
