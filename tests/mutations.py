@@ -4,7 +4,7 @@
 find as much as before after they were made smaller. Needs git, and the time of some builds.
 
     mutations.py                 all of them
-    mutations.py NAME…           these alone
+    mutations.py NAME…           these alone, in this order
     mutations.py --help          this text
     mutations.py --list          their names, commits and tests
     mutations.py --promises      what is promised (promises.py), its tests and faults; status 1: one of them is
@@ -319,15 +319,14 @@ def main():
         at = words.index("--folder")
         folder = pathlib.Path(words[at + 1]).resolve()
         del words[at:at + 2]
-    unknown = set(words) - {m.name for m in MUTATIONS}
+    known = {m.name: m for m in MUTATIONS}
+    unknown = set(words) - set(known)
     if unknown:
         sys.exit(f"no such mutation: {' '.join(sorted(unknown))}")
     tree = Tree(folder or SOURCE / "build-mutations")
     missed = 0
     try:
-        for mutation in MUTATIONS:
-            if words and mutation.name not in words:
-                continue
+        for mutation in [known[word] for word in words] or MUTATIONS:
             why = check(tree, mutation)
             if why:
                 missed += 1
