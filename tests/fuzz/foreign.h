@@ -18,6 +18,9 @@ extern const esdm_codec_plugin esdm_codec_fpzip_plugin;
 #ifdef WITH_SZIP
 extern const esdm_codec_plugin esdm_codec_szip_plugin;
 #endif
+#ifdef WITH_DEFLATE
+extern const esdm_codec_plugin esdm_codec_deflate_plugin;
+#endif
 
 /* Ends with NULL. */
 static const esdm_codec_plugin *const foreign_codecs[] = {
@@ -29,6 +32,9 @@ static const esdm_codec_plugin *const foreign_codecs[] = {
 #endif
 #ifdef WITH_SZIP
     &esdm_codec_szip_plugin,
+#endif
+#ifdef WITH_DEFLATE
+    &esdm_codec_deflate_plugin,
 #endif
     NULL};
 #define FOREIGN_CODECS (sizeof foreign_codecs / sizeof foreign_codecs[0] - 1)

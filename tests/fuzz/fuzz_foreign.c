@@ -31,7 +31,8 @@ decode(const esdm_codec_plugin *codec, const esdm_codec_input *input, const uint
     uint8_t *raw = malloc(raw_bytes);
     if (encoded != NULL && raw != NULL) {
         memcpy(encoded, data, size);
-        for (size_t i = 0; i < 4 && size >= ESDM__SEAL_BYTES; i++)
+        bool sealed = size >= ESDM__SEAL_BYTES && strcmp(codec->base.name, "deflate") != 0;
+        for (size_t i = 0; i < 4 && sealed; i++)
             encoded[4 + i] = (uint8_t) (size >> (8 * i)); /* else the head refuses it */
         (void) codec->decode(input, encoded, size, raw, raw_bytes, NULL);
     }
