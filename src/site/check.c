@@ -124,6 +124,26 @@ check_parts(const esdm__site *site, esdm__kept *kept, const esdm_site_options *o
     return first;
 }
 
+/* A line that was taken out of the configuration too early, or lost. */
+static esdm_status
+check_elsewhere(const esdm__site *site, const esdm__kept *kept, const esdm__report_to *to,
+                esdm_error *err)
+{
+    uint64_t packs = esdm__kept_on(kept, site->ntargets);
+    esdm_error why = {0};
+    if (packs == 0)
+        return ESDM_OK;
+    esdm_status status = esdm__error_set(
+        &why, ESDM_ECORRUPT,
+        "%" PRIu64 " pack%s that the catalogue has lie%s on targets that are not in the "
+        "configuration, such as \"%s\": bring its lines back (esdm-drain --from empties a target "
+        "before they go)",
+        packs, packs == 1 ? "" : "s", packs == 1 ? "s" : "", kept->elsewhere);
+    esdm__say(to, "%s", why.message);
+    *err = why;
+    return status;
+}
+
 /* ---- packs without a container -------------------------------------------------------------- */
 
 #define UUID_DIGITS (ESDM_META_UUID_BYTES - 1)
@@ -318,6 +338,8 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
     esdm_error why = {0};
     esdm_status read = esdm__kept_load(site, &kept, &why);
     status = check_parts(site, &kept, options, to, err);
+    if (status == ESDM_OK)
+        status = check_elsewhere(site, &kept, to, err);
     esdm__kept_clear(&kept);
     if (status == ESDM_OK && read != ESDM_OK) { /* else the store has told why */
         esdm__say(to, "%s", why.message);

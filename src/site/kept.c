@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "site/kept.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,14 +120,26 @@ static bool
 enter_places(reading *r, const esdm__pack_name *pack)
 {
     esdm__pack_place place;
+    bool known = false;
+    char other[sizeof r->kept->elsewhere] = "";
     for (const char *text = pack->target; esdm__places_next(&text, &place);) {
+        bool found = false;
         for (size_t i = 0; i < r->site->ntargets; i++) {
-            if (strcmp(r->site->targets[i].name, place.target) == 0 && !r->site->targets[i].local &&
-                place.node[0] == '\0' && !enter(r->kept, (uint32_t) i, pack->pack))
+            if (strcmp(r->site->targets[i].name, place.target) != 0)
+                continue;
+            found = true;
+            if (!r->site->targets[i].local && place.node[0] == '\0' &&
+                !enter(r->kept, (uint32_t) i, pack->pack))
                 return false;
         }
+        known = known || found;
+        if (!found)
+            (void) snprintf(other, sizeof other, "%s", place.target);
     }
-    return true;
+    if (known || other[0] == '\0')
+        return true;
+    (void) snprintf(r->kept->elsewhere, sizeof other, "%s", other);
+    return enter(r->kept, (uint32_t) r->site->ntargets, pack->pack);
 }
 
 static esdm_status

@@ -18,13 +18,16 @@ typedef struct esdm__kept {
     esdm__kept_pack *table; /* owned; open addressing */
     size_t slots;           /* 0, or a power of two */
     size_t count;
+    char
+        elsewhere[64]; /* a target that has packs and is not in the configuration; may be cut off */
 } esdm__kept;
 
 /** Reads the pages of all containers, with all snapshots that are kept. Nothing where the metadata
  *  store was not made. @param ret_kept esdm__kept_clear(), also after a failure. */
 esdm_status esdm__kept_load(const esdm__site *site, esdm__kept *ret_kept, esdm_error *err);
 void esdm__kept_clear(esdm__kept *kept);
-/** How many packs there should be on a target. */
+/** How many packs there should be on a target; of the number behind the last one: which have no
+ * copy on any target of the configuration. */
 uint64_t esdm__kept_on(const esdm__kept *kept, size_t target);
 /** How many of them are not there, and are in the catalogue still. @param part the target. */
 esdm_status esdm__kept_compare(esdm__kept *kept, const esdm__site *site, size_t target,

@@ -96,6 +96,20 @@ def test_drain__a_disk_is_retired():
         run([tool("esdm-mkfs"), "--check"])
 
 
+def test_a_line_that_went_too_early__check_tells():
+    with Disks("one", "two") as site:
+        for name in ("a", "b", "c", "d"):
+            write(name, 1, 3)
+        expect(site.packs("one") and site.packs("two"), "both have data")
+        run([tool("esdm-mkfs"), "--check"])
+        site.set_targets(disks("one"))
+        done = run([tool("esdm-mkfs"), "--check"], check=False)
+        expect(done.returncode == 5, f"status {done.returncode}: {done.stdout}")
+        expect_error(done, '"two"', "not in the configuration")
+        site.set_targets(disks("one", "two"))
+        run([tool("esdm-mkfs"), "--check"])
+
+
 def test_drain__while_programs_write_to_it():
     with Disks("one", "two") as site:
         write("a", 1, 1)
