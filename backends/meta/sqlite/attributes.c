@@ -6,9 +6,10 @@
  *
  * Entering an attribute touches one page of the index for nearly every attribute, at places all
  * over the file: for a container with 60 attributes that would cost ten times the rest of its
- * commit. So a commit keeps the list of a new container beside its document, and every
- * SQLITE__PENDING_MAX containers one commit enters all of them at once. Containers with numbers
- * above store.indexed are pending; queries read their lists (find.c).
+ * commit. So a commit keeps the list of a new container beside its document, and now and then one
+ * commit enters all of them at once: every 64 containers, in a large catalogue more, up to 1,024.
+ * Containers with numbers above store.indexed are pending; queries read their lists
+ * (find_waiting.c). What older versions commit in between they enter every 64.
  */
 
 #include <stdlib.h>
@@ -67,6 +68,10 @@ sqlite__attributes_visit(const sqlite__link *link, uint64_t container, const voi
 /* Names of attributes of datasets that were noted within a transaction: containers that are entered
  * together mostly have the same ones. */
 #define NOTED_MOST 32
+/* Entries for which there is room at first, and that are entered at once: some containers have
+ * very many. */
+#define GATHERED_FIRST 4096
+#define GATHERED_MOST  131072
 
 struct sqlite__noted {
     char *names[NOTED_MOST]; /* owned */
@@ -81,13 +86,19 @@ noted_clear(sqlite__noted *noted)
     noted->count = 0;
 }
 
+typedef struct entry {
+    uint64_t container;
+    uint64_t number;               /* within the container's list */
+    esdm_meta_attribute attribute; /* texts lie in the list */
+} entry;
+
 typedef struct insertion {
     sqlite__noted *noted; /* NULL: names are not noted */
     sqlite__link *link;
     sqlite3_stmt *statement; /* of one row; NULL: the index */
     uint64_t container;
-    uint64_t entry;                                     /* of the next one to insert */
-    esdm_meta_attribute waiting[SQLITE__TOGETHER_MOST]; /* their texts lie in the list */
+    uint64_t number;                      /* of the next one to insert */
+    entry waiting[SQLITE__TOGETHER_MOST]; /* until one statement takes them */
     size_t nwaiting;
     esdm_status status;
     esdm_error *err;
@@ -105,26 +116,26 @@ is_noted(const sqlite__noted *noted, const char *name)
 
 /* Queries need not look among datasets for names that are not noted (find.c). */
 static esdm_status
-note_name(insertion *to, const char *name)
+note_name(sqlite__link *link, sqlite__noted *noted, const char *name, esdm_error *err)
 {
-    sqlite__noted *noted = to->noted;
     if (noted->count < NOTED_MOST && (noted->names[noted->count] = strdup(name)) != NULL)
         noted->count++; /* else it is noted once more */
-    return sqlite__run(to->link, SQLITE__DATASET_NAME_ADD, to->err, "t", name);
+    return sqlite__run(link, SQLITE__DATASET_NAME_ADD, err, "t", name);
 }
 
 static esdm_status
-bind_row(const insertion *to, sqlite3_stmt *statement, int at, const esdm_meta_attribute *attribute,
-         uint64_t entry)
+bind_row(const sqlite__link *link, sqlite3_stmt *statement, int at, const entry *row,
+         esdm_error *err)
 {
+    const esdm_meta_attribute *attribute = &row->attribute;
     const char *text = attribute->text;
-    int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) to->container);
+    int code = sqlite3_bind_int64(statement, at, (sqlite3_int64) row->container);
     if (code == SQLITE_OK)
         code = sqlite3_bind_int64(statement, at + 1, attribute->dataset);
     if (code == SQLITE_OK)
         code = sqlite3_bind_text(statement, at + 2, attribute->name, -1, SQLITE_STATIC);
     if (code == SQLITE_OK)
-        code = sqlite3_bind_int64(statement, at + 3, (sqlite3_int64) entry);
+        code = sqlite3_bind_int64(statement, at + 3, (sqlite3_int64) row->number);
     if (code == SQLITE_OK) /* NULL is accepted */
         code = sqlite3_bind_text(statement, at + 4, attribute->dataset_path, -1, SQLITE_STATIC);
     if (code == SQLITE_OK && attribute->has_number)
@@ -134,29 +145,37 @@ bind_row(const insertion *to, sqlite3_stmt *statement, int at, const esdm_meta_a
     if (code == SQLITE_OK)
         code = sqlite3_bind_text(statement, at + 6, attribute->has_number ? text : NULL, -1,
                                  SQLITE_STATIC);
-    return code == SQLITE_OK ? ESDM_OK : sqlite__error(to->link, code, to->err);
+    return code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
+}
+
+/* @param one takes one row; NULL: the index, by statements that take several. */
+static esdm_status
+insert_rows(sqlite__link *link, sqlite3_stmt *one, const entry *rows, size_t nrows, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0, n = 0; i < nrows && status == ESDM_OK; i += n) {
+        sqlite3_stmt *statement = one;
+        bool row = false;
+        n = 1;
+        if (statement == NULL) {
+            sqlite__statement_id id =
+                sqlite__rows_statement(SQLITE__ATTRIBUTE_INSERT, nrows - i, &n);
+            status = sqlite__prepare(link, id, &statement, err, "");
+        }
+        for (size_t k = 0; k < n && status == ESDM_OK; k++)
+            status = bind_row(link, statement, (int) (7 * k) + 1, &rows[i + k], err);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+    }
+    return status;
 }
 
 static esdm_status
 insert_waiting(insertion *to)
 {
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0, n = 0; i < to->nwaiting && status == ESDM_OK; i += n) {
-        sqlite3_stmt *statement = to->statement;
-        bool row = false;
-        n = 1;
-        if (statement == NULL) {
-            sqlite__statement_id id =
-                sqlite__rows_statement(SQLITE__ATTRIBUTE_INSERT, to->nwaiting - i, &n);
-            status = sqlite__prepare(to->link, id, &statement, to->err, "");
-        }
-        for (size_t k = 0; k < n && status == ESDM_OK; k++)
-            status = bind_row(to, statement, (int) (7 * k) + 1, &to->waiting[i + k], to->entry++);
-        if (status == ESDM_OK)
-            status = sqlite__step(to->link, statement, &row, to->err);
-    }
+    size_t count = to->nwaiting;
     to->nwaiting = 0;
-    return status;
+    return insert_rows(to->link, to->statement, to->waiting, count, to->err);
 }
 
 static bool
@@ -164,12 +183,12 @@ insert_entry(const esdm_meta_attribute *attribute, void *user)
 {
     insertion *to = user;
     if (attribute->dataset != 0 && to->noted != NULL && !is_noted(to->noted, attribute->name))
-        to->status = note_name(to, attribute->name);
+        to->status = note_name(to->link, to->noted, attribute->name, to->err);
     if (to->status == ESDM_OK && to->nwaiting == SQLITE__TOGETHER_MOST)
         to->status = insert_waiting(to);
     if (to->status != ESDM_OK)
         return false;
-    to->waiting[to->nwaiting++] = *attribute;
+    to->waiting[to->nwaiting++] = (entry){to->container, to->number++, *attribute};
     return true;
 }
 
@@ -217,12 +236,117 @@ enter(sqlite__link *link, sqlite__views *views, sqlite__noted *noted, uint64_t c
     return status;
 }
 
+/* ---- many containers ------------------------------------------------------------------------- */
+
+/* Entries of all containers that are entered together. In the order of the index they go from one
+ * of its pages to the next: in the order of the lists each would look for a page that lies
+ * elsewhere, in memory that no cache of the processor has. */
+typedef struct gathered {
+    sqlite__noted noted;
+    sqlite__link *link;
+    uint64_t container;
+    uint64_t number;
+    entry *entries; /* owned */
+    size_t count, room;
+    void **lists; /* owned, and each; the texts of the entries lie there */
+    size_t nlists;
+    esdm_status status;
+    esdm_error *err;
+} gathered;
+
+static void
+gathered_clear(gathered *all)
+{
+    noted_clear(&all->noted);
+    for (size_t i = 0; i < all->nlists; i++)
+        free(all->lists[i]);
+    free(all->lists);
+    free(all->entries);
+}
+
+static bool
+gather_entry(const esdm_meta_attribute *attribute, void *user)
+{
+    gathered *all = user;
+    if (attribute->dataset != 0 && !is_noted(&all->noted, attribute->name))
+        all->status = note_name(all->link, &all->noted, attribute->name, all->err);
+    if (all->status == ESDM_OK && all->count == all->room) {
+        size_t room = all->room == 0 ? GATHERED_FIRST : 2 * all->room;
+        entry *more = realloc(all->entries, room * sizeof *more);
+        if (more == NULL)
+            all->status = esdm__error_nomem(all->err, room * sizeof *more, "attributes");
+        else {
+            all->entries = more;
+            all->room = room;
+        }
+    }
+    if (all->status != ESDM_OK)
+        return false;
+    all->entries[all->count++] = (entry){all->container, all->number++, *attribute};
+    return true;
+}
+
+/* @param list of the container; it is copied. */
+static esdm_status
+gather(gathered *all, uint64_t container, const void *list, size_t bytes, esdm_error *err)
+{
+    void **lists = realloc(all->lists, (all->nlists + 1) * sizeof *lists);
+    if (lists == NULL)
+        return esdm__error_nomem(err, bytes, "attributes");
+    all->lists = lists;
+    void *own = lists[all->nlists] = malloc(bytes > 0 ? bytes : 1);
+    if (own == NULL)
+        return esdm__error_nomem(err, bytes, "attributes");
+    all->nlists++;
+    memcpy(own, list, bytes);
+    all->container = container;
+    all->number = 0;
+    esdm_status status =
+        sqlite__attributes_visit(all->link, container, own, bytes, gather_entry, all, err);
+    return all->status != ESDM_OK ? all->status : status;
+}
+
+/* Numbers before texts, as SQLite has them. */
+static int
+compare_values(const esdm_meta_attribute *a, const esdm_meta_attribute *b)
+{
+    bool texts[2] = {!a->has_number && a->text != NULL, !b->has_number && b->text != NULL};
+    if (texts[0] != texts[1])
+        return texts[0] ? 1 : -1;
+    if (texts[0])
+        return strcmp(a->text, b->text);
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static int
+compare_entries(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    int order = strcmp(a->attribute.name, b->attribute.name);
+    if (order == 0)
+        order = compare_values(&a->attribute, &b->attribute);
+    if (order == 0)
+        order = (a->container > b->container) - (a->container < b->container);
+    return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static esdm_status
+insert_gathered(gathered *all, esdm_error *err)
+{
+    qsort(all->entries, all->count, sizeof *all->entries, compare_entries);
+    esdm_status status = insert_rows(all->link, NULL, all->entries, all->count, err);
+    while (all->nlists > 0)
+        free(all->lists[--all->nlists]);
+    all->count = 0;
+    return status;
+}
+
 /* Enters all pending containers. */
 static esdm_status
 enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *err)
 {
     sqlite3_stmt *pending = NULL;
-    sqlite__noted noted = {.count = 0};
+    gathered all = {.link = link, .err = err};
     sqlite__views views;
     bool row = false;
     esdm_status status = sqlite__views_load(link, &views, err);
@@ -233,18 +357,38 @@ enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *e
     if (status == ESDM_OK)
         status = sqlite__step(link, pending, &row, err);
     while (status == ESDM_OK && row) {
-        bool own = sqlite3_column_int(pending, 2) != 0;
-        status =
-            enter(link, own ? NULL : &views, &noted, sqlite__u64(pending, 0),
-                  sqlite3_column_blob(pending, 1), (size_t) sqlite3_column_bytes(pending, 1), err);
+        uint64_t container = sqlite__u64(pending, 0);
+        const void *list = sqlite3_column_blob(pending, 1);
+        size_t bytes = (size_t) sqlite3_column_bytes(pending, 1);
+        bool own = sqlite3_column_int(pending, 2) != 0; /* nobody can say its name */
+        if (list != NULL)
+            status = gather(&all, container, list, bytes, err);
+        if (status == ESDM_OK && all.count >= GATHERED_MOST)
+            status = insert_gathered(&all, err);
+        if (status == ESDM_OK && !own)
+            status = sqlite__views_enter(link, &views, container, list, bytes, err);
         if (status == ESDM_OK)
             status = sqlite__step(link, pending, &row, err);
     }
     if (row)
         (void) sqlite3_reset(pending);
-    noted_clear(&noted);
+    if (status == ESDM_OK && all.count > 0)
+        status = insert_gathered(&all, err);
+    gathered_clear(&all);
     sqlite__views_clear(&views);
     return status == ESDM_OK ? sqlite__run(link, SQLITE__INDEXED_SET, err, "i", last) : status;
+}
+
+/* How many containers are entered together where there are so many, a power of two. Each entry goes
+ * to one of the pages where its value ends, and these grow with the catalogue until each value has
+ * pages of its own: then only more entries at once have pages in common. */
+static uint64_t
+count_together(uint64_t containers)
+{
+    uint64_t together = SQLITE__PENDING_MIN;
+    while (together < SQLITE__PENDING_MAX && 2 * together * SQLITE__CONTAINERS_EACH <= containers)
+        together *= 2;
+    return together;
 }
 
 esdm_status
@@ -252,9 +396,12 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                            const void *attributes, size_t bytes, esdm_error *err)
 {
     uint64_t indexed = 0;
-    if (created && container % SQLITE__PENDING_MAX != 0)
+    uint64_t together = count_together(container);
+    esdm_status status = created ? sqlite__writer_fit(link, (uint32_t) together, err) : ESDM_OK;
+    if (status == ESDM_OK && created && container % together != 0)
         return ESDM_OK;
-    esdm_status status = sqlite__attributes_indexed(link, &indexed, err);
+    if (status == ESDM_OK)
+        status = sqlite__attributes_indexed(link, &indexed, err);
     if (status != ESDM_OK)
         return status;
     if (created)

@@ -12,14 +12,6 @@
 #include "find.h"
 #include "store.h"
 
-static const char pending_table[] =
-    "PRAGMA temp_store = MEMORY;"
-    "CREATE TEMP TABLE IF NOT EXISTS pending("
-    " container INTEGER NOT NULL, dataset INTEGER NOT NULL, name TEXT NOT NULL,"
-    " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
-    " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;"
-    "DELETE FROM temp.pending;";
-
 /* Entries of the index that are counted at first, and how much more each time. */
 #define COUNT_FIRST  INT64_C(64)
 #define COUNT_GROWTH 16
@@ -29,66 +21,6 @@ static const char pending_table[] =
 #define ENTRIES_SOME   INT64_C(1024)
 #define ENTRIES_MANY   INT64_C(16384)
 #define STEPS_AT_FIRST 100000
-
-/* Brings the lists of containers that are not in the index into a temporary table. */
-static esdm_status
-load_pending(sqlite__link *link, bool *ret_any, uint64_t *ret_indexed, esdm_error *err)
-{
-    sqlite3_stmt *pending = NULL;
-    sqlite3_stmt *insert = NULL;
-    bool row = false;
-    *ret_any = false;
-    esdm_status status = sqlite__attributes_indexed(link, ret_indexed, err);
-    if (status == ESDM_OK)
-        status = sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", *ret_indexed);
-    if (status == ESDM_OK)
-        status = sqlite__step(link, pending, &row, err);
-    if (status != ESDM_OK || !row)
-        return status;
-    int code = sqlite3_prepare_v2(
-        link->db,
-        "INSERT INTO temp.pending(container, dataset, name, entry, path, value, text) "
-        "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        -1, &insert, NULL);
-    if (code != SQLITE_OK)
-        status = sqlite__error(link, code, err);
-    while (status == ESDM_OK && row) {
-        const void *attributes = sqlite3_column_blob(pending, 1);
-        if (attributes != NULL)
-            status =
-                sqlite__attributes_insert(link, insert, sqlite__u64(pending, 0), attributes,
-                                          (size_t) sqlite3_column_bytes(pending, 1), NULL, err);
-        *ret_any = true;
-        if (status == ESDM_OK)
-            status = sqlite__step(link, pending, &row, err);
-    }
-    if (row)
-        (void) sqlite3_reset(pending);
-    (void) sqlite3_finalize(insert);
-    return status;
-}
-
-/* They stay for the next query, which has the same ones as long as nobody commits: entering them
- * takes longer than most questions. */
-esdm_status
-sqlite__find_keep_pending(sqlite__link *link, esdm_error *err)
-{
-    sqlite__kept kept = {.is_there = true, .serial = link->kept.serial + 1};
-    esdm_status status = sqlite__query_number(link, "PRAGMA data_version", &kept.version, err);
-    if (status == ESDM_OK && link->kept.is_there && link->kept.version == kept.version &&
-        link->kept.changes == sqlite3_total_changes(link->db))
-        return ESDM_OK;
-    link->kept.is_there = false;
-    if (status == ESDM_OK)
-        status = sqlite__exec(link, pending_table, err);
-    if (status == ESDM_OK)
-        status = load_pending(link, &kept.any, &kept.indexed, err);
-    if (status != ESDM_OK)
-        return status;
-    kept.changes = sqlite3_total_changes(link->db);
-    link->kept = kept;
-    return ESDM_OK;
-}
 
 static esdm_status
 bind_range(sqlite__link *link, sqlite3_stmt *statement, int at, const sqlite__find_range *range,

@@ -74,6 +74,7 @@ put_inherited(sqlite__query *q, size_t j)
 {
     sqlite__find_arm arms[SQLITE__FIND_ARMS];
     bool equal = q->conditions[j].op == ESDM_META_EQ;
+    bool pending = strcmp(sqlite__find_table_of(q, j), "main.attribute") != 0;
     size_t count = equal ? sqlite__find_arms_of(q, j, arms) : 1;
     for (size_t k = 0; k < count; k++) {
         begin_part(q);
@@ -82,8 +83,11 @@ put_inherited(sqlite__query *q, size_t j)
         sqlite__find_put(q, " b");
         if (equal)
             sqlite__find_put_by_value(q, j);
-        sqlite__find_put(q, " WHERE b.container = s.container AND b.dataset <> 0");
-        sqlite__find_put_pattern(q, j, equal ? "b" : "+b", " AND @.name = $a");
+        /* Without the + SQLite goes through all that wait, for each of them. */
+        sqlite__find_put(q, pending ? " WHERE b.container = +s.container"
+                                    : " WHERE b.container = s.container");
+        sqlite__find_put(q, " AND b.dataset <> 0");
+        sqlite__find_put_pattern(q, j, equal || pending ? "b" : "+b", " AND @.name = $a");
         if (equal)
             sqlite__find_put_arm(q, j, "b", &arms[k], true);
         else

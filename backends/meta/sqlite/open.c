@@ -24,8 +24,13 @@
 #define CHECKPOINT_PAGES 2048
 /* In KiB. The larger one holds the pages of a large index that containers are in which are entered
  * together, up to 50 of each: with fewer these are written one by one, and read again. */
-#define WRITER_CACHE           "-8192"
-#define WRITER_CACHE_ENTERING  "-16384"
+#define WRITER_CACHE          8192
+#define WRITER_CACHE_ENTERING 16384
+/* In a large catalogue more containers are entered together. For each of them the cache has so many
+ * KiB, so that the ends of all values stay there, to which new entries go; and the log so many
+ * pages, as one is copied once however often it was changed in between. */
+#define CACHE_KIB_EACH         64
+#define CHECKPOINT_PAGES_EACH  16
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
 #define CLOSE_CHECKPOINT_S     2
 
@@ -365,6 +370,27 @@ sqlite__release(void *self)
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
+static esdm_status
+set_cache(sqlite__link *link, uint32_t kib, esdm_error *err)
+{
+    char text[48];
+    (void) snprintf(text, sizeof text, "PRAGMA cache_size = -%u", kib);
+    return sqlite__exec(link, text, err);
+}
+
+static uint32_t
+larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* In KiB. */
+static uint32_t
+cache_of(const sqlite__link *link)
+{
+    return larger(WRITER_CACHE, link->together * CACHE_KIB_EACH);
+}
+
 /* Under write_mutex. */
 static esdm_status
 open_writer(sqlite__store *store, esdm_error *err)
@@ -377,8 +403,9 @@ open_writer(sqlite__store *store, esdm_error *err)
     if (status == ESDM_OK && store->rollback_journal)
         status = sqlite__exec(link, "PRAGMA journal_mode = TRUNCATE", err);
     if (status == ESDM_OK)
-        status = sqlite__exec(
-            link, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = " WRITER_CACHE, err);
+        status = sqlite__exec(link, "PRAGMA synchronous = NORMAL", err);
+    if (status == ESDM_OK)
+        status = set_cache(link, WRITER_CACHE, err);
     if (status != ESDM_OK) {
         sqlite__link_close(link);
         return status;
@@ -458,12 +485,24 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
 }
 
 esdm_status
+sqlite__writer_fit(sqlite__link *link, uint32_t together, esdm_error *err)
+{
+    uint32_t before = cache_of(link);
+    if (link->together == together)
+        return ESDM_OK;
+    link->together = together;
+    (void) sqlite3_wal_autocheckpoint(
+        link->db, (int) larger(CHECKPOINT_PAGES, together * CHECKPOINT_PAGES_EACH));
+    return cache_of(link) == before ? ESDM_OK : set_cache(link, cache_of(link), err);
+}
+
+esdm_status
 sqlite__cache_enlarge(sqlite__link *link, esdm_error *err)
 {
-    if (link->is_large)
+    if (link->is_large || cache_of(link) >= WRITER_CACHE_ENTERING)
         return ESDM_OK;
     link->is_large = true;
-    return sqlite__exec(link, "PRAGMA cache_size = " WRITER_CACHE_ENTERING, err);
+    return set_cache(link, WRITER_CACHE_ENTERING, err);
 }
 
 esdm_status
@@ -475,7 +514,7 @@ sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err)
     if (sqlite3_get_autocommit(link->db) == 0)
         (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
     if (link->is_large) /* gives back what is more than the smaller one */
-        (void) !sqlite__exec(link, "PRAGMA cache_size = " WRITER_CACHE, NULL);
+        (void) !set_cache(link, cache_of(link), NULL);
     link->is_large = false;
     sqlite__pins_release(&store->pins);
     (void) pthread_mutex_unlock(&store->write_mutex);

@@ -149,6 +149,7 @@ sqlite__link_close(sqlite__link *link)
     (void) sqlite3_close_v2(link->db);
     sqlite__ahead_clear(link);
     sqlite__columns_clear(link);
+    sqlite__waiting_clear(link);
     *link = (sqlite__link){0};
 }
 

@@ -74,6 +74,7 @@ typedef enum sqlite__statement_id {
     SQLITE__ATTRIBUTE_INSERT_16,
     SQLITE__ATTRIBUTE_DELETE,
     SQLITE__ATTRIBUTE_PENDING,
+    SQLITE__ATTRIBUTE_WAITING,
     SQLITE__ATTRIBUTE_LIST,
     SQLITE__FACET,
     SQLITE__FACET_NOTE,
@@ -185,14 +186,20 @@ sqlite__rows_statement(sqlite__statement_id one, size_t left, size_t *ret_rows)
 /** Their texts (statements.c). */
 extern const char *const sqlite__texts[SQLITE__STATEMENTS];
 
-/** What a query has left in temp.pending: containers that were not in the index (find.c). */
+/** A container that waits to be entered into the index (find_waiting.c). */
+typedef struct sqlite__waiting sqlite__waiting;
+
+/** What a query has left in temp.pending: containers that were not in the index (find_waiting.c).
+ */
 typedef struct sqlite__kept {
     bool is_there;
     int64_t version; /* "PRAGMA data_version": others have committed nothing since */
     int changes;     /* sqlite3_total_changes(): neither has this connection */
     bool any;
-    uint64_t indexed; /* the last that is in the index */
-    uint64_t serial;  /* another one for each state of the store that was met */
+    uint64_t indexed;         /* the last that is in the index */
+    uint64_t serial;          /* another one for each state of the store that was met */
+    sqlite__waiting *waiting; /* owned; whose lists are there, in the order of their numbers */
+    size_t nwaiting;
 } sqlite__kept;
 
 /** What the memory that all processes share says of the log: another one after each commit. */
@@ -254,6 +261,7 @@ typedef struct sqlite__link {
     unsigned puts_of_extents; /* counted (extents.c) */
     bool has_tables_of_5;     /* it was seen; formats only rise */
     bool is_large;            /* the cache, until this transaction ends */
+    uint32_t together; /* containers, for which the writer is fitted (attributes.c); 0: few */
     sqlite__kept kept;
     struct sqlite__columns *columns;     /* owned; NULL: none (facet_columns.c) */
     bool shares_log;                     /* with other processes, through their shared memory */
@@ -283,6 +291,8 @@ void sqlite__link_limit(sqlite__link *link, uint32_t most_ms);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 /** Frees what was loaded ahead (pages_ahead.c). */
 void sqlite__ahead_clear(sqlite__link *link);
+/** Forgets which containers wait; what is in temp.pending is of no use any more. */
+void sqlite__waiting_clear(sqlite__link *link);
 /** Gives a connection the function by which values of attributes are read (facet_columns.c).
  * Returns an SQLite result code. */
 int sqlite__columns_register(sqlite__link *link);

@@ -190,6 +190,9 @@ esdm_status sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *
 esdm_status sqlite__begin_note(sqlite__store *store, bool durable, esdm_error *err);
 /** Commits if `status` is ESDM_OK, else rolls back. Returns the final status. */
 esdm_status sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err);
+/** Gives the writer what it needs of memory and log where so many containers are entered together,
+ *  which nothing but the catalogue's size decides. */
+esdm_status sqlite__writer_fit(sqlite__link *link, uint32_t together, esdm_error *err);
 /** Within a write that touches many pages: they stay in memory until it ends. */
 esdm_status sqlite__cache_enlarge(sqlite__link *link, esdm_error *err);
 
@@ -259,8 +262,11 @@ esdm_status sqlite__ahead_load(sqlite__link *link, uint64_t page, void **ret_dat
 
 /* ---- attributes.c --------------------------------------------------------------------------- */
 
-/** Containers beyond which the index of attributes is brought up to date (see attributes.c). */
-#define SQLITE__PENDING_MAX 64
+/** Containers that are entered into the index of attributes together: the least, the most, and one
+ *  for each so many there are (see attributes.c). */
+#define SQLITE__PENDING_MIN     64
+#define SQLITE__PENDING_MAX     1024
+#define SQLITE__CONTAINERS_EACH 512
 
 /** After a commit that stored `attributes` of a fact: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
