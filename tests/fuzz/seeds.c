@@ -271,6 +271,50 @@ save_answers(const char *folder)
              (piece[]){{texts[i], i == 1 ? 2 + strlen(texts[i] + 2) : strlen(texts[i])}}, 1);
 }
 
+/* What effort balanced has for blocks that are not small, and effort fast beside it: absolute and
+ * relative bounds, and nothing lost; with and without masked numbers; a few numbers far off. */
+static void
+save_large_fields(const char *folder, int number)
+{
+    enum { ROWS = 50, COLUMNS = 100 };
+    static const float fill = 1e20F;
+    static const double bounds[3][2] = {{0.05, 1e30}, {1e30, 0.001}, {1e30, 1e30}};
+    const uint64_t shape[2] = {ROWS, COLUMNS};
+    const esdm_codec_plugin *codec = esdm__plugin_codec_by_id(4);
+    static float raw[ROWS * COLUMNS];
+    static uint8_t encoded[sizeof raw + 1000];
+    for (int i = 0; i < 3 * 2 * 2; i++) {
+        const double *bound = bounds[i % 3];
+        const esdm_codec_accuracy accuracy = {
+            .absolute = bound[0] < 1e30 ? bound[0] : (double) INFINITY,
+            .relative = bound[1] < 1e30 ? bound[1] : (double) INFINITY,
+            .exact_below = -(double) INFINITY,
+            .exact_above = (double) INFINITY,
+            .sum_bound = (double) INFINITY,
+            .exact_values = &fill,
+            .exact_count = 1};
+        const esdm_codec_input input = {.type = ESDM_TYPE_FLOAT32,
+                                        .element_bytes = 4,
+                                        .rank = 2,
+                                        .shape = shape,
+                                        .effort =
+                                            i / 6 == 0 ? ESDM_EFFORT_BALANCED : ESDM_EFFORT_FAST,
+                                        .accuracy = i % 3 < 2 ? &accuracy : NULL};
+        size_t bytes = 0;
+        for (int k = 0; k < ROWS * COLUMNS; k++) {
+            float wave = 20 * sinf((float) (k % COLUMNS) / 9) * cosf((float) (k / COLUMNS) / 7);
+            raw[k] = 280 + wave + (float) (k * 37 % 101) / 200 + (k % 997 == 3 ? 300 : 0);
+            if (i / 3 % 2 == 1 && k / COLUMNS % 13 < 5 && k % COLUMNS > 30)
+                raw[k] = fill;
+        }
+        ok(codec->encode(&input, raw, sizeof raw, encoded, sizeof encoded, &bytes, &err));
+        const uint8_t head[4] = {ESDM_TYPE_FLOAT32, 1, (ROWS * COLUMNS - 1) & 255,
+                                 (ROWS * COLUMNS - 1) >> 8};
+        if (bytes > 0)
+            save(folder, "field", number++, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
+    }
+}
+
 /* What to decode into, then a block: see fuzz_field.c. Every effort and coder, exact and within a
  * bound; in the last round without differences; then what is predicted from coarse to fine, and
  * that in parts. */
@@ -342,6 +386,7 @@ save_fields(const char *folder)
     const uint8_t of_parts[4] = {ESDM_TYPE_FLOAT32, 2, FEW & 255, FEW >> 8};
     save(folder, "field", 3 * EFFORTS * TYPES + 1,
          (piece[]){{of_parts, sizeof of_parts}, {many, bytes}}, 2);
+    save_large_fields(folder, 3 * EFFORTS * TYPES + 2);
 }
 
 /* Codec, type, what to do, rank and shape, then a block: see fuzz_foreign.c. */
