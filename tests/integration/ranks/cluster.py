@@ -1,29 +1,32 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""One MPI job on the nodes of a cluster that shares a PostgreSQL server of its own: cluster.py openmpi PROGRAM
+"""One MPI job on the nodes of a cluster that shares a PostgreSQL server of its own: cluster.py openmpi|mpich PROGRAM
 
-Each node has a host name, an address, processes and a disk of its own. Open MPI starts its parts there, with a
-command in place of ssh, and ranks of different nodes meet over TCP. Not with MPICH 4.0: its UCX at times waits
-for ever in MPI_Finalize() with TCP alone.
+Each node has a host name, an address, processes and a disk of its own. MPI starts its parts there, with a
+command in place of ssh, and ranks of different nodes meet over TCP. MPICH must be one with libfabric: UCX of
+Debian's waits for ever in MPI_Finalize() with TCP alone. $ESDM_TEST_MPICH is a folder with another one's bin and
+lib, as the package "mpich" of PyPI has them (pip download mpich; unzip; mpich-*.data/data). Without it: skipped.
 """
 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import esdmtest
 import mpirun
-from esdmtest import by_size, expect, expect_error
+from esdmtest import by_size, expect, expect_error, skip
 from nodes import Cluster, skip_without_namespaces
 from ownserver import OwnServer
 from postgres import skip_without_postgres
 
 if len(sys.argv) < 3:
     mpirun.missing(f"built without {sys.argv[1]}")
-PROGRAM = sys.argv[2]
+MPI, PROGRAM = sys.argv[1:3]
+MPICH = os.environ.get("ESDM_TEST_MPICH")
 EACH = 4  # ranks of a node
 TIMEOUT = 300
 
@@ -46,18 +49,38 @@ class Job:
         enter.write_text(ENTER.format(folder=folder))
         enter.chmod(0o755)
         env = mpirun.environment(str(folder), **esdmtest.environment())
+        line = self.openmpi(env, enter, nodes) if MPI == "openmpi" else self.mpich(env, enter, nodes, folder)
+        # The launcher has the login's network; the command in place of ssh needs the machine's processes.
+        self.process = subprocess.Popen(
+            ["nsenter", "-t", str(login.init), "-u", "-n", "-i", *line, "-n", str(EACH * len(nodes)), PROGRAM, *arguments],
+            cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    @staticmethod
+    def openmpi(env, enter, nodes):
         env.update(OMPI_MCA_plm_rsh_agent=str(enter), OMPI_MCA_plm_rsh_no_tree_spawn="1",
                    OMPI_MCA_btl="self,vader,tcp", OMPI_MCA_btl_tcp_if_include="eth0",
                    OMPI_MCA_oob_tcp_if_include="eth0")
         env.pop("OMPI_MCA_orte_tmpdir_base")  # each node has its own
-        line = ["-host", ",".join(f"{n.address}:{EACH}" for n in nodes), "-n", str(EACH * len(nodes))]
+        line = [mpirun.launcher("openmpi"), "-host", ",".join(f"{n.address}:{EACH}" for n in nodes)]
         for name in ("ESDM_CONFIG", "ESDM_PLUGIN_PATH"):
             line += ["-x", name]
-        # The launcher has the login's network; the command in place of ssh needs the machine's processes.
-        self.process = subprocess.Popen(
-            ["nsenter", "-t", str(login.init), "-u", "-n", "-i", mpirun.launcher("openmpi"), *line, PROGRAM,
-             *arguments],
-            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return line
+
+    @staticmethod
+    def mpich(env, enter, nodes, folder):
+        copy = folder / "mpich"  # where all nodes see it, with the name that Debian gives to the same library
+        if not copy.exists():
+            for part in ("bin", "lib"):
+                shutil.copytree(pathlib.Path(MPICH) / part, copy / part, symlinks=True)
+            for program in (copy / "bin").iterdir():
+                program.chmod(0o755)
+            if not (copy / "lib/libmpich.so.12").exists():
+                (copy / "lib/libmpich.so.12").symlink_to("libmpi.so.12")
+        env.pop("HYDRA_LAUNCHER")
+        env.update(LD_LIBRARY_PATH=f"{copy / 'lib'}:{env.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
+                   MPIR_CVAR_CH4_NETMOD="ofi", FI_PROVIDER="tcp", FI_TCP_IFACE="eth0")
+        return [copy / "bin/mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", enter, "-iface", "eth0",
+                "-hosts", ",".join(f"{n.address}:{EACH}" for n in nodes)]
 
     def committed(self, count):
         """Waits until so many steps are committed."""
@@ -134,6 +157,9 @@ def one_job_on_four_nodes(folder):
 
 skip_without_postgres()
 skip_without_namespaces()
-mpirun.launcher("openmpi")
+if MPI == "mpich" and not MPICH:
+    skip("$ESDM_TEST_MPICH is not set: Debian's MPICH does not work over TCP alone")
+if MPI == "openmpi":
+    mpirun.launcher(MPI)
 with tempfile.TemporaryDirectory(prefix="esdm-cluster.", dir="/dev/shm") as temporary:  # all nodes see it
     one_job_on_four_nodes(pathlib.Path(temporary))
