@@ -8,12 +8,15 @@ import os
 import pathlib
 import signal
 import sys
+from unittest.mock import patch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from esdmtest import BUILD, by_size, expect, expect_error, main_at_once, tool  # noqa: E402
 from nodes import Cluster, skip_without_namespaces, wait_until  # noqa: E402
 from ownserver import APPEND, OwnServer, check_shared, shared_container  # noqa: E402
 from postgres import skip_without_postgres  # noqa: E402
+from s3server import NodeServer  # noqa: E402
+
 
 def test_cluster__two_first_jobs_start_one_server():
     with OwnServer() as own, Cluster("node1", "node2", "node3") as cluster:
@@ -95,18 +98,21 @@ def test_cluster__a_job_of_its_own_hands_over_when_it_ends():
         own_stop(own, two)
 
 
-def test_cluster__four_nodes_write_drain_lose_one_and_go_on():
-    """Data on disks of the nodes first; what was drained before a node dies is there for all."""
+def write_drain_lose_one_and_go_on(own, nodes, shared):
+    """Variable v lies on disks of the nodes until it is drained, w is stored at once where all see it."""
     each, count = by_size(1, 1, 4), by_size(8, 12, 200)
     write = ("import netCDF4, numpy, sys\nname, count = sys.argv[1], int(sys.argv[2])\n"
              "d = netCDF4.Dataset('esdm://' + name, 'w')\nd.createDimension('t', None)\n"
              "d.createDimension('x', 5000)\nv = d.createVariable('v', 'f4', ('t', 'x'))\n"
-             "for t in range(count):\n    v[t] = t + numpy.arange(5000)\n    d.sync()\nd.close()\n")
-    check = ("import netCDF4, numpy, sys\nfor name in sys.argv[2:]:\n"
-             "    v = netCDF4.Dataset('esdm://' + name)['v'][:]\n"
-             "    assert v.shape[0] == int(sys.argv[1]) and all((v[t] == t + numpy.arange(5000)).all() for t in range(v.shape[0]))\n")
+             "w = d.createVariable('w', 'f8', ('t', 'x'))\n"
+             "for t in range(count):\n    v[t] = t + numpy.arange(5000)\n    w[t] = t - numpy.arange(5000)\n"
+             "    d.sync()\nd.close()\n")
+    check = ("import netCDF4, numpy, sys\nx = numpy.arange(5000)\nfor name in sys.argv[2:]:\n"
+             "    d = netCDF4.Dataset('esdm://' + name)\n    v, w = d['v'][:], d['w'][:]\n"
+             "    assert v.shape[0] == w.shape[0] == int(sys.argv[1])\n"
+             "    assert all((v[t] == t + x).all() and (w[t] == t - x).all() for t in range(v.shape[0]))\n")
 
-    def everywhere(nodes, turn):
+    def everywhere(turn, nodes):
         begun = [node.begin([tool("esdm-run"), "/usr/bin/python3", "-c", write,
                              f"{turn}-{node.name}-{i}.nc", count], True) for node in nodes for i in range(each)]
         for program in begun:
@@ -118,24 +124,39 @@ def test_cluster__four_nodes_write_drain_lose_one_and_go_on():
             node.tool("esdm-drain")
         return [f"{turn}-{node.name}-{i}.nc" for node in nodes for i in range(each)]
 
+    config = json.loads(own.site.config.read_text())
+    config["targets"] = [shared, {"name": "burst", "plugin": "posix", "directory": "/tmp/burst",
+                                  "accessibility": "local"}]
+    config["policies"] = [{"variable": "v", "targets": ["burst"]}]
+    own.site.config.write_text(json.dumps(config))
+    for node in nodes:
+        node.tool("esdm-mkfs")
+    names = everywhere("first", nodes)
+    server = next(n for n in nodes if n.name == own.lease()["host"])
+    server.kill()
+    rest = [n for n in nodes if n is not server]
+    names += everywhere("second", rest)
+    rest[0].client(["/usr/bin/python3", "-c", check, count, *names])
+    expect(own.lease()["host"] != server.name, own.lease())
+    rest[0].tool("esdm-fsck", "--data")
+    own_stop(own, rest[0])
+
+
+def test_cluster__four_nodes_write_drain_lose_one_and_go_on():
+    """Data on disks of the nodes first; what was drained before a node dies is there for all."""
     with OwnServer() as own, Cluster("node1", "node2", "node3", "node4") as cluster:
-        config = json.loads(own.site.config.read_text())
-        config["targets"] = [{"name": "disk", "plugin": "posix", "directory": "packs"},
-                             {"name": "burst", "plugin": "posix", "directory": "/tmp/burst",
-                              "accessibility": "local"}]
-        config["policies"] = [{"variable": "v", "targets": ["burst"]}]
-        own.site.config.write_text(json.dumps(config))
-        for node in cluster.nodes:
-            node.tool("esdm-mkfs")
-        names = everywhere(cluster.nodes, "first")
-        server = next(n for n in cluster.nodes if n.name == own.lease()["host"])
-        server.kill()
-        rest = [n for n in cluster.nodes if n is not server]
-        names += everywhere(rest, "second")
-        rest[0].client(["/usr/bin/python3", "-c", check, count, *names])
-        expect(own.lease()["host"] != server.name, own.lease())
-        rest[0].tool("esdm-fsck", "--data")
-        own_stop(own, rest[0])
+        write_drain_lose_one_and_go_on(own, cluster.nodes,
+                                       {"name": "disk", "plugin": "posix", "directory": "packs"})
+
+
+def test_cluster__four_nodes_share_objects_on_a_fifth():
+    """The same with a target on S3, whose server is a node of its own that the others reach over the network."""
+    with OwnServer() as own, Cluster("node1", "node2", "node3", "node4", "store") as cluster:
+        *nodes, store = cluster.nodes
+        with NodeServer(store) as server, patch.dict(os.environ, server.client_environment()):
+            write_drain_lose_one_and_go_on(own, nodes, server.target())
+            expect(sum(p.stat().st_size for p in server.objects.rglob("*") if p.is_file()) > 7 * 40000 * by_size(8, 12, 200),
+                   "the objects are not on the server")
 
 
 def test_cluster__a_frozen_node_keeps_the_server():
@@ -190,5 +211,6 @@ if __name__ == "__main__":
                  test_cluster__a_killed_node_is_followed_by_another,
                  test_cluster__a_job_of_its_own_hands_over_when_it_ends,
                  test_cluster__four_nodes_write_drain_lose_one_and_go_on,
+                 test_cluster__four_nodes_share_objects_on_a_fifth,
                  test_cluster__a_frozen_node_keeps_the_server,
                  test_cluster__without_locks_the_lease_decides, processes=3)

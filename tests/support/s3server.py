@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import urllib.parse
 import urllib.request
 import zipfile
@@ -390,6 +391,48 @@ class Server:
                 "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
                 # Children of forked tests have threads of their own for their requests.
                 "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"}
+
+
+class NodeServer(Server):
+    """On a node of a cluster (nodes.py), at its address, for the other nodes; its objects are in memory that all have."""
+
+    def __init__(self, node):
+        super().__init__(parent="/dev/shm")
+        self.node = node
+
+    @property
+    def endpoint(self):
+        return f"http://{self.node.address}:{self.port}"
+
+    def command(self):
+        return [*self.node.inside, self.program, "--port", f"{self.node.address}:{self.port}", "--quiet", "--keep-alive",
+                "posix", str(self.folder / "data")]
+
+    def client(self, **options):
+        return NodeClient(self)
+
+    def client_environment(self):
+        return {**super().client_environment(), "NO_PROXY": self.node.address, "no_proxy": self.node.address}
+
+
+class NodeClient:
+    """Requests without a body, by a program on the server's node."""
+
+    CODE = ("import sys; sys.path.insert(0, sys.argv[1])\nfrom s3server import Client\n"
+            "answer = Client(sys.argv[2]).request(*sys.argv[3:])\n"
+            "sys.stdout.buffer.write(b'%d\\n' % answer.status + answer.body)")
+
+    def __init__(self, server):
+        self.server = server
+
+    def request(self, method, path):
+        done = subprocess.run([*self.server.node.inside, "/usr/bin/python3", "-c", self.CODE,
+                               str(pathlib.Path(__file__).parent), self.server.endpoint, method, path],
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode:
+            raise OSError(done.stderr.decode(errors="replace")[-500:])
+        status, body = done.stdout.split(b"\n", 1)
+        return types.SimpleNamespace(status=int(status), body=body)
 
 
 def want(server):
