@@ -36,7 +36,8 @@ chunk_bytes(const object *v)
         guint64 size = MAX(v->entry.size[i], 1);
         if (chunk == 0)
             return 0;
-        all *= (double) ((size + chunk - 1) / chunk) * (double) chunk;
+        guint64 chunks = (size + chunk - 1) / chunk;
+        all *= (double) chunks * (double) chunk;
         one *= (double) chunk;
     }
     return MAX(all, one);
