@@ -90,7 +90,7 @@ FAULTS = [
          "    if (all.name == NULL && suggest_renamed(session, &all, text, bytes))")],
      LIBRARY, "integration.restore", ("test_names__what_was_renamed_is_told",), 1),
     ("tools-take-the-newest", "6ce7623", [
-        ("tools/common/stub.c", "    if (means_newest(session, &found, elsewhere)) {",
+        ("tools/common/stub.c", "    if (means_newest(session, &found, anew)) {",
          "    if (found.container != former) {")],
      ("tools/all",), "netcdf.clients.copies", ("test_tools_take_what_a_copy_was_made_for",), 1),
     ("nothing-is-kept", "e2dbbfe", [

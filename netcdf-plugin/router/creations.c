@@ -74,6 +74,18 @@ esdmnc__creation_version(int instance, int ncid, uint64_t number, uint64_t versi
     creations_release();
 }
 
+bool
+esdmnc__creation_is_made(const char *container)
+{
+    bool made = false;
+    creations_acquire();
+    for (const creation *c = creations; c && !made; c = c->next) {
+        made = c->made && c->pid == getpid() && strcmp(c->container, container) == 0;
+    }
+    creations_release();
+    return made;
+}
+
 void
 esdmnc__creations_forked(void)
 {
@@ -179,17 +191,20 @@ creation_settle(const creation *c, const esdmnc__core *core, const esdmnc__stub 
     int saved = errno;
     core->site(site);
     if (stub->site[0] && strlen(site) == ESDMNC_SITE_BYTES - 1 && strcmp(stub->site, site) != 0) {
+        int status = esdmnc__stub_settle(c->path, site);
+        if (status != NC_NOERR) {
+            esdmnc_debug("%s: the stub does not tell its site: %s", c->path, strerror(status));
+        }
         if (strcmp(stub->site, ESDMNC_SITE_NONE) != 0 && c->made &&
             !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
             esdmnc__tell("'%s' stood for a container of another site, with another configuration "
                          "(ESDM_CONFIG, ./esdm.json; \"esdm-ls --json\" tells which one is used), "
-                         "which stays there as 'esdm://%s'; from now on it stands for what this "
-                         "program wrote",
-                         c->path, c->container);
-        }
-        int status = esdmnc__stub_settle(c->path, site);
-        if (status != NC_NOERR) {
-            esdmnc_debug("%s: the stub does not tell its site: %s", c->path, strerror(status));
+                         "which has it as 'esdm://%s' if that site is still there; %s",
+                         c->path, c->container,
+                         status == NC_NOERR
+                             ? "from now on it stands for what this program wrote"
+                             : "the file cannot be changed: with that site it goes on to stand for "
+                               "that one, with this one for what this program wrote");
         }
     }
     errno = saved;

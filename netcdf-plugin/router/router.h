@@ -185,6 +185,8 @@ void esdmnc__table_wrap(esdmnc__library *library);
 
 /* ---- what is being created or written (creations.c) ------------------------------------------ */
 
+/** Whether this process has made it and not closed it yet. */
+bool esdmnc__creation_is_made(const char *container);
 /** @param made nc_create() made it; else it was opened for writing, through its stub.
  *  @param has_new_stub which goes when nothing comes of it.
  *  @param path that the program gave: of its stub, or a name; "" for none. */

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 __thread esdmnc__pending esdmnc__pending_call;
 
@@ -243,16 +244,28 @@ is_elsewhere(const esdmnc__stub *stub)
     return site[0] && strcmp(stub->site, site) != 0;
 }
 
+/** Whether this site's container was committed since the stub got the time of its own commit: its
+ *  program could not change the stub then, or was killed before it did. */
+static bool
+is_newer_here(const char *path, const char *container)
+{
+    struct stat file;
+    esdmnc_stat here;
+    return stat(path, &file) == 0 && esdmnc__core_get()->exists(container, &here) == NC_NOERR &&
+           here.modified_ns >
+               (uint64_t) file.st_mtim.tv_sec * 1000000000U + (uint64_t) file.st_mtim.tv_nsec;
+}
+
 /** Whether what was opened is what the stub was made for. The original stands for what was written
  *  anew in its place, too: it is renewed after the commit, and a former container may have been
- *  brought back. Not so what was written anew on another site. ENOENT: it is not. */
+ *  brought back. @param anew it was written anew on another site. ENOENT: it is not. */
 static int
-check_number(int instance, int ncid, const esdmnc__stub *stub, bool elsewhere)
+check_number(int instance, int ncid, const esdmnc__stub *stub, bool anew)
 {
     uint64_t version = 0;
     uint64_t number = stub->number ? esdmnc__core_get()->stub_number(instance, ncid, &version) : 0;
     bool same = number == 0 || (number == stub->number &&
-                                ((stub->is_original && !elsewhere) || version == stub->version));
+                                ((stub->is_original && !anew) || version == stub->version));
     return same ? NC_NOERR : ENOENT;
 }
 
@@ -396,8 +409,9 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         tell_missing(path, container, &stub);
     }
     if (status == NC_NOERR && stub.container[0]) {
-        bool elsewhere = is_elsewhere(&stub);
-        status = check_number(library->api.instance, ncid, &stub, elsewhere);
+        bool elsewhere = is_elsewhere(&stub) && !esdmnc__creation_is_made(container);
+        status = check_number(library->api.instance, ncid, &stub,
+                              elsewhere && !is_newer_here(path, container));
         if (elsewhere && leads(ranks)) {
             tell_elsewhere(path, container, mode, status);
         }

@@ -228,10 +228,22 @@ is_elsewhere(const esdm_session *session, const stub *found)
            !g_str_equal(found->site, esdm_session_site_id(session));
 }
 
-/* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place on
- * its site, a copy for what it was copied of. What has no number was made by the name. */
+/* As netcdf-plugin/router/table.c. */
 static bool
-means_newest(esdm_session *session, const stub *found, bool elsewhere)
+is_newer_here(esdm_session *session, const char *path, const char *name)
+{
+    struct stat is;
+    esdm_container_info info;
+    return stat(path, &is) == 0 && esdm_container_stat(session, name, &info, NULL) == ESDM_OK &&
+           info.modified_ns >
+               (uint64_t) is.st_mtim.tv_sec * 1000000000u + (uint64_t) is.st_mtim.tv_nsec;
+}
+
+/* As netcdf-plugin/router/table.c: the original stands for what was written anew in its place on
+ * its site, a copy for what it was copied of. What has no number was made by the name.
+ * @param anew it was written anew on another site. */
+static bool
+means_newest(esdm_session *session, const stub *found, bool anew)
 {
     esdm_container *container;
     esdm_error ignored;
@@ -243,7 +255,7 @@ means_newest(esdm_session *session, const stub *found, bool elsewhere)
     uint64_t number = esdm_container_stub(container, &version);
     esdm_container_discard(container);
     return number == 0 || (number == found->number &&
-                           ((found->is_original && !elsewhere) || version == found->version));
+                           ((found->is_original && !anew) || version == found->version));
 }
 
 static bool
@@ -281,7 +293,8 @@ tool_stub_container(esdm_session *session, const char *path, char **ret_name, es
         return ESDM_OK;
     bool elsewhere = is_elsewhere(session, &found);
     g_clear_pointer(&found.site, g_free);
-    if (means_newest(session, &found, elsewhere)) {
+    bool anew = elsewhere && !is_newer_here(session, path, found.container);
+    if (means_newest(session, &found, anew)) {
         if (elsewhere && is_there(session, found.container))
             tool_error("note: '%s' was written on another site, with another configuration "
                        "(ESDM_CONFIG, ./esdm.json, --config); this is what this site has under "

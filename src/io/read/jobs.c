@@ -93,10 +93,10 @@ esdm__read_jobs_make(const esdm__transfer *t, const esdm__piece *pieces, size_t 
 
 /* ---- targets that nobody has measured ------------------------------------------------------- */
 
-#define HOLE_MOST  (UINT64_C(4) << 20)
 #define TRIED_MOST (UINT64_C(1) << 20) /* a hole that is read to see what that costs */
 #define ROUNDS     16u                 /* fewer are over before anything is learned */
 #define WORTH      2                   /* times cheaper a hole has to be than a request */
+#define SEEN       2                   /* times larger than the one that was read, at most */
 
 static bool
 is_small(const esdm__fragment *f)
@@ -142,8 +142,9 @@ esdm__read_jobs_learn(const esdm_session *session, esdm__target *target, uint64_
     if (spanned_ns > 0) {
         double request = (double) round_ns / esdm__pool_threads(session->pool);
         double more = spanned_ns > round_ns ? (double) (spanned_ns - round_ns) : 0;
-        double most = more > 0 ? (double) hole * request / WORTH / more : (double) HOLE_MOST;
-        bytes = most < (double) HOLE_MOST ? (uint64_t) most + 1 : HOLE_MOST;
+        double seen = (double) hole * SEEN; /* what was tried tells little of much larger ones */
+        double most = more > 0 ? (double) hole * request / WORTH / more : seen;
+        bytes = (uint64_t) (most < seen ? most : seen) + 1;
     }
     atomic_store(&target->hole_bytes, bytes);
 }

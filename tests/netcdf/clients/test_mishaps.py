@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """What a scientist sees next when something went wrong: programs that were ended, formats that no container takes."""
 
+import os
 import shutil
 
 import clients
@@ -131,6 +132,14 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
     d.createVariable("v", "f4", ())[...] = float(sys.argv[2])
 """
 
+READ_BACK = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    d.createVariable("v", "f4", ())[...] = float(sys.argv[2])
+    with netCDF4.Dataset(sys.argv[1]) as again:
+        print("opened" if "v" in again.variables else "other")
+"""
+
 
 def test_a_file_that_two_sites_wrote():
     """A job without ESDM_CONFIG writes a run anew: the former values must not be taken for it."""
@@ -161,6 +170,17 @@ def test_a_file_that_two_sites_wrote():
         client([clients.python_of("debian"), "-c", VALUE, path, "5"], env={"ESDM_NC_ROUTE": str(site.out)})
         done = client(["ncdump", path])
         expect("v = 5" in done.stdout and done.stderr == "", "written anew where it was made")
+        # Who writes it there can read it before it is closed, and when the file could not be changed after the commit.
+        was, times = path.read_bytes(), path.stat()
+        done = client([clients.python_of("debian"), "-c", READ_BACK, path, "6"], env=there)
+        expect(done.stdout == "opened\n" and "was written on another site" not in done.stderr, f"{done.stdout}{done.stderr}")
+        path.write_bytes(was)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        for door in (lambda: client(["ncdump", path], env=env), lambda: run([tool("esdm-reduce"), "mean", path, "v"],
+                                                                            env=environment(env))):
+            done = door()
+            expect("6" in done.stdout and "5" not in done.stdout and "was written on another site" in done.stderr,
+                   f"{done.stdout}{done.stderr}")
 
 
 def test_a_path_that_reads_like_the_name_of_another_container():
