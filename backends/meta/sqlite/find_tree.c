@@ -210,7 +210,9 @@ put_checks(sqlite__query *q, bool datasets)
     esdm__tree_writer writer = {put_text, datasets ? put_of_dataset : put_of_container, q};
     esdm__tree_writer own = {put_text, put_by_itself, q};
     bool flat = esdm__tree_is_flat(e, false);
-    bool found_by_it = esdm__tree_is_flat(e, true) || (flat && q->nconditions == 1 && !q->narrowed);
+    bool holds = e->nodes[e->nnodes - 1].kind == ESDM_META_HOLDS; /* the last of a flat one */
+    bool alone = flat && e->nnodes <= 2 && holds && !q->narrowed;
+    bool found_by_it = esdm__tree_is_flat(e, true) || alone;
     if (found_by_it && (datasets || !q->among))
         return;
     bool one = flat && !datasets && q->nstarts == 1 && !q->narrowed;

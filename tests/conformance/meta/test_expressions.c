@@ -254,6 +254,24 @@ test_expression__is_what_its_comparisons_say(void **state)
     }
 }
 
+/* A list of one comparison, which must fail, and no other one in the question. */
+static void
+test_expression__of_one_that_must_fail(void **state)
+{
+    fixture *f = *state;
+    static const esdm_meta_condition mpi = TEXT_IS(NULL, "institution", EQ, "MPI");
+    static const esdm_meta_node nodes[] = {{ESDM_META_ALL, 0, 2}, {ESDM_META_FAILS, 0, 1}};
+    const esdm_meta_expression e = {&mpi, 1, nodes, COUNT(nodes), 0};
+    answer a = {.count = 0};
+    if (meta()->find_expression == NULL)
+        skip();
+    create(f, "c1", first, COUNT(first), true);
+    create(f, "c2", second, COUNT(second), true);
+    assert_ok(meta()->find_expression(f->store, &e, note, &a, &place_error));
+    assert_int_equal(a.count, 1);
+    assert_true(a.found[4]); /* c2 */
+}
+
 static void
 test_expression__of_hundreds_of_alternatives(void **state)
 {
@@ -317,6 +335,7 @@ test_expression__that_is_none_is_refused(void **state)
 
 const struct CMUnitTest meta_expression_tests[] = {
     WITH_STORE(test_expression__is_what_its_comparisons_say),
+    WITH_STORE(test_expression__of_one_that_must_fail),
     WITH_STORE(test_expression__of_hundreds_of_alternatives),
     WITH_STORE(test_expression__that_is_none_is_refused),
 };
