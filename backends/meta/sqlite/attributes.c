@@ -7,11 +7,13 @@
  * Entering an attribute touches one page of the index for nearly every attribute, at places all
  * over the file: for a container with 60 attributes that would cost ten times the rest of its
  * commit. So a commit keeps the list of a new container beside its document, and now and then one
- * commit enters all of them at once: every 64 containers, in a large catalogue more, up to 1,024.
+ * commit enters all of them at once: every 64 containers, in a large catalogue more, up to 1,024,
+ * as long as their lists are short.
  * Containers with numbers above store.indexed are pending; queries read their lists
  * (find_waiting.c). What older versions commit in between they enter every 64.
  */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,14 +308,23 @@ gather(gathered *all, uint64_t container, const void *list, size_t bytes, esdm_e
     return all->status != ESDM_OK ? all->status : status;
 }
 
-/* Numbers before texts, as SQLite has them. */
+/* A value that is no number is NULL to SQLite. */
+static bool
+is_null(const esdm_meta_attribute *attribute)
+{
+    return attribute->has_number ? isnan(attribute->number) : attribute->text == NULL;
+}
+
+/* What is NULL in the index before numbers, these before texts, as SQLite has them. */
 static int
 compare_values(const esdm_meta_attribute *a, const esdm_meta_attribute *b)
 {
-    bool texts[2] = {!a->has_number && a->text != NULL, !b->has_number && b->text != NULL};
-    if (texts[0] != texts[1])
-        return texts[0] ? 1 : -1;
-    if (texts[0])
+    bool nulls[2] = {is_null(a), is_null(b)};
+    if (nulls[0] || nulls[1])
+        return nulls[1] - nulls[0];
+    if (a->has_number != b->has_number)
+        return a->has_number ? -1 : 1;
+    if (!a->has_number)
         return strcmp(a->text, b->text);
     return (a->number > b->number) - (a->number < b->number);
 }
@@ -391,6 +402,27 @@ count_together(uint64_t containers)
     return together;
 }
 
+/* Whether a commit enters all that wait. */
+static esdm_status
+is_time(sqlite__link *link, uint64_t indexed, uint64_t container, uint64_t together, bool *ret_now,
+        esdm_error *err)
+{
+    sqlite3_stmt *sum = NULL;
+    bool row = false;
+    *ret_now = container % together == 0;
+    if (*ret_now)
+        return ESDM_OK;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__ATTRIBUTE_WAITING_BYTES, &sum, err, "i", indexed);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, sum, &row, err);
+    if (status != ESDM_OK || !row)
+        return status;
+    *ret_now = sqlite3_column_double(sum, 0) > SQLITE__PENDING_BYTES;
+    (void) sqlite3_reset(sum);
+    return ESDM_OK;
+}
+
 esdm_status
 sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                            const void *attributes, size_t bytes, esdm_error *err)
@@ -398,14 +430,17 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
     uint64_t indexed = 0;
     uint64_t together = count_together(container);
     esdm_status status = created ? sqlite__writer_fit(link, (uint32_t) together, err) : ESDM_OK;
-    if (status == ESDM_OK && created && container % together != 0)
+    if (status == ESDM_OK && created && container % SQLITE__PENDING_MIN != 0)
         return ESDM_OK;
     if (status == ESDM_OK)
         status = sqlite__attributes_indexed(link, &indexed, err);
     if (status != ESDM_OK)
         return status;
-    if (created)
-        return enter_pending(link, indexed, container, err);
+    if (created) {
+        bool now = false;
+        status = is_time(link, indexed, container, together, &now, err);
+        return status == ESDM_OK && now ? enter_pending(link, indexed, container, err) : status;
+    }
     if (container > indexed)
         return ESDM_OK;
     sqlite__noted noted = {.count = 0};

@@ -30,6 +30,11 @@ struct sqlite__waiting {
 
 #define WAITING_FIRST 64
 
+/* Each list that goes is looked for in the whole table: where more of them go than these, and than
+ * one of so many that are kept, all are read anew. */
+#define GOING_FEW  8
+#define GOING_PART 32
+
 void
 sqlite__waiting_clear(sqlite__link *link)
 {
@@ -98,6 +103,21 @@ load(sqlite__link *link, sqlite3_stmt *insert, uint64_t container, esdm_error *e
     return status;
 }
 
+/* Whether too many of the lists in temp.pending go, or are other ones now. */
+static bool
+many_go(const sqlite__kept *kept, const sqlite__waiting *now, size_t count)
+{
+    size_t going = 0;
+    for (size_t i = 0, k = 0; i < kept->nwaiting; i++) {
+        const sqlite__waiting *was = &kept->waiting[i];
+        while (k < count && now[k].container < was->container)
+            k++;
+        going += k == count || now[k].container != was->container ||
+                 now[k].document_at != was->document_at;
+    }
+    return going > GOING_FEW && going > kept->nwaiting / GOING_PART;
+}
+
 /* Makes temp.pending, which has the lists of those that are kept, the one of those that wait now.
  */
 static esdm_status
@@ -135,13 +155,11 @@ bring(sqlite__link *link, sqlite__kept *kept, uint64_t indexed, bool is_there, e
 {
     sqlite__waiting *now = NULL;
     size_t count = 0;
-    esdm_status status = ESDM_OK;
-    if (!is_there || indexed != kept->indexed) {
+    esdm_status status = list_waiting(link, indexed, &now, &count, err);
+    if (status == ESDM_OK && (!is_there || indexed != kept->indexed || many_go(kept, now, count))) {
         sqlite__waiting_clear(link);
         status = sqlite__exec(link, pending_table, err);
     }
-    if (status == ESDM_OK)
-        status = list_waiting(link, indexed, &now, &count, err);
     if (status == ESDM_OK)
         status = follow(link, now, count, err);
     if (status != ESDM_OK) {

@@ -362,10 +362,12 @@ bool
 sqlite__release(void *self)
 {
     sqlite__store *store = self;
+    /* A question that was interrupted while it brought temp.pending up to date ended it. */
+    bool whole = sqlite3_get_autocommit(store->reader.db) == 0;
     atomic_store(&store->holder, 0);
-    sqlite__end_question(store, ESDM_OK);
+    sqlite__end_question(store, whole ? ESDM_OK : ESDM_EIO);
     sqlite__end_read(store);
-    return true;
+    return whole;
 }
 
 /* ---- transactions --------------------------------------------------------------------------- */

@@ -307,6 +307,10 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__ATTRIBUTE_WAITING] =
         "SELECT container, document_at FROM container WHERE container > ?1 "
         "AND name IS NOT NULL ORDER BY container",
+    [SQLITE__ATTRIBUTE_WAITING_BYTES] =
+        "SELECT total(length(s.attributes)) FROM container c JOIN snapshot s "
+        "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "
+        "AND c.name IS NOT NULL",
     [SQLITE__ATTRIBUTE_LIST] =
         "SELECT s.attributes FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container = ?1",

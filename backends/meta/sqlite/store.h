@@ -267,6 +267,9 @@ esdm_status sqlite__ahead_load(sqlite__link *link, uint64_t page, void **ret_dat
 #define SQLITE__PENDING_MIN     64
 #define SQLITE__PENDING_MAX     1024
 #define SQLITE__CONTAINERS_EACH 512
+/** Lists of containers that wait longer than 64: about 60,000 entries, which a first question reads
+ *  within some 60 ms. */
+#define SQLITE__PENDING_BYTES (2u << 20)
 
 /** After a commit that stored `attributes` of a fact: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,

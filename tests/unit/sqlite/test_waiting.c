@@ -3,6 +3,8 @@
 /** @file Containers that wait to be entered into the index of attributes: in a large catalogue up
  * to 1,023, and questions that see each of them as it is, whoever committed last. */
 
+#include <math.h>
+
 #include "store_support.h"
 
 #define ABOVE      601000 /* numbers of containers that are made */
@@ -176,6 +178,114 @@ test_waiting__are_read_once(void **state)
     assert_in_range(steps[1], 1, steps[0] / 2);
 }
 
+static uint64_t
+count_steps(const model *m)
+{
+    uint64_t steps = 0;
+    const esdm_meta_condition is = {
+        .variable = "", .attribute = "letter", .op = ESDM_META_EQ, .text = "a"};
+    sqlite3_progress_handler(m->f->store->reader.db, 1, count_step, &steps);
+    (void) count(m, &is, 1);
+    sqlite3_progress_handler(m->f->store->reader.db, 0, NULL, NULL);
+    return steps;
+}
+
+/* Where most of them changed, the question after that is no more work than a first one. */
+static void
+test_waiting__many_changed_are_read_anew(void **state)
+{
+    model m = {.f = *state};
+    while (m.last < 60)
+        put(&m, m.last, 0);
+    assert_int_equal(sqlite__begin_read(m.f->store, NULL), ESDM_OK);
+    sqlite__end_read(m.f->store);
+    uint64_t first = count_steps(&m);
+    for (uint64_t i = 0; i < 50; i++)
+        put(&m, i, 1);
+    assert_in_range(count_steps(&m), 1, first + first / 2);
+    check(&m);
+}
+
+#define LONG_ENTRIES 1000
+
+/* Long lists do not wait for the 1,024th container; short ones do (are_found_as_they_are). */
+static void
+test_waiting__long_lists_are_entered_earlier(void **state)
+{
+    fixture *f = *state;
+    model m = {.f = f};
+    static char texts[LONG_ENTRIES][40];
+    static esdm_meta_attribute list[LONG_ENTRIES];
+    for (int i = 0; i < LONG_ENTRIES; i++) {
+        (void) snprintf(texts[i], sizeof texts[i], "a text of about thirty bytes %d", i);
+        list[i] = (esdm_meta_attribute){.name = "comment", .text = texts[i]};
+        if (i % 9 == 0) /* NULL in the index */
+            list[i] = (esdm_meta_attribute){
+                .name = "comment", .text = "nan", .number = NAN, .has_number = true};
+        else if (i % 3 == 0)
+            list[i] = (esdm_meta_attribute){
+                .name = "comment", .text = "1", .number = 1e3 - i, .has_number = true};
+    }
+    for (uint64_t number_of = ABOVE + 1; number_of <= ABOVE + 152; number_of++) {
+        char uuid[40];
+        esdm_error err = {0};
+        esdm_meta_committed done = {0};
+        (void) snprintf(uuid, sizeof uuid, "%032llx", (unsigned long long) number_of);
+        const esdm_meta_commit what = {.kind = ESDM_META_CREATE,
+                                       .name = name_of(number_of),
+                                       .uuid = uuid,
+                                       .document = "{}",
+                                       .document_bytes = 2,
+                                       .datasets = 1,
+                                       .attributes = list,
+                                       .nattributes = LONG_ENTRIES,
+                                       .history = 1};
+        if (sqlite__commit(f->store, &what, &done, &err) != ESDM_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(done.container, number_of);
+        int64_t indexed = number(&m, "SELECT value FROM store WHERE key = 'indexed'");
+        /* At 601,024 only 24 of them wait, which is less. */
+        assert_int_equal(indexed, number_of < ENTERED_AT        ? ABOVE
+                                  : number_of < ENTERED_AT + 64 ? ENTERED_AT
+                                                                : ENTERED_AT + 64);
+    }
+    assert_int_equal(number(&m, "SELECT count(*) FROM attribute"), 152 * LONG_ENTRIES);
+    const esdm_meta_condition one = {
+        .variable = "", .attribute = "comment", .op = ESDM_META_EQ, .text = texts[1]};
+    assert_int_equal(count(&m, &one, 1), 152);
+}
+
+/* A limited question that is interrupted while lists are read ends the held state: that is told. */
+static int
+interrupt(void *user)
+{
+    return --*(int64_t *) user < 0;
+}
+
+static void
+test_waiting__interrupted_state_is_lost(void **state)
+{
+    model m = {.f = *state};
+    size_t found = 0;
+    const esdm_meta_condition is = {
+        .variable = "", .attribute = "letter", .op = ESDM_META_EQ, .text = "a"};
+    while (m.last < 60)
+        put(&m, m.last, 0);
+    assert_int_equal(sqlite__hold(m.f->store, NULL), ESDM_OK);
+    for (int64_t most = 10; most < 10000 && sqlite3_get_autocommit(m.f->store->reader.db) == 0;
+         most += 10) {
+        int64_t left = most;
+        sqlite3_progress_handler(m.f->store->reader.db, 1, interrupt, &left);
+        (void) !sqlite__find(m.f->store, &is, 1, count_match, &found, NULL);
+        sqlite3_progress_handler(m.f->store->reader.db, 0, NULL, NULL);
+    }
+    assert_int_not_equal(sqlite3_get_autocommit(m.f->store->reader.db), 0);
+    assert_false(sqlite__release(m.f->store));
+    assert_int_equal(sqlite__hold(m.f->store, NULL), ESDM_OK);
+    check(&m);
+    assert_true(sqlite__release(m.f->store));
+}
+
 int
 main(void)
 {
@@ -183,6 +293,12 @@ main(void)
         cmocka_unit_test_setup_teardown(test_waiting__are_found_as_they_are, setup_numbered,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_waiting__are_read_once, setup_numbered, teardown),
+        cmocka_unit_test_setup_teardown(test_waiting__many_changed_are_read_anew, setup_numbered,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_waiting__long_lists_are_entered_earlier,
+                                        setup_numbered, teardown),
+        cmocka_unit_test_setup_teardown(test_waiting__interrupted_state_is_lost, setup_numbered,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
