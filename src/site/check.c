@@ -338,8 +338,12 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
     esdm_error why = {0};
     esdm_status read = esdm__kept_load(site, &kept, &why);
     status = check_parts(site, &kept, options, to, err);
-    if (status == ESDM_OK)
-        status = check_elsewhere(site, &kept, to, err);
+    esdm_error elsewhere = {0};
+    esdm_status other = check_elsewhere(site, &kept, to, &elsewhere);
+    if (status == ESDM_OK && other != ESDM_OK) {
+        *err = elsewhere;
+        status = other;
+    }
     esdm__kept_clear(&kept);
     if (status == ESDM_OK && read != ESDM_OK) { /* else the store has told why */
         esdm__say(to, "%s", why.message);

@@ -108,6 +108,13 @@ def test_a_line_that_went_too_early__check_tells():
         expect_error(done, '"two"', "not in the configuration")
         site.set_targets(disks("one", "two"))
         run([tool("esdm-mkfs"), "--check"])
+        # Beside another problem it is told as well.
+        site.set_targets(disks("one"))
+        for pack in site.packs("one"):
+            pack.unlink()
+        done = run([tool("esdm-mkfs"), "--check"], check=False)
+        told = done.stdout + done.stderr
+        expect(done.returncode == 5 and "are not there" in told and "not in the configuration" in told, told)
 
 
 def test_drain__while_programs_write_to_it():
