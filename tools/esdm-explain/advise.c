@@ -258,7 +258,7 @@ large_chunks(run *r, const object *o)
     if (most == NULL || values <= 0 || written < 1e6 || written < AMPLE * values)
         return; /* nobody need look at all calls */
     double size = MIN(written, (double) file_extent(r, o));
-    if (size < 1e6 || size < AMPLE * values)
+    if (size < 1e6 || size < AMPLE * values || !is_new_file(r, o->name))
         return;
     g_autofree char *name = short_name(o->name);
     g_autofree char *chunk = shape_text(most->entry.chunk, most->entry.rank);
@@ -514,7 +514,7 @@ compression_time(run *r)
     if (most == NULL)
         return;
     double work = work_of(r, seconds);
-    double filled = chunks_filled_share(most);
+    double filled = chunks_filled_share(r, most);
     char *time = time_text(work);
     char *text = bytes_text((double) bytes);
     char *name = short_name(most->name);

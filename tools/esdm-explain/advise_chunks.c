@@ -43,10 +43,23 @@ chunk_bytes(const object *v)
     return MAX(all, one);
 }
 
-double
-chunks_filled_share(const object *v)
+/* Calls are in order of time. */
+bool
+is_new_file(const run *r, const char *name)
 {
-    double all = chunk_bytes(v);
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (c->object->kind == WATCH_DATASET && g_str_equal(c->object->name, name))
+            return g_str_has_prefix(call_name(c), "nc_create") ||
+                   g_str_has_prefix(call_name(c), "nc__create");
+    }
+    return false;
+}
+
+double
+chunks_filled_share(const run *r, const object *v)
+{
+    double all = is_new_file(r, v->name) ? chunk_bytes(v) : 0;
     return all > 0 ? MIN((double) v->entry.write.bytes / all, 1) : 1;
 }
 

@@ -322,8 +322,12 @@ char *bytes_text(double bytes);
 char *shape_text(const guint64 *shape, guint rank);
 /** That much is decompressed of which little is taken; "": it has no chunks. Owned. */
 char *chunks_taken_text(const object *variable);
-/** What was written of a variable, of what its chunks hold; 1: that is not known. */
-double chunks_filled_share(const object *variable);
+/** Whether the run itself made a NetCDF file, as far as its calls were kept: chunks of others may
+ *  hold what was written before. */
+bool is_new_file(const run *r, const char *name);
+/** What was written of a variable, of what its chunks hold; 1: that is not known, as of files that
+ *  were there before the run. */
+double chunks_filled_share(const run *r, const object *variable);
 /** That much was compressed of which little was written. Owned. */
 char *chunks_filled_text(const object *variable);
 char *time_text(double seconds);

@@ -21,6 +21,19 @@ with netCDF4.Dataset(sys.argv[1], "w") as d:
         v[i] = values + i
 """
 
+# Chunks of eight records, of which there are eight; another one is added, or the last one is written again.
+RECORDS = """
+import sys, netCDF4, numpy
+values = numpy.random.default_rng(7).normal(280, 9, (512, 512)).astype("f4")
+with netCDF4.Dataset(sys.argv[1], sys.argv[2]) as d:
+    if sys.argv[2] == "w":
+        for name, size in (("time", None), ("lat", 512), ("lon", 512)):
+            d.createDimension(name, size)
+        d.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True, complevel=4, chunksizes=(8, 512, 512))
+    for i in sys.argv[3:]:
+        d["tas"][int(i)] = values + int(i)
+"""
+
 LOOK = """
 import sys, netCDF4
 print(len(netCDF4.Dataset(sys.argv[1]).variables))
@@ -49,6 +62,18 @@ def test_chunks_that_are_hardly_filled():
             expect("Writing was held up by compression" in text and "the rest is fill values" not in text, text)
 
 
+def test_files_that_were_there():
+    """What a run adds to a file, or writes again, is little of what chunks hold that earlier runs filled. A new file in its place is told of."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-report.") as name:
+        path = pathlib.Path(name) / "records.nc"
+        told(RECORDS, path, "w", *range(8))
+        for step in (8, 3):
+            text = told(RECORDS, path, "a", step)
+            expect("Writing was held up by compression" in text and "fill values" not in text, f"{step}: {text}")
+        text = told(RECORDS, path, "w", 0)
+        expect("its chunks of 8 x 512 x 512 hold 8.4 MB: the rest is fill values" in text, text)
+
+
 def test_a_program_that_moves_no_values():
     with tempfile.TemporaryDirectory(prefix="esdm-test-report.") as name:
         path = pathlib.Path(name) / "mean.nc"
@@ -59,4 +84,4 @@ def test_a_program_that_moves_no_values():
 
 if run(["/usr/bin/python3", "-c", "import netCDF4"], check=False).returncode != 0:
     skip("no python3-netcdf4")
-main(test_chunks_that_are_hardly_filled, test_a_program_that_moves_no_values)
+main(test_chunks_that_are_hardly_filled, test_files_that_were_there, test_a_program_that_moves_no_values)
