@@ -103,10 +103,35 @@ def test_what_is_refused():
                                   (["--try=cb_nodes=a b", "--", "true"], "'a b' is no value of cb_nodes"),
                                   (["--try=striping_unit=much", "--", "true"], "'much' is no value of striping_unit"),
                                   (["--try=mpi:anything", "--", "true"], "no parameter 'mpi:anything'"),
-                                  (["--try=mpi:a=b", "--try=mpi:a=c", "--", "true"], "stated twice")):
-            expect_error(run([tool("esdm-tune"), *arguments], check=False), *texts)
+                                  (["--try=mpi:a=b", "--try=mpi:a=c", "--", "true"], "stated twice"),
+                                  (["--try=striping_unit=1M", "--try=mpi:striping_unit=4M", "--", "true"], "striping_unit is stated twice"),
+                                  (["--try=mpi:x=a b", "--", "true"], "'a b' is no value of mpi:x; expected mpi:NAME=VALUE of letters, digits and _-.:*/+"),
+                                  (["--try=mpi:" + "k" * 36 + "=1", "--", "true"], "no parameter 'mpi:kkk"),
+                                  (["--try=mpi:" + "k" * 35 + "=" + "v" * 85, "--", "true"], "is no value of mpi:kkk")):
+            done = run([tool("esdm-tune"), *arguments], check=False)
+            expect_error(done, *texts)
+            expect("(null)" not in done.stderr, done.stderr)
+        # What is as long as it may be is refused by neither.
+        longest = "k" * 35 + "=" + "v" * 84
+        expect_error(run([tool("esdm-tune"), f"--try=mpi:{longest}", "--", "true"], check=False), "mpirun -n 4 esdm-run PROGRAM")
+        run([tool("esdm-run"), "-q", f"--mpi-hint={longest}", "true"])
+        expect_error(run([tool("esdm-run"), "--mpi-hint=" + "k" * 36 + "=1", "true"], check=False), "expected a KEY of up to 35 bytes")
+        expect_error(run([tool("esdm-run"), f"--mpi-hint={longest}v", "true"], check=False), "expected KEY=VALUE")
+
+
+def test_records_are_all_that_stays():
+    """A rank's mark, by which others know that it gives hints, goes with it."""
+    for mpi in some(MPIS, by_size(2, 2, 2)):
+        with Site() as site:
+            stripes = Stripes(site, mpi)
+            records = site.file("records")
+            ranks, program = stripes.command[:-3], stripes.command[-3:]
+            run([*ranks, program[0], f"--records={records}", "--mpi-hint=striping_factor=2", *program[1:]], env=stripes.env)
+            expect(stripes.made()[-1][0] == 2, f"{stripes.made()}")
+            names = sorted(path.name for path in records.iterdir())
+            expect(any(name.endswith(".watch") for name in names) and not any(name.endswith(".hints") for name in names), f"{names}")
 
 
 if not MPIS:
     mpirun.missing("there was no MPI when ESDM was built")
-main(test_stripes, *by_size((), (test_one_server,), (test_one_server,)), test_hints_that_the_library_has, test_what_is_refused)
+main(test_stripes, *by_size((), (test_one_server,), (test_one_server,)), test_hints_that_the_library_has, test_records_are_all_that_stays, test_what_is_refused)

@@ -19,12 +19,11 @@
 
 #include "esdm-run/esdm-run.h"
 #include "esdm/text.h"
+#include "watch/hints.h"
 #include "watch/ranks.h"
 
 #define LIBRARY  "libesdm-netcdf.so"
 #define EXIT_OWN 125 /* as env(1): esdm-run itself failed */
-
-#define HINT_MOST 120 /* bytes of a hint for files by MPI, its name included */
 
 typedef struct options {
     const char *site;
@@ -199,8 +198,14 @@ add_hint(report_options *watch, const char *text)
     size_t length = strlen(watch->stated);
     size_t room = sizeof watch->stated - length;
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text || !equals[1] || strchr(text, '\n') || strlen(text) > HINT_MOST) {
+    if (!equals || equals == text || !equals[1] || strchr(text, '\n') ||
+        strlen(text) > WATCH_HINT_BYTES) {
         run_say("--mpi-hint: expected KEY=VALUE such as striping_factor=4, not '%s'", text);
+        return false;
+    }
+    if ((size_t) (equals - text) > WATCH_HINT_KEY) {
+        run_say("--mpi-hint: expected a KEY of up to %u bytes, not '%.*s'", WATCH_HINT_KEY,
+                (int) (equals - text), text);
         return false;
     }
     if (strlen(text) + 2 > room) {

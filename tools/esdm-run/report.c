@@ -547,7 +547,7 @@ explain_all(report_run *r, const report_options *o)
         wait_for_ranks(r);
     if (r->rank == 0 && (o->report || o->unusual || o->history != NULL || o->hints != NULL))
         explain(r, o);
-    if (o->hints != NULL && r->keep) {
+    if ((o->hints != NULL || o->stated[0] != '\0') && r->keep) {
         char mark[PATH_MAX];
         mark_of(r, r->rank, mark, sizeof mark);
         (void) unlink(mark);

@@ -100,8 +100,11 @@ void tune_split_set(json_t *config, const char *text);
 bool tune_hint_is(const tune_parameter *parameter);
 /** Whether it is a number of bytes, for which "4M" may stand. */
 bool tune_hint_is_size(const char *name);
-/** Whether a text can be the name of a hint, or its value. */
-bool tune_hint_can_be(const char *text);
+/** What names and values of hints may have beside letters and digits. */
+#define TUNE_HINT_OTHERS "_-.:*/+"
+/** Whether a text can be the name of a hint, or a value of one of that name, as esdm-run has it. */
+bool tune_hint_is_name(const char *text);
+bool tune_hint_is_value(const char *name, const char *text);
 /** "--mpi-hint=KEY=VALUE"; owned. */
 char *tune_hint_option(const tune_parameter *parameter, guint value);
 

@@ -267,7 +267,7 @@ is_value(const tune_parameter *p, const json_t *config, const choice *c, const c
         return !isnan(number_of(text));
     if (tune_hint_is(p))
         return g_str_equal(text, TUNE_HINT_NONE) ||
-               (!tune_hint_is_size(c->name) && tune_hint_can_be(text));
+               (!tune_hint_is_size(c->name) && tune_hint_is_value(c->key, text));
     bool known = g_str_equal(c->name, "codec"); /* which the site knows, with its plug-ins */
     for (guint i = 0; i < TUNE_VALUES && c->values[i] != NULL; i++)
         known |= g_str_equal(c->values[i], text);
@@ -288,6 +288,10 @@ environment_of(const choice *c)
 static tool_exit
 bad_value(const choice *c, const char *text)
 {
+    if (c->values[1] == NULL)
+        return tool_usage("--try: '%s' is no value of %s; expected mpi:NAME=VALUE of letters, "
+                          "digits and " TUNE_HINT_OTHERS ", as esdm-run --mpi-hint takes it",
+                          text, c->name);
     return tool_usage("--try: '%s' is no value of %s; expected some such as %s", text, c->name,
                       c->values[1]);
 }
@@ -377,14 +381,19 @@ check_gather(const tune_space *space, char **wishes)
     return TOOL_OK;
 }
 
-/* Of a hint "mpi:NAME", whose values have to be stated; stays until the end. NULL: it is none. */
+/* Of a hint "mpi:NAME", whose values have to be stated; stays until the end. One that has a name
+ * here is that one. NULL: it is none. */
 static const choice *
 choice_of_hint(const char *wish, gsize bytes)
 {
     g_autofree char *name = g_strndup(wish, bytes);
     if (!g_str_has_prefix(name, TUNE_HINT_ANY) || wish[bytes] != '=' ||
-        !tune_hint_can_be(name + strlen(TUNE_HINT_ANY)))
+        !tune_hint_is_name(name + strlen(TUNE_HINT_ANY)))
         return NULL;
+    const char *key = name + strlen(TUNE_HINT_ANY);
+    const choice *known = choice_named(key, strlen(key));
+    if (known != NULL && g_str_equal(known->section, TUNE_HINTS))
+        return known;
     choice *c = g_new0(choice, 1);
     c->name = g_steal_pointer(&name);
     *c = (choice) HINT(c->name, NULL);

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#define OPTION     "--mpi-hint"
-#define TEXT_BYTES 100 /* esdm-run takes somewhat more */
+#include "watch/hints.h"
+
+#define OPTION "--mpi-hint"
 
 bool
 tune_hint_is(const tune_parameter *p)
@@ -20,16 +21,28 @@ tune_hint_is_size(const char *name)
     return g_str_equal(name, "striping_unit") || g_str_equal(name, "cb_buffer_size");
 }
 
-bool
-tune_hint_can_be(const char *text)
+static bool
+is_of_hint(const char *text)
 {
-    static const char others[] = "_-.:*/+";
-    if (*text == '\0' || strlen(text) > TEXT_BYTES)
+    static const char others[] = TUNE_HINT_OTHERS;
+    if (*text == '\0')
         return false;
     for (; *text != '\0'; text++)
         if (!g_ascii_isalnum(*text) && strchr(others, *text) == NULL)
             return false;
     return true;
+}
+
+bool
+tune_hint_is_name(const char *text)
+{
+    return strlen(text) <= WATCH_HINT_KEY && is_of_hint(text);
+}
+
+bool
+tune_hint_is_value(const char *name, const char *text)
+{
+    return strlen(name) + 1 + strlen(text) <= WATCH_HINT_BYTES && is_of_hint(text);
 }
 
 char *

@@ -181,13 +181,18 @@ is_stated(MPI_Info info, const char *key)
            (get == NULL || get(info, key, VALUE - 1, value, &found) != 0 || found);
 }
 
-/* The next line "KEY=VALUE" of a text, in parts. */
+/* The next line "KEY=VALUE" of a text, in parts, whose key any MPI can be asked for. */
 static const char *
 next_hint(const char *text, char *key, char *value)
 {
     size_t length = strcspn(text, "\n");
     size_t name = strcspn(text, "=\n");
-    if (name == 0 || name >= VALUE || name >= length || length - name > VALUE)
+    while (name > WATCH_HINT_KEY && text[length] == '\n') {
+        text += length + 1;
+        length = strcspn(text, "\n");
+        name = strcspn(text, "=\n");
+    }
+    if (name == 0 || name > WATCH_HINT_KEY || name >= length || length - name > VALUE)
         return NULL;
     (void) snprintf(key, VALUE, "%.*s", (int) name, text);
     (void) snprintf(value, VALUE, "%.*s", (int) (length - name - 1), text + name + 1);

@@ -16,6 +16,11 @@
 #define WATCH_HINTS_MAGIC UINT64_C(0x32746e6968646564) /* "dedhint2" */
 #define WATCH_HINTS_FILES 64u                          /* at most */
 
+/** Bytes of a hint that a user states, KEY=VALUE, and of its KEY: Open MPI ends jobs that ask for a
+ *  longer one. */
+#define WATCH_HINT_BYTES 120u
+#define WATCH_HINT_KEY   35u
+
 /** What is done with a file. */
 enum {
     WATCH_HINTS_LEARN = 1, /* runs without hints are measured */
