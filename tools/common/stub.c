@@ -289,8 +289,10 @@ tool_stub_container(esdm_session *session, const char *path, char **ret_name, es
     char former[ESDM_CONTAINER_NAME_MAX + 1];
     read_stub(path, &found);
     *ret_name = found.container;
-    if (found.container == NULL)
+    if (found.container == NULL) {
+        g_clear_pointer(&found.site, g_free);
         return ESDM_OK;
+    }
     bool elsewhere = is_elsewhere(session, &found);
     g_clear_pointer(&found.site, g_free);
     bool anew = elsewhere && !is_newer_here(session, path, found.container);
