@@ -341,7 +341,8 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
     esdm_error elsewhere = {0};
     esdm_status other = check_elsewhere(site, &kept, to, &elsewhere);
     if (status == ESDM_OK && other != ESDM_OK) {
-        *err = elsewhere;
+        if (err != NULL)
+            *err = elsewhere;
         status = other;
     }
     esdm__kept_clear(&kept);
