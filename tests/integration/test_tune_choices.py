@@ -7,23 +7,10 @@ import json
 import os
 import subprocess
 
-from esdmtest import BUILD, Site, by_clock, environment, expect, main, need_program, run, tool
+from esdmtest import Site, by_clock, environment, expect, main, need_program, run
 from s3proxy import Proxy, Rule, delay
 from s3server import Server
-
-os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-FAR = str(BUILD / "tests/integration/far_program")
-
-
-def throttled(name, **keys):
-    return {"name": name, "plugin": "throttled", "directory": name, **keys}
-
-
-def tuned(*command):
-    found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", *command]).stdout)
-    expect(found["ratio"] is not None, f"a run of a pair took too long: {found}")
-    print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}, {len(found['trials'])} of {found['settings']}", flush=True)
-    return found
+from throttledsite import FAR, throttled, tuned
 
 
 @by_clock

@@ -4,24 +4,11 @@
 targets of which these decide; requests and bytes are counted."""
 
 import json
-import os
 
-from esdmtest import BUILD, Site, by_clock, environment, expect, expect_error, main, run, tool
+from esdmtest import Site, by_clock, environment, expect, expect_error, main, run, tool
+from throttledsite import FAR, throttled, tuned
 
-os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-FAR = str(BUILD / "tests/integration/far_program")
 PYTHON = "/usr/bin/python3"
-
-
-def throttled(name, **keys):
-    return {"name": name, "plugin": "throttled", "directory": name, **keys}
-
-
-def tuned(*command):
-    found = json.loads(run([tool("esdm-tune"), "--json", "--quiet", *command]).stdout)
-    expect(found["ratio"] is not None, f"a run of a pair took too long: {found}")
-    print(f"    {1 / found['ratio']:.1f} times as fast: {found['best']}", flush=True)
-    return found
 
 
 def appends(site, *command):
