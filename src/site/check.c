@@ -338,11 +338,11 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
     esdm_error why = {0};
     esdm_status read = esdm__kept_load(site, &kept, &why);
     status = check_parts(site, &kept, options, to, err);
+    bool good = status == ESDM_OK && read == ESDM_OK;
     esdm_error elsewhere = {0};
     esdm_status other = check_elsewhere(site, &kept, to, &elsewhere);
     if (status == ESDM_OK && other != ESDM_OK) {
-        if (err != NULL)
-            *err = elsewhere;
+        *err = elsewhere;
         status = other;
     }
     esdm__kept_clear(&kept);
@@ -352,7 +352,14 @@ check_site(esdm__site *site, const esdm_site_options *options, const esdm__repor
         status = read;
     }
     report_runs(site, to);
-    return status == ESDM_OK ? report_strays(site, to, err) : status;
+    if (good) { /* also where packs lie elsewhere: who lacks a target may lack backups on it */
+        other = report_strays(site, to, &why);
+        if (status == ESDM_OK && other != ESDM_OK) {
+            *err = why;
+            status = other;
+        }
+    }
+    return status;
 }
 
 esdm_status
