@@ -129,6 +129,10 @@ def test_clones_and_branches_are_not_the_original():
         expect({"exp/clone.nc", "elsewhere/clone.nc", "exp/b.nc"} <= set(site.names()), f"{site.names()}")
         text = client(["ncdump", "-v", "v", "esdm://exp/clone.nc"]).stdout
         expect("v = 1, 1" in text, text)
+        run([tool("esdm-mv"), "esdm://exp/clone.nc", "esdm://exp/a.nc"])  # in its place, with no stub either
+        expect(site.stubless() == [], f"{site.stubless()} {site.told}")
+        site.gc("--yes")
+        expect("exp/a.nc" in site.names(), f"{site.names()}")
 
 
 def test_what_was_renamed_or_brought_back_by_hand_stays():
