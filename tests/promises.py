@@ -80,7 +80,7 @@ FAULTS = [
          "            once(kind)\n")],
      PLUGIN, "netcdf.clients.python_failures", ("test_tasks_of_uvloop",), 1),
     ("threads-that-begin-at-once", "d9b02a22", [
-        ("netcdf-plugin/dispatch/python.c", "    await_start();\n", "")],
+        ("netcdf-plugin/dispatch/python.c", "    await_start();\n", "    if (!tried)\n        await_start();\n")],
      PLUGIN, "netcdf.clients.python_failures", ("test_threads_that_write_their_first_files_at_once",), 1),
     ("workers-that-hand-on", "6ce7623", [
         ("netcdf-plugin/dispatch/watch.py", "    if tell is None or not once(\"workers\"):", "    if once(\"workers\"):")],
@@ -91,7 +91,7 @@ FAULTS = [
      LIBRARY, "integration.restore", ("test_names__what_was_renamed_is_told",), 1),
     ("tools-take-the-newest", "6ce7623", [
         ("tools/common/stub.c", "    if (means_newest(session, &found, anew)) {",
-         "    if (found.container != former) {")],
+         "    if (means_newest(session, &found, anew) || found.container != former) {")],
      ("tools/all",), "netcdf.clients.copies", ("test_tools_take_what_a_copy_was_made_for",), 1),
     ("nothing-is-kept", "e2dbbfe", [
         ("src/io/session/former.c", "if (session->site->replaced.keep_s == 0 &&",
@@ -143,7 +143,7 @@ FAULTS = [
      LIBRARY, "integration.lost_catalogue", ("test_the_last_session_leaves_all_in_the_file_of_the_catalogue",), 1),
     ("copies-without-a-notice", "8a55684", [
         ("netcdf-plugin/router/stub_kinds.c", 'put_text(&f, "esdm_notice",', 'put_text(&f, "esdm_",')],
-     ALL, "netcdf.clients.routes", ("test_copied_bytes_tell_what_they_are",), 1),
+     ("netcdf_stub",), "netcdf.router.stub", (), 1),
     ("statements-that-fail", "35dc9ac", [
         ("netcdf-plugin/dispatch/accuracy.c", "        file->refused = true;", "        file->refused = false;")],
      PLUGIN, "netcdf.clients.derived", ("test_statements__are_judged_when_definitions_end",
@@ -196,7 +196,7 @@ FAULTS = [
         ("src/io/commit/commit.c", "m->pages, m->count, m->held, err);", "m->pages, m->count, NULL, err);"),
         ("src/io/commit/commit.c", "        again = status == ESDM_OK && !esdm__merge_is_ready(&m, io);",
          "        again = status != ESDM_OK && status == ESDM_OK && esdm__merge_is_ready(&m, io);")],
-     ("libesdm.so", "integration_threads"), "integration.threads", (), 4),
+     ("unit_api_merged_pages",), "unit.api.merged_pages", (), 1),
     ("reads-that-end-packs", "ab509d0", [
         ("src/io/read/read.c", "        if ((fragment->sequence & ESDM__SEQUENCE_PENDING) == 0 || fragment->pack == NULL)\n"
                                "            continue;\n", ""),
@@ -390,7 +390,7 @@ PROMISES = [
      ["no-journal", "packs-after-the-backup", "all-in-the-log", "damage-without-a-remedy"]),
     ("the copy of a stub says what it is",
      ["netcdf.clients.routes: test_copied_bytes_tell_what_they_are test_stubs_of_nothing_and_copies_are_explained",
-      "netcdf.router.copies"], ["copies-without-a-notice"]),
+      "netcdf.router.copies", "netcdf.router.stub"], ["copies-without-a-notice"]),
     ("the copy of a stub stays what it was copied for, for programs and tools",
      ["netcdf.clients.copies", "netcdf.clients.routes: test_a_copy_of_a_stub_stays_what_it_was_copied_of"],
      ["tools-take-the-newest"]),
@@ -404,7 +404,8 @@ PROMISES = [
     ("a failed write can be written again, and harms no other dataset",
      ["faults.writes", "faults.full_disk: test_full_disk__is_over_when_there_is_room"],
      ["failed-writes-for-good", "failure-of-another"]),
-    ("a commit does not fail while another thread reads", ["integration.threads"], ["pages-that-are-merged"]),
+    ("a commit does not fail while another thread reads", ["integration.threads", "unit.api.merged_pages"],
+     ["pages-that-are-merged"]),
     ("reads end the packs alone that they need",
      ["faults.kv: test_kv__reads_of_other_data_end_no_packs"], ["reads-that-end-packs"]),
     ("more bytes than there are: refused", ["integration.commit"], ["more-bytes-than-there-are"]),

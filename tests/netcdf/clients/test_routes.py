@@ -462,8 +462,9 @@ def test_copied_bytes_tell_what_they_are():
             client(["sh", "-c", f"cat esdm://a.nc >{copies[2]}"])
             for copy in copies:
                 expect(copy.read_bytes() == copies[0].read_bytes(), f"{copy} differs")
-            for told in (run(["ncdump", "-h", copies[0]]).stdout,
-                         run([python, "-c", TELL, copies[0]]).stdout):
+            dumped = run(["ncdump", "-h", copies[0]]).stdout
+            expect(":esdm_notice = " in dumped, f"{kind}: {dumped}")
+            for told in dumped, run([python, "-c", TELL, copies[0]]).stdout:
                 expect("esdm-cp THIS_FILE plain.nc" in told, told)
             plain = site.file("plain.nc")
             client(["nccopy", copies[0], plain])
