@@ -134,7 +134,7 @@ MUTATIONS = [
         LIBRARY, "faults.merged_meanwhile", ("test_a_newer_merge_is_not_forgotten",), 1),
     Mutation("merges-past-each-other", "e35cc6be", [
         ("src/api/merge.c", "pick != 0 || !all->session->meta->commit_follows)", "pick != 0 || all->session->meta != NULL)")],
-        LIBRARY, "faults.merged_meanwhile", ("test_merges_in_both_directions_at_once",), 1),
+        LIBRARY, "faults.merged_meanwhile", ("test_a_conflict_that_both_directions_decide_at_once_is_decided_once",), 1),
     Mutation("fragments-beyond-valid-range", "ab449fd7", [
         ("src/io/read/statistics.c", "esdm__box_equal(&piece->part, &fragment->box) && esdm__beyond_none(&g->beyond, &all);",
          "esdm__box_equal(&piece->part, &fragment->box);")],

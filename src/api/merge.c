@@ -100,9 +100,8 @@ follow(esdm__merge_attempt *all, esdm_meta_seen *seen, esdm_error *err)
                            all->full);
 }
 
-/* Lines that are merged into each other at the same time come one after the other: each of both
- * would have the other's changes else, but neither of the two snapshots that they have in common
- * would have all. */
+/* Lines that are merged into each other at the same time come one after the other. Else a conflict
+ * could be decided twice: by each of both for its own line, after which they differ. */
 static esdm_status
 commit(esdm__merge_attempt *all, const char *message, esdm_error *err)
 {

@@ -162,6 +162,29 @@ def test_merges_in_both_directions_at_once():
             run([tool("esdm-fsck"), "--data"])
 
 
+def test_a_conflict_that_both_directions_decide_at_once_is_decided_once():
+    """Each of two merges past each other keeps what its own line has: who commits second is bound to what the first one decided."""
+    for first, second in ("up", "down"), ("down", "up"):
+        with OrderedSite() as site:
+            make()
+            put("a.nc", "0=10", "1=11")
+            put("a.nc@branch:fix", "0=20", "2=12")
+            pause = f"touch {site.file('there')}; {wait_for(site.file('go'))}"
+            with subprocess.Popen([tool("esdm-merge"), "--ours", *(UP if first == "up" else DOWN)], stdout=subprocess.DEVNULL,
+                                  env=environment(hook("begin:1+1", pause))) as waits:
+                run(["sh", "-c", wait_for(site.file("there"))])
+                told = json.loads(merge(second, "--ours").stdout)
+                expect(told["merged"] and told["conflict_elements"] == 2000, f"{second}: {told}")
+                site.file("go").touch()
+                expect(waits.wait(600) == 0, f"{first}: status {waits.returncode}")
+            decided = 10 if second == "up" else 20
+            for name in "a.nc", "a.nc@branch:fix":
+                python(EXPECT, name, f"0={decided}", "1=11", "2=12")
+            for way in first, second:
+                expect(not json.loads(merge(way).stdout)["conflicts"], f"{first}: {way}")
+            expect(engine_tags(site) == [], f"{engine_tags(site)}")
+
+
 def test_what_is_merged_stays_while_others_drain_and_look_for_garbage():
     """Before its packs are guarded, and after the commit; the branch goes, too."""
     drain = [tool("esdm-drain"), "--age", "0", "--from"]
@@ -194,6 +217,7 @@ def test_what_is_merged_stays_while_others_drain_and_look_for_garbage():
 
 TESTS = (test_what_was_merged_is_known_although_its_program_was_killed, test_who_makes_a_branch_notes_it_too,
          test_a_newer_merge_is_not_forgotten, test_merges_in_both_directions_at_once,
+         test_a_conflict_that_both_directions_decide_at_once_is_decided_once,
          test_what_is_merged_stays_while_others_drain_and_look_for_garbage)
 
 if __name__ == "__main__":
