@@ -53,6 +53,32 @@ hide_secrets(const char *text, size_t bytes, char *message)
     }
 }
 
+/* How deep it is nested Jansson limits itself (2048). @param ret_problem may be NULL. */
+static json_t *
+parse(const char *text, size_t bytes, size_t also, json_error_t *ret_problem)
+{
+    return json_loadb(text, bytes, JSON_REJECT_DUPLICATES | also, ret_problem);
+}
+
+static json_t *
+read_text(const char *text, size_t also)
+{
+    size_t bytes = text != NULL ? strnlen(text, ESDM__JSON_MAX_BYTES + 1) : 0;
+    return bytes > 0 && bytes <= ESDM__JSON_MAX_BYTES ? parse(text, bytes, also, NULL) : NULL;
+}
+
+json_t *
+esdm__json_read(const char *text)
+{
+    return read_text(text, 0);
+}
+
+json_t *
+esdm__json_read_any(const char *text)
+{
+    return read_text(text, JSON_DECODE_ANY);
+}
+
 esdm_status
 esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **ret_value,
                  esdm_error *err)
@@ -61,7 +87,7 @@ esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **re
         return esdm__error_set(err, ESDM_EINVAL, "%s: %zu bytes are too long for a configuration",
                                source, bytes);
     json_error_t problem;
-    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
+    json_t *value = parse(text, bytes, 0, &problem);
     if (value != NULL) {
         *ret_value = value;
         return ESDM_OK;

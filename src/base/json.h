@@ -4,7 +4,10 @@
 
 /**
  * @file
- * Reading JSON that people wrote: every error names the source, and line and column (syntax) or
+ * The one place of the library that parses JSON (`unit.includes` holds it). Tools, which see public
+ * headers alone, have tool_json_read(); plug-ins from elsewhere get this one with the plug-in kit.
+ *
+ * Of JSON that people wrote every error names the source, and line and column (syntax) or
  * the JSON path ("site.json: targets[0].directory: expected a string, found a number").
  *
  * A node is a value together with the way to it. Nodes live on the caller's stack and borrow their
@@ -33,6 +36,13 @@ typedef struct esdm__json_node {
  *  seems to hold secrets. @param ret_value owned, json_decref(). */
 esdm_status esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **ret_value,
                              esdm_error *err);
+
+/** Of what programs wrote, where damage says nothing to anybody: the same checks. NULL: it is no
+ *  object or array, a key stands twice, it is nested too deep or too long, memory ran out, or
+ *  `text` is NULL. @return owned, json_decref(). */
+json_t *esdm__json_read(const char *text);
+/** The same, also of a text, a number, true, false or null. */
+json_t *esdm__json_read_any(const char *text);
 
 /** Reads and parses a file. ESDM_ENOENT, ESDM_EACCES, ESDM_EIO for the file itself. */
 esdm_status esdm__json_load(const char *path, json_t **ret_value, esdm_error *err);

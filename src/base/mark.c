@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/mark.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 static const char *
 text_of(const json_t *mark, const char *key)
@@ -69,12 +69,14 @@ check_target(const esdm__mark *expected, const json_t *mark, esdm_error *err)
 static esdm_status
 load(const esdm__mark *expected, const char *text, size_t bytes, json_t **ret_mark, esdm_error *err)
 {
-    json_error_t why;
-    json_t *mark = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (mark == NULL)
-        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s' is damaged: %.100s",
-                               expected->path, expected->file, why.text);
-    esdm_status status = check_format(expected, mark, err);
+    esdm_error why = {0};
+    json_t *mark = NULL;
+    esdm_status status = esdm__json_parse(text, bytes, expected->file, &mark, &why);
+    if (status != ESDM_OK)
+        return esdm__error_set(err, status == ESDM_EINVAL ? ESDM_ECORRUPT : status,
+                               "%s: the mark '%s' is damaged: %.150s", expected->path,
+                               expected->file, why.message);
+    status = check_format(expected, mark, err);
     if (status == ESDM_OK)
         *ret_mark = mark;
     else

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 #define FLUSH_NS      UINT64_C(250000000)
 #define FIRST_PAUSE   UINT64_C(1000000000) /* after a failure; twice as long each time */
@@ -153,7 +154,7 @@ draw_number(const esdm__who *who)
 static char *
 plain(const char *json)
 {
-    json_t *value = json_loads(json, JSON_DECODE_ANY, NULL);
+    json_t *value = esdm__json_read_any(json);
     char *copy = strdup(json_is_string(value) ? json_string_value(value) : "");
     json_decref(value);
     return copy;
@@ -430,7 +431,7 @@ actions_of(esdm__monitor *m)
     int n = asprintf(&all, "[%s]", m->actions != NULL ? m->actions : "");
     (void) pthread_mutex_unlock(&m->lock);
     if (n >= 0) {
-        list = json_loads(all, 0, NULL);
+        list = esdm__json_read(all);
         free(all);
     }
     return list;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "esdm/text.h"
 #include "monitor/parts.h"
 
@@ -64,7 +65,7 @@ object_free(esdm__object *object)
 static char *
 unquoted(const char *json)
 {
-    json_t *value = json_loads(json, JSON_DECODE_ANY, NULL);
+    json_t *value = esdm__json_read_any(json);
     char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
     json_decref(value);
     return text;

@@ -8,6 +8,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/plain_locale.h"
 #include "esdm/monitor.h"
 #include "monitor/database.h"
@@ -98,7 +99,7 @@ take_span(void *context, unsigned count, const esdm__value *values)
     reader *r = context;
     json_t *line = named(r, count - 1, values);
     const esdm__value *detail = &values[count - 1];
-    json_t *further = detail->kind == ESDM__VALUE_TEXT ? json_loads(detail->text, 0, NULL) : NULL;
+    json_t *further = detail->kind == ESDM__VALUE_TEXT ? esdm__json_read(detail->text) : NULL;
     if (json_is_object(further))
         (void) json_object_update(line, further);
     (void) give(r, line);

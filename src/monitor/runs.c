@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/plain_locale.h"
 #include "base/program.h"
 #include "base/thread.h"
@@ -151,7 +152,7 @@ unusual_json(esdm__monitor *m)
     (void) pthread_mutex_lock(&m->lock);
     int n = asprintf(&all, "[%s]", m->unusual != NULL ? m->unusual : "");
     (void) pthread_mutex_unlock(&m->lock);
-    json_t *list = n >= 0 ? json_loads(all, 0, NULL) : NULL;
+    json_t *list = n >= 0 ? esdm__json_read(all) : NULL;
     if (n >= 0)
         free(all);
     while (json_array_size(list) > UNUSUAL_MOST)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/thread.h"
 #include "monitor/runs.h"
 
@@ -233,7 +234,7 @@ take_run(void *context, uint64_t user, const char *text)
 {
     errand *e = context;
     past *p = user == geteuid() ? e->own : e->others;
-    json_t *line = json_loads(text, 0, NULL);
+    json_t *line = esdm__json_read(text);
     const char *program = json_string_value(json_object_get(line, "program"));
     bool of_session = json_object_get(line, "by") == NULL; /* esdm-run sees plain files */
     if (program != NULL && strcmp(program, e->program) == 0 && of_session) {

@@ -9,6 +9,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "site/admin.h"
 #include "site/parts.h"
 
@@ -109,7 +110,7 @@ compare(const esdm__site *site, char *const *reals, size_t later, size_t earlier
 static char *
 directory_of(const esdm__site_target *target)
 {
-    json_t *object = json_loads(target->json, 0, NULL);
+    json_t *object = esdm__json_read(target->json);
     const char *stated = json_string_value(json_object_get(object, "directory"));
     char *directory = stated != NULL && stated[0] == '/' ? strdup(stated) : NULL;
     json_decref(object);

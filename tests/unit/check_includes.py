@@ -111,8 +111,24 @@ def untrue_tables(root, layers, rooms):
             yield f"ARCHITECTURE.md: {name} may include {' '.join(sorted(uses))} by CMakeLists.txt, {written} by the table"
 
 
+# Who parses JSON; all others call it, so that limits and keys that stand twice are looked at in one place.
+JSON_READERS = ("src/base/json.c", "tools/common/json.c")
+PARSES_JSON = re.compile(r"\bjson_load(s|b|f|fd|_file|_callback)\s*\(")
+
+
+def json_readers(root):
+    for folder in ("src", "backends", "netcdf-plugin", "tools"):
+        for path in sources(root / folder):
+            name = str(path.relative_to(root))
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                found = PARSES_JSON.search(line)
+                if found and name not in JSON_READERS:
+                    yield f"{name}:{number}: {found.group(0)}) parses JSON; esdm__json_parse() and _read() of base/json.h do it, tool_json_read() in tools"
+
+
 def violations(root):
     yield from without_role(root)
+    yield from json_readers(root)
     yield from too_long(root)
     cmake = (root / "CMakeLists.txt").read_text()
     layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}

@@ -58,7 +58,7 @@ read_file(const postgres__config *config, const char *name, char ret_text[FILE_B
 static esdm_status
 parse_endpoint(const char *text, postgres__endpoint *ret_endpoint)
 {
-    json_t *root = json_loads(text, 0, NULL);
+    json_t *root = esdm__json_read(text);
     const char *addresses = json_string_value(json_object_get(root, "addresses"));
     const char *host = json_string_value(json_object_get(root, "host"));
     json_int_t port = json_integer_value(json_object_get(root, "port"));

@@ -15,6 +15,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/json.h"
 #include "http.h"
 
 #define TIMEOUT_S 60
@@ -45,7 +46,7 @@ static esdm_status
 http_open(const esdm_plugin_config *config, void **ret_source, esdm_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    json_t *options = json_loads(config->json, 0, NULL);
+    json_t *options = esdm__json_read(config->json);
     json_int_t seconds = json_integer_value(json_object_get(options, "timeout"));
     const char *said = json_string_value(json_object_get(options, "ca_file"));
     char *ca_file = said != NULL ? strdup(said) : NULL;

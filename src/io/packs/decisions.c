@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "io/session/models.h"
 #include "io/session/session.h"
 
@@ -294,7 +295,7 @@ static bool
 visit_fact(const char *name, const char *text, void *user)
 {
     visit_packs *v = user;
-    json_t *root = json_loads(text, 0, NULL);
+    json_t *root = esdm__json_read(text);
     const json_t *packs = json_object_get(root, "packs");
     (void) name;
     if (json_integer_value(json_object_get(root, "format")) == FORMAT) {
@@ -325,7 +326,7 @@ static bool
 add_counts(const char *name, const char *text, void *user)
 {
     esdm_write_counts *sum = user;
-    json_t *root = json_loads(text, 0, NULL);
+    json_t *root = esdm__json_read(text);
     const json_t *writes = json_object_get(root, "writes");
     (void) name;
     if (json_integer_value(json_object_get(root, "format")) == FORMAT) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "io/session/references.h"
 #include "plugin/registry.h"
 
@@ -64,7 +65,7 @@ options_of(const esdm_session *session)
     if (said->ca_file != NULL)
         wrong |= json_object_set_new(options, "ca_file", json_string(said->ca_file));
     if (said->s3 != NULL)
-        wrong |= json_object_set_new(options, "s3", json_loads(said->s3, 0, NULL));
+        wrong |= json_object_set_new(options, "s3", esdm__json_read(said->s3));
     char *text = wrong == 0 ? json_dumps(options, JSON_COMPACT) : NULL;
     json_decref(options);
     return text;

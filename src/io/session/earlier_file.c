@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/program.h"
 #include "esdm/text.h"
 #include "io/session/cache.h"
@@ -114,13 +115,17 @@ make_folder(const char *path)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* All of it: json_loadfd() reads byte by byte. */
+/* All of it. */
 static json_t *
 read_json(int fd, size_t bytes)
 {
     char *text = malloc(bytes + 1);
     ssize_t n = text != NULL ? pread(fd, text, bytes, 0) : -1;
-    json_t *root = n > 0 ? json_loadb(text, (size_t) n, 0, NULL) : NULL;
+    json_t *root = NULL;
+    if (n > 0) {
+        text[n] = '\0';
+        root = esdm__json_read(text);
+    }
     free(text);
     return root;
 }

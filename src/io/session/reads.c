@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/checksum.h"
+#include "base/json.h"
 
 #define FORMAT        1
 #define TEXT_MOST     ((size_t) 256 << 10)
@@ -134,7 +135,7 @@ json_t *
 esdm__reads_parse(const char *text, const char *pattern)
 {
     json_t *fact =
-        text != NULL && strnlen(text, TEXT_MOST) < TEXT_MOST ? json_loads(text, 0, NULL) : NULL;
+        text != NULL && strnlen(text, TEXT_MOST) < TEXT_MOST ? esdm__json_read(text) : NULL;
     const char *own = json_string_value(json_object_get(fact, "pattern"));
     if (json_integer_value(json_object_get(fact, "format")) == FORMAT && own != NULL &&
         strcmp(own, pattern) == 0 && json_is_object(json_object_get(fact, "datasets")))
@@ -206,7 +207,7 @@ esdm__reads_merge(json_t *fact, const char *path, uint32_t rank, const esdm__rea
 uint64_t
 esdm__reads_seen(const char *text)
 {
-    json_t *fact = strnlen(text, TEXT_MOST) < TEXT_MOST ? json_loads(text, 0, NULL) : NULL;
+    json_t *fact = strnlen(text, TEXT_MOST) < TEXT_MOST ? esdm__json_read(text) : NULL;
     double seen = number_of(fact, "seen");
     json_decref(fact);
     return (uint64_t) fmin(seen, 1e15);
