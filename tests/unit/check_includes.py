@@ -112,7 +112,7 @@ def untrue_tables(root, layers, rooms):
 
 
 # Who parses JSON; all others call it, so that limits and keys that stand twice are looked at in one place.
-JSON_READERS = ("src/base/json.c", "tools/common/json.c")
+JSON_READERS = ("src/base/json.c", "tools/common/json_read.c")
 PARSES_JSON = re.compile(r"\bjson_load(s|b|f|fd|_file|_callback)\s*\(")
 
 

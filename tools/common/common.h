@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "common/json_read.h"
 #include "esdm/esdm.h"
 #include "esdm/upkeep.h"
 

@@ -75,7 +75,7 @@ take_run(void *context, uint64_t user, const char *text)
 {
     reading *r = context;
     (void) atomic_fetch_add(&r->lines, 1);
-    json_t *line = json_loads(text, 0, NULL); /* of a file that its user may have changed */
+    json_t *line = tool_json_read(text, -1, 0, NULL); /* of a file that its user may have changed */
     const char *program = json_string_value(json_object_get(line, "program"));
     double seconds = json_number_value(json_object_get(line, "seconds"));
     json_int_t started = json_integer_value(json_object_get(line, "started_ns"));

@@ -409,7 +409,7 @@ cost_centre_read(const char *file, cost_centre **ret_centre, esdm_error *err)
             err,
             g_error_matches(trouble, G_FILE_ERROR, G_FILE_ERROR_NOENT) ? ESDM_ENOENT : ESDM_EIO,
             "%s", trouble->message);
-    json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &problem);
+    json_t *root = tool_json_read(bytes, (gssize) size, 0, &problem);
     if (root == NULL)
         return tool_error_set(err, ESDM_EINVAL, "%s:%d:%d: %s", file, problem.line, problem.column,
                               problem.text);

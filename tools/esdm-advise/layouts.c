@@ -111,7 +111,7 @@ end_session(trial *t, const char *kind, double *ret_s, esdm_error *err)
     t->container = NULL;
     esdm_session_close(t->session);
     t->session = NULL;
-    json_t *root = json_load_file(stats, 0, &problem);
+    json_t *root = tool_json_load(stats, &problem);
     (void) g_unlink(stats);
     if (root == NULL)
         return tool_error_set(err, ESDM_EIO, "%s: %s", stats, problem.text);

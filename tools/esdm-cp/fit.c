@@ -44,7 +44,7 @@ ask(char **sources, int count, uint64_t bytes)
     }
     if (!g_spawn_check_wait_status(status, NULL))
         return NULL; /* it said why */
-    json_t *told = json_loads(out, 0, NULL);
+    json_t *told = tool_json_read(out, -1, 0, NULL);
     if (told == NULL)
         tool_error("--fit: esdm-advise does not tell what it found");
     return told;

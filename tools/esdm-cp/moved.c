@@ -37,7 +37,7 @@ same_time(json_int_t then, json_int_t now)
 bool
 cp_moved_same(const char *then, const char *now)
 {
-    json_t *a = json_loads(then, 0, NULL), *b = json_loads(now, 0, NULL);
+    json_t *a = tool_json_read(then, -1, 0, NULL), *b = tool_json_read(now, -1, 0, NULL);
     const char *digest = json_string_value(json_object_get(a, "digest"));
     const char *kept = json_string_value(json_object_get(a, CP_SEEN_KEPT));
     bool same = json_equal(json_object_get(a, "bytes"), json_object_get(b, "bytes")) == 1;

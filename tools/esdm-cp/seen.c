@@ -181,7 +181,7 @@ cp_seen_take(const char *name, char **ret_text, esdm_error *err)
 bool
 cp_seen_equal(const char *then, const char *now)
 {
-    json_t *a = json_loads(then, 0, NULL), *b = json_loads(now, 0, NULL);
+    json_t *a = tool_json_read(then, -1, 0, NULL), *b = tool_json_read(now, -1, 0, NULL);
     bool equal = json_object_get(a, "fresh") == NULL;
     (void) json_object_del(b, "fresh");
     (void) json_object_del(a, CP_SEEN_KEPT); /* an older esdm-ref did not have it */
@@ -195,7 +195,7 @@ cp_seen_equal(const char *then, const char *now)
 char *
 cp_seen_name(const char *text)
 {
-    json_t *seen = json_loads(text, 0, NULL);
+    json_t *seen = tool_json_read(text, -1, 0, NULL);
     const char *name = json_string_value(json_object_get(seen, "name"));
     char *copy = g_strdup(name);
     json_decref(seen);

@@ -320,7 +320,7 @@ load_statistics(run *r, const char *path)
         return;
     char **lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
-        json_t *line_of = json_loads(*line, 0, NULL);
+        json_t *line_of = tool_json_read(*line, -1, 0, NULL);
         run_add_statistics(r, line_of);
         json_decref(line_of);
     }

@@ -165,7 +165,7 @@ look_trace(const char *folder, const char *program, guint64 begin_ns, guint64 en
         (void) kill(child, SIGKILL);
     if (child > 0)
         (void) waitpid(child, NULL, came ? 0 : WNOHANG);
-    json_t *told = n > 0 ? json_loadb(text, (size_t) n, 0, NULL) : NULL;
+    json_t *told = n > 0 ? tool_json_read(text, n, 0, NULL) : NULL;
     if (told != NULL)
         (void) json_object_update(what, told);
     else

@@ -321,7 +321,7 @@ static bool
 add_line(void *context, const char *text)
 {
     reader *d = context;
-    json_t *line = json_loads(text, 0, NULL);
+    json_t *line = tool_json_read(text, -1, 0, NULL);
     const char *what = text_of(line, "what");
     if (g_str_equal(what, "process"))
         add_process(d, line);

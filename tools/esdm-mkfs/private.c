@@ -122,7 +122,7 @@ mkfs_private_postgres(const esdm_site_options *given, const char *folder, esdm_e
                               "\"targets\", and name it");
     if (!g_file_get_contents(path, &before, NULL, &why))
         return tool_error_set(err, ESDM_ENOENT, "%s", why->message);
-    json_t *root = json_loads(before, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = tool_json_read(before, -1, 0, &where);
     if (!json_is_object(root)) {
         json_decref(root);
         return tool_error_set(err, ESDM_EINVAL, "%s: line %d: %s", path, where.line,

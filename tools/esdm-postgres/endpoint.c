@@ -32,7 +32,7 @@ private_endpoint_read(const private_server *server, private_endpoint *ret_endpoi
     esdm_status status = private_read(path, &text, err);
     if (status != ESDM_OK)
         return status;
-    json_t *root = json_loads(text, 0, NULL);
+    json_t *root = tool_json_read(text, -1, 0, NULL);
     const char *host = json_string_value(json_object_get(root, "host"));
     const char *addresses = json_string_value(json_object_get(root, "addresses"));
     ret_endpoint->lease = (guint64) json_integer_value(json_object_get(root, "lease"));

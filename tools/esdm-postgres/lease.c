@@ -130,7 +130,7 @@ private_lease_newest(const private_server *server, private_lease *ret_lease, esd
         return status;
     /* What cannot be parsed (a file system that lost its end) is held by nobody who is known: it
      * has no heartbeat, and is free after its time. */
-    json_t *root = json_loads(text, 0, NULL);
+    json_t *root = tool_json_read(text, -1, 0, NULL);
     ret_lease->host = member(root, "host");
     ret_lease->boot = member(root, "boot");
     ret_lease->space = member(root, "space");

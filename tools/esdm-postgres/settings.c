@@ -202,7 +202,7 @@ private_load(private_server *server, esdm_error *err)
                               server->folder);
     if (status != ESDM_OK)
         return status;
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = tool_json_read(text, -1, 0, &where);
     if (!json_is_object(root)) {
         json_decref(root);
         return tool_error_set(err, ESDM_EINVAL, "%s: line %d: %s", path, where.line, where.text);

@@ -42,7 +42,7 @@ static json_t *
 recipe_quietly(const esdm_container *container)
 {
     const char *text = esdm_container_hint(container, RECIPE_HINT);
-    json_t *recipe = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_t *recipe = text != NULL ? tool_json_read(text, -1, 0, NULL) : NULL;
     bool good = json_integer_value(json_object_get(recipe, "version")) == 1 &&
                 json_is_string(json_object_get(recipe, "digest"));
     if (!good)

@@ -30,7 +30,7 @@ recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit)
     if (st != ESDM_OK)
         return NULL;
     const char *text = esdm_container_hint(container, RECIPE_HINT);
-    json_t *recipe = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_t *recipe = text != NULL ? tool_json_read(text, -1, 0, NULL) : NULL;
     json_int_t version = json_integer_value(json_object_get(recipe, "version"));
     if (text == NULL) {
         tool_error("'%s' has no recipe: 'esdm-recipe record -- PROGRAM …' makes one", name);

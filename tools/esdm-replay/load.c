@@ -420,7 +420,7 @@ static bool
 add_line(reader *r, const char *text, gsize bytes)
 {
     bool good = true;
-    json_t *line = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *line = tool_json_read(text, (gssize) bytes, 0, NULL);
     const char *what = text_of(line, "what");
     if (line == NULL)
         r->load->damaged++; /* of a killed process, or a full disk */

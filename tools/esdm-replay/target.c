@@ -91,7 +91,7 @@ replay_use_target(const char *target, const char *prefix, char **ret_path)
     g_autofree char *path = config_file();
     if (path == NULL)
         return TOOL_NOT_FOUND;
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    json_t *config = tool_json_load(path, &why);
     if (!json_is_object(config)) {
         tool_error("%s: line %d: %s", path, why.line, config == NULL ? why.text : "no object");
         json_decref(config);

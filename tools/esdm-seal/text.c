@@ -26,7 +26,7 @@ take(const json_t *object, const char *key, char **ret)
 const char *
 seal_parse(const char *text, seal_text *ret_seal)
 {
-    json_t *object = json_loads(text, 0, NULL);
+    json_t *object = tool_json_read(text, -1, 0, NULL);
     *ret_seal = (seal_text){.snapshot = 0};
     const char *why = NULL;
     if (!json_is_object(object))

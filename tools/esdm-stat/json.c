@@ -233,7 +233,7 @@ stat_recipe(const esdm_container *container)
 {
     static const char *const kept[] = {"program", "recorded", "digest", "tolerances", "restored"};
     const char *text = esdm_container_hint(container, "recipe");
-    json_t *recipe = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_t *recipe = text != NULL ? tool_json_read(text, -1, 0, NULL) : NULL;
     if (recipe == NULL)
         return NULL;
     json_t *object = json_object();

@@ -217,7 +217,7 @@ static json_t *
 load_config(const char *path)
 {
     json_error_t why;
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    json_t *config = tool_json_load(path, &why);
     if (config == NULL || !json_is_object(config)) {
         tool_error("%s: line %d: %s", path, why.line, config == NULL ? why.text : "no object");
         json_decref(config);

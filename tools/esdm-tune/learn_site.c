@@ -80,7 +80,7 @@ load_file(GPtrArray *ways, const char *path)
         return result;
     for (char *at = text; at != NULL && *at != '\0';) {
         char *end = strchr(at, '\n');
-        json_t *line = json_loadb(at, end != NULL ? (size_t) (end - at) : strlen(at), 0, NULL);
+        json_t *line = tool_json_read(at, end != NULL ? end - at : -1, 0, NULL);
         if (line != NULL) /* the last one of a killed run is cut */
             add_line(ways, line, &offset_ns);
         json_decref(line);

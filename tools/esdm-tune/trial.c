@@ -206,7 +206,7 @@ static double
 replay_seconds(const char *output)
 {
     const char *begin = strstr(output, "{\n");
-    json_t *report = begin != NULL ? json_loads(begin, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    json_t *report = begin != NULL ? tool_json_read(begin, -1, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     const json_t *seconds = json_object_get(report, "call_seconds");
     double value = json_is_number(seconds) ? json_number_value(seconds) : INFINITY;
     json_decref(report);

@@ -461,7 +461,8 @@ load_lines(learn_table *t, const char *path)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     gint64 offset_ns = 0;
     for (guint i = 0; lines[i] != NULL; i++) {
-        json_t *line = json_loads(lines[i], 0, NULL); /* the last one of a killed run is cut */
+        json_t *line =
+            tool_json_read(lines[i], -1, 0, NULL); /* the last one of a killed run is cut */
         if (line != NULL)
             take_line(spans, line, &offset_ns);
         json_decref(line);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_read.h"
 #include "refer/zarr.h"
 
 #define MARK '\1'
@@ -82,7 +83,7 @@ zarr_json(const char *text, size_t bytes, char why[200])
         g_string_append_len(plain, text + at, (gssize) (to - at));
         at = to;
     }
-    json_t *root = json_loadb(plain->str, plain->len, JSON_DECODE_ANY, &error);
+    json_t *root = tool_json_read(plain->str, (gssize) plain->len, JSON_DECODE_ANY, &error);
     if (root == NULL)
         (void) zarr_fail(why, "it is no JSON: line %d: %s", error.line, error.text);
     return root;

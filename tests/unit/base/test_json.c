@@ -95,6 +95,45 @@ test_json__oversized_text_is_refused(void **state)
     assert_null(value);
 }
 
+/* What programs wrote, with the checks of what people wrote. */
+static void
+test_json__what_is_read_has_the_same_limits(void **state)
+{
+    (void) state;
+    static const char *const refused[] = {"", "1", "{\"a\": 1", "{\"a\": 1, \"a\": 2}", "{} x"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_null(esdm__json_read(refused[i]));
+    assert_null(esdm__json_read(NULL));
+    assert_null(esdm__json_read_any("{\"a\": 1, \"a\": 2}"));
+    json_t *value = esdm__json_read("{\"a\": [1, 2]}");
+    assert_int_equal(json_array_size(json_object_get(value, "a")), 2);
+    json_decref(value);
+    value = esdm__json_read_any("\"word\"");
+    assert_string_equal(json_string_value(value), "word");
+    json_decref(value);
+
+    const size_t most = ESDM__JSON_MAX_BYTES;
+    char *text = malloc(most + 2);
+    esdm_error err = {0};
+    assert_non_null(text);
+    memset(text, '[', most + 1);
+    text[100000] = '\0'; /* nested too deep */
+    value = NULL;
+    assert_null(esdm__json_read(text));
+    assert_int_equal(esdm__json_parse(text, 100000, "f.json", &value, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "depth"));
+    memset(text, ' ', most + 1);
+    memcpy(text, "[1]", 3);
+    text[most] = '\0'; /* as long as it may be, and longer */
+    value = esdm__json_read(text);
+    assert_int_equal(json_array_size(value), 1);
+    json_decref(value);
+    text[most] = ' ';
+    text[most + 1] = '\0';
+    assert_null(esdm__json_read(text));
+    free(text);
+}
+
 static void
 test_json__missing_file_and_folder_are_named(void **state)
 {
@@ -350,6 +389,7 @@ main(void)
         cmocka_unit_test(test_json__syntax_error_hints_at_the_usual_causes),
         cmocka_unit_test(test_json__duplicate_key_is_refused),
         cmocka_unit_test(test_json__oversized_text_is_refused),
+        cmocka_unit_test(test_json__what_is_read_has_the_same_limits),
         cmocka_unit_test(test_json__missing_file_and_folder_are_named),
         cmocka_unit_test(test_json__file_loads),
         cmocka_unit_test(test_json__wrong_type_names_the_path),
