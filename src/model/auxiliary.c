@@ -276,6 +276,27 @@ is_bounds_by_name(const esdm_dataset *dataset)
            esdm_dataset_is_auxiliary(named, NULL);
 }
 
+static bool
+ends_in(text t, const char *words)
+{
+    const size_t bytes = strlen(words);
+    return t.bytes >= bytes && memcmp(t.at + t.bytes - bytes, words, bytes) == 0;
+}
+
+/* Codes and counts, also where they are stored as floats and no attribute lists the codes: the
+ * standard name says so (CF conventions, 3.3 and appendix C). */
+static bool
+is_code(text standard_name)
+{
+    static const char *const names[] = {"region", "area_type", "soil_type", "cloud_type", NULL};
+    static const char *const last[] = {"status_flag", "quality_flag", "binary_mask",
+                                       "number_of_observations", NULL};
+    bool code = is_one_of(standard_name, names);
+    for (const char *const *end = last; *end != NULL && !code; end++)
+        code = ends_in(standard_name, *end);
+    return code;
+}
+
 /* Dates (20010131), numbers of cells and stations, counts, masks without attributes. Packed ones
  * stand for real numbers. */
 static bool
@@ -314,7 +335,7 @@ esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind)
         kind = "a coordinate";
     else if (has_any(dataset, mapping))
         kind = "a grid mapping";
-    else if (has_any(dataset, flags))
+    else if (has_any(dataset, flags) || is_code(text_of(&dataset->attributes, "standard_name")))
         kind = "flags";
     else if (dataset->rank == 0)
         kind = "a scalar";
