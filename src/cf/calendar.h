@@ -43,7 +43,7 @@ typedef struct esdm__instant {
     int64_t day_ns;
 } esdm__instant;
 
-/** "UNIT since DATE". Months and years have no fixed length: instants of them are refused. */
+/** "UNIT since DATE". Months and years are those of the calendar. */
 typedef struct esdm__time_units {
     esdm__calendar calendar;
     int64_t unit_ns;     /**< 0: months or years */
@@ -76,10 +76,12 @@ int esdm__instant_compare(esdm__instant a, esdm__instant b);
  *  @return ESDM_EINVAL with what is wrong. */
 esdm_status esdm__time_units_parse(const char *text, esdm__calendar calendar,
                                    esdm__time_units *ret_units, esdm_error *err);
-/** The exact value of `number`, to the nearest nanosecond.
- *  @return false for NaN, what is beyond ESDM__YEAR_MAX, and months and years. */
+/** The exact value of `number`, to the nearest nanosecond. Of months and years, which have no fixed
+ *  length, what cdo makes of them: the same day so many months later, and a part of that month.
+ *  @return false for NaN, and what is beyond ESDM__YEAR_MAX. */
 bool esdm__time_decode(const esdm__time_units *units, double number, esdm__instant *ret_instant);
-/** The double next to the instant's number in these units, rounded once (half to even). */
+/** The double next to the instant's number in these units, rounded once (half to even).
+ *  @return false for months and years, and for what is too far away. */
 bool esdm__time_encode(const esdm__time_units *units, esdm__instant instant, double *ret_number);
 
 /**

@@ -20,6 +20,7 @@ static const struct {
                    {"seconds second sec secs s ", INT64_C(1000000000), 0},
                    {"milliseconds millisecond msec msecs millisec millisecs ms ", 1000000, 0},
                    {"microseconds microsecond microsec microsecs us ", 1000, 0},
+                   {"nanoseconds nanosecond nanosec nanosecs ns ", 1, 0},
                    {"weeks week ", 7 * ESDM__DAY_NS, 0},
                    {"months month ", 0, 1},
                    {"years year common_years common_year ", 0, 12}};
@@ -203,12 +204,37 @@ scaled(int64_t mantissa, int exponent, int64_t unit)
     return whole + up;
 }
 
+/* So many months after the epoch, at the same day and hour (or the last day of a shorter month),
+ * and a part of that month: as cdo reads such numbers. */
+static bool
+decode_months(const esdm__time_units *units, double number, esdm__instant *ret_instant)
+{
+    esdm__date date;
+    double months = floor(number * units->unit_months);
+    if (!(fabs(months) < 12.0 * ESDM__YEAR_MAX) ||
+        !esdm__instant_date(units->calendar, units->epoch, &date))
+        return false;
+    int64_t month = 12 * (int64_t) date.year + date.month - 1 + (int64_t) months;
+    int64_t year = month >= 0 ? month / 12 : -((11 - month) / 12);
+    if (year < -ESDM__YEAR_MAX || year > ESDM__YEAR_MAX)
+        return false;
+    date.year = (int32_t) year;
+    date.month = (int32_t) (month - 12 * year) + 1;
+    int32_t days = esdm__month_days(units->calendar, date.year, date.month);
+    date.day = date.day < days ? date.day : days;
+    double part = (number * units->unit_months - months) * days * (double) ESDM__DAY_NS;
+    *ret_instant = later(esdm__date_instant(units->calendar, &date), (__int128) llround(part));
+    return true;
+}
+
 bool
 esdm__time_decode(const esdm__time_units *units, double number, esdm__instant *ret_instant)
 {
+    if (units->unit_ns == 0)
+        return decode_months(units, number, ret_instant);
     /* Larger than any year that is accepted, whatever the unit. */
     const double limit = 370.0 * ESDM__YEAR_MAX * (double) ESDM__DAY_NS;
-    if (units->unit_ns == 0 || !(fabs(number) * (double) units->unit_ns < limit))
+    if (!(fabs(number) * (double) units->unit_ns < limit))
         return false;
     int exponent = 0;
     double fraction = frexp(number, &exponent);

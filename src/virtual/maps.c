@@ -203,6 +203,12 @@ find_time(const esdm_dataset *dataset, esdm__meaning *m, esdm_error *err)
     esdm_status status = esdm__calendar_parse(calendar, &which, err);
     if (status == ESDM_OK)
         status = esdm__time_units_parse(units, which, &m->time, err);
+    /* Times are compared to the millisecond, and become doubles where their units differ. */
+    if (status == ESDM_OK && m->time.unit_ns == 1)
+        status = esdm__error_set(err, ESDM_EINVAL,
+                                 "'%s': times in nanoseconds cannot be joined, as times are "
+                                 "compared to the millisecond",
+                                 units);
     m->is_time = status == ESDM_OK;
     (void) snprintf(m->time_text, sizeof m->time_text, "%s, %s", units, esdm__calendar_name(which));
     return status;
@@ -260,7 +266,7 @@ static bool
 map_time(const esdm__map *map, const esdm__meaning *whole, double *value)
 {
     esdm__instant when;
-    return esdm__time_decode(&map->from.time, *value, &when) &&
+    return map->from.time.unit_ns != 0 && esdm__time_decode(&map->from.time, *value, &when) &&
            same_calendar(map->from.time.calendar, whole->time.calendar, when) &&
            esdm__time_encode(&whole->time, when, value);
 }

@@ -122,5 +122,44 @@ def test_values_are_counted_as_they_are_now():
         check("a number, as a text or not")
 
 
+def test_times_in_months_and_those_that_nobody_knows():
+    """Times in months, years and nanoseconds were in no answer, and so were those with a calendar or units that are no
+    dates, without a word: what an answer lacks is told."""
+    need_program("ncgen")
+    months = {"months": ("months since 2000-01-01", "standard", "0, 1, 14.5"),
+              "years": ("years since 1998-01-01", "360_day", "0, 1, 4"),
+              "ns": ("nanoseconds since 1970-01-01", "standard", "946684800000000000, 1015000000000000000"),
+              "ns2": ("nanoseconds since 1970-01-01", "standard", "5, 6"),
+              "days": ("days since 2000-01-01", "noleap", "0, 800"),
+              "none": ("days since 2000-01-01", "none", "0, 800"),
+              "zone": ("days since 2000-01-01 00:00 CET", "standard", "0, 800")}
+    with Site() as site:
+        for name, (units, calendar, times) in months.items():
+            text = site.file(f"{name}.cdl")
+            text.write_text(f"netcdf t {{ dimensions: time = UNLIMITED; variables: double time(time); time:units = \"{units}\"; "
+                            f"time:calendar = \"{calendar}\"; float tas(time); tas:units = \"K\"; :run = \"{name.strip('2')}\"; "
+                            f"data: time = {times}; tas = {times}; }}")
+            client(["ncgen", "-4", "-o", f"esdm://{name}", text])
+
+        def find(question):
+            done = run([tool("esdm-find"), "-c", question], check=False)
+            return done.stdout.split(), done.stderr
+
+        told = "2 containers have a dimension 'time', but nobody knows the dates"
+        for question, names in (("time overlaps 2001-03-15", ["days", "months", "ns", "years"]),
+                                ("time overlaps 2001-04 .. 2001-12", ["days", "ns", "years"]),
+                                ("(time overlaps 2002-01-01 and tas:units = K)", ["days", "ns", "years"]),
+                                ("tas:time overlaps 1998-01-01", ["years"])):
+            found, err = find(question)
+            expect(found == names and err.startswith(f"esdm-find: {told}"), (question, found, err))
+        found, err = find("run = zone and time overlaps 2000 .. 2001")
+        expect(found == [] and "1 container has a dimension 'time'" in err, err)
+        for question in ("run = days and time overlaps 2000", "not (time overlaps 2001-03-15)", "tas:units = K"):
+            expect("nobody knows" not in find(question)[1], question)
+        failed = client(["ncdump", "esdm://?run=ns"], check=False)
+        expect(failed.returncode != 0 and "times in nanoseconds cannot be joined" in failed.stderr, failed)
+
+
 if __name__ == "__main__":
-    main(test_what_was_committed_meanwhile_is_found, test_values_are_counted_as_they_are_now)
+    main(test_what_was_committed_meanwhile_is_found, test_values_are_counted_as_they_are_now,
+         test_times_in_months_and_those_that_nobody_knows)

@@ -299,6 +299,48 @@ tell_unknown_range(esdm_session *session, const char *variable, bool nothing)
                count == 1 ? "it is" : "they are");
 }
 
+/* What the index does not know the times of, and meets the rest of the expression: calendars and
+ * units that are none of the CF conventions', times that all are missing, or no coordinate. What is
+ * said of a variable is met by no other one, so the dimension stands for the coordinate. Owned. */
+static char *
+with_unknown_times(const char *expression)
+{
+    static const char unknown[] = "(length(time) >= 1 and not (time overlaps -1000000 .. 1000000))";
+    static const char date[] = "[-+]?\\d{4,7}(?:-\\d+)*(?:[T ]\\d+(?::\\d+)*Z?)?";
+    g_autofree char *pattern = g_strdup_printf(
+        "(?<![\\w:])(?:[\\w.+-]+:)?time\\s+overlaps\\s+%s(?:\\s*\\.\\.\\s*%s)?", date, date);
+    g_autoptr(GRegex) asks = g_regex_new(pattern, 0, 0, NULL);
+    g_autoptr(GRegex) without = g_regex_new("(?<![\\w:])not\\b.*\\soverlaps\\s", 0, 0, NULL);
+    if (asks == NULL || without == NULL || !g_regex_match(asks, expression, 0, NULL) ||
+        g_regex_match(without, expression, 0, NULL))
+        return NULL;
+    return g_regex_replace_literal(asks, expression, -1, 0, unknown, 0, NULL);
+}
+
+static bool
+note_container(const esdm_match *match, void *user)
+{
+    (void) g_hash_table_add(user, g_strdup(match->container));
+    return g_hash_table_size(user) < ROWS_MOST;
+}
+
+static void
+tell_unknown_times(esdm_session *session, const char *expression)
+{
+    g_autofree char *unknown = with_unknown_times(expression);
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    esdm_error err = {0};
+    if (unknown == NULL || esdm_find(session, unknown, note_container, names, &err) != ESDM_OK)
+        return;
+    guint count = g_hash_table_size(names);
+    if (count > 0)
+        tool_error("%s%u container%s a dimension 'time', but nobody knows the dates, so %s not "
+                   "found by them: units or calendar are none that the CF conventions have "
+                   "(ncdump -h shows them), all times are missing, or there is no coordinate",
+                   count == ROWS_MOST ? "more than " : "", count, count == 1 ? " has" : "s have",
+                   count == 1 ? "it is" : "they are");
+}
+
 void
 find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
 {
@@ -314,6 +356,7 @@ find_tell_ranges(esdm_session *session, const char *expression, bool nothing)
         return;
     if (places != NULL && g_regex_match(places, expression, 0, NULL))
         tell_virtual_places(session);
+    tell_unknown_times(session, expression);
     (void) g_regex_match(asks, expression, 0, &info);
     for (; g_match_info_matches(info) && !is_late(); (void) g_match_info_next(info, NULL)) {
         char *variable = g_match_info_fetch(info, 1);

@@ -425,10 +425,47 @@ test_units__zones_and_forms_of_dates(void **state)
             ESDM_EINVAL);
         assert_true(err.message[0] != '\0');
     }
-    esdm__time_units months = units_of("months since 2000-01-01", "360_day");
-    esdm__instant instant;
-    assert_int_equal(months.unit_months, 1);
-    assert_false(esdm__time_decode(&months, 1, &instant));
+}
+
+/* What cdo 2.1.1 shows of these numbers (showtimestamp). */
+static void
+test_decode__months_and_years_of_the_calendar(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *units, *calendar;
+        double number;
+        const char *date;
+    } numbers[] = {{"months since 2000-01-01", NULL, 12, "2001-01-01"},
+                   {"months since 2000-01-01", NULL, 0.5, "2000-01-16T12:00:00"},
+                   {"months since 2000-01-01", NULL, 1.5, "2000-02-15T12:00:00"},
+                   {"months since 1960-01-01", "360_day", -0.5, "1959-12-16"},
+                   {"months since 2000-01-31", NULL, 1, "2000-02-29"},
+                   {"months since 2000-01-31", "noleap", 1, "2000-02-28"},
+                   {"months since 2000-03-15 06:00", NULL, -27, "1997-12-15T06:00:00"},
+                   {"years since 0001-01-01", "noleap", 1999, "2000-01-01"},
+                   {"years since 2000-01-01", NULL, -2001, "-0001-01-01"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        esdm__time_units units = units_of(numbers[i].units, numbers[i].calendar);
+        esdm__instant instant;
+        esdm__date date;
+        char text[40];
+        double back;
+        assert_int_equal(units.unit_ns, 0);
+        assert_true(esdm__time_decode(&units, numbers[i].number, &instant));
+        assert_true(esdm__instant_date(units.calendar, instant, &date));
+        esdm__date_format(&date, text);
+        assert_string_equal(text, numbers[i].date);
+        assert_false(esdm__time_encode(&units, instant, &back));
+    }
+    static const double wrong[] = {NAN, INFINITY, 1e300, 12.0 * ESDM__YEAR_MAX};
+    esdm__time_units months = units_of("months since 2000-01-01", NULL);
+    esdm__instant untouched;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(esdm__time_decode(&months, wrong[i], &untouched));
+    esdm__time_units ns = units_of("nanoseconds since 1970-01-01", NULL);
+    assert_true(esdm__time_decode(&ns, 1e18, &untouched));
+    assert_int_equal(untouched.day - ns.epoch.day, 11574);
 }
 
 static void
@@ -493,6 +530,7 @@ main(void)
         cmocka_unit_test(test_days__ten_days_are_missing_in_the_standard_calendar),
         cmocka_unit_test(test_encode__the_same_hours_in_days_and_hours_are_equal_instants),
         cmocka_unit_test(test_units__zones_and_forms_of_dates),
+        cmocka_unit_test(test_decode__months_and_years_of_the_calendar),
         cmocka_unit_test(test_decode__what_is_no_time_is_refused),
         cmocka_unit_test(test_date_parse__texts_name_periods),
         cmocka_unit_test(test_calendar__names),
