@@ -13,6 +13,8 @@
  *     get-var1       `count` nc_get_var1 calls
  *     many-create    2,000 variables with 10 attributes each
  *     many-open      opens that and asks for every variable and attribute
+ *     parts-write    `count` records of 1 KiB, each a chunk put by a call, none beside the last one
+ *     parts-column   the first value of each of them in one call; with open and close
  */
 
 #include <netcdf.h>
@@ -21,6 +23,7 @@
 
 enum { STEPS = 60, ROWS = 180, COLUMNS = 360, ELEMS = STEPS * ROWS * COLUMNS };
 enum { VARIABLES = 2000, ATTRIBUTES = 10 };
+enum { PART = 256, PARTS_APART = 7919 /* a prime, which `count` is no multiple of */ };
 
 static void
 nc(int rc)
@@ -264,6 +267,52 @@ many_open(const bench *b)
     report(b, now() - t);
 }
 
+static void
+parts_write(const bench *b)
+{
+    static const size_t chunk[] = {1, PART};
+    static const size_t count[] = {1, PART};
+    float buffer[PART];
+    int ncid;
+    int dims[2];
+    int var;
+    int old;
+    double t = now();
+    nc(nc_create(b->path, create_mode(b), &ncid));
+    nc(nc_def_dim(ncid, "time", b->count, &dims[0]));
+    nc(nc_def_dim(ncid, "cell", PART, &dims[1]));
+    nc(nc_def_var(ncid, "tas", NC_FLOAT, 2, dims, &var));
+    if (strcmp(b->format, "cdf5") != 0)
+        nc(nc_def_var_chunking(ncid, var, NC_CHUNKED, chunk));
+    nc(nc_set_fill(ncid, NC_NOFILL, &old));
+    nc(nc_enddef(ncid));
+    for (size_t i = 0; i < b->count; i++) {
+        const size_t start[] = {i * PARTS_APART % b->count, 0};
+        for (size_t k = 0; k < PART; k++)
+            buffer[k] = (float) (start[0] + k);
+        nc(nc_put_vara_float(ncid, var, start, count, buffer));
+    }
+    nc(nc_close(ncid));
+    report(b, now() - t);
+}
+
+static void
+parts_column(const bench *b)
+{
+    const size_t count[] = {b->count, 1};
+    float *buffer = touched(b->count * sizeof *buffer);
+    int var;
+    double t = now();
+    int ncid = open_field(b, &var);
+    nc(nc_get_vara_float(ncid, var, origin, count, buffer));
+    nc(nc_close(ncid));
+    report(b, now() - t);
+    for (size_t i = 0; i < b->count; i++)
+        if (buffer[i] != (float) i)
+            fail("parts-column", "wrong value");
+    free(buffer);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -274,7 +323,8 @@ main(int argc, char **argv)
                  {"strided-read", strided_read},   {"strided-write", strided_write},
                  {"gathered-read", gathered_read}, {"put-var1", put_var1},
                  {"get-var1", get_var1},           {"many-create", many_create},
-                 {"many-open", many_open}};
+                 {"many-open", many_open},         {"parts-write", parts_write},
+                 {"parts-column", parts_column}};
     bench b = parse_arguments(argc, argv);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
         if (strcmp(tasks[i].name, b.task) == 0) {

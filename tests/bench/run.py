@@ -37,7 +37,7 @@ SERIAL = BOXES + ["create", "open", "append", "read-back"]
 CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "mapped-write",
          "strided-write": None, "gathered-read": "strided-write", "put-var1": None,
          "get-var1": "put-var1", "many-create": None, "many-open": "many-create",
-         "ncdump -h": "many-create"}
+         "ncdump -h": "many-create", "parts-write": None, "parts-column": "parts-write"}
 TASKS = SERIAL + list(CALLS)
 ALL = TASKS + ["sum"]
 # The task whose file a task reads.
