@@ -5,8 +5,8 @@ TensorStore, Icechunk, TileDB and ADIOS2, in the patterns of I/O mini-apps, in o
 
     tests/bench/rivals/compare.py --build build-bench --install VENV     once: rivals from PyPI
     tests/bench/rivals/compare.py --build build-bench --python VENV/bin/python [--short]
-          [--stores TEXT,…] [--patterns NAME,…] [--repeat N] [--folder DIR] [--json FILE]
-          [--plot FILE.svg] [--priority]
+          [--stores TEXT,…] [--plain] [--patterns NAME,…] [--repeat N] [--folder DIR]
+          [--json FILE] [--plot FILE.svg] [--priority]
 
 Every repetition runs every store in turn, beginning with another one each time, each task in a
 process of its own; what is read must have the same checksum everywhere. Figures are medians by the
@@ -40,6 +40,7 @@ def arguments():
                         help="make this virtual environment with the rivals, and end")
     parser.add_argument("--python", default=sys.executable, help="that has the rivals")
     parser.add_argument("--stores", default="", help="those whose names have one of these texts")
+    parser.add_argument("--plain", action="store_true", help="without those that compress")
     parser.add_argument("--patterns", default="", help="those with these names")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="1: 128 MB of values a pattern")
@@ -103,7 +104,8 @@ class Known:
         told = worker(options, "--have")
         self.all = list(told["stores"])
         texts = [w.lower() for w in options.stores.split(",") if w]
-        wanted = [n for n in self.all if not texts or any(t in n.lower() for t in texts)]
+        wanted = [n for n in self.all if (not texts or any(t in n.lower() for t in texts)) and
+                  (told["stores"][n]["plain"] or not options.plain)]
         missing = {n: told["stores"][n]["missing"] for n in wanted}
         for name in wanted:
             if missing[name]:
@@ -255,10 +257,10 @@ def main():
             names = [n for n, s in known.stores.items() if s["plain"] == plain]
             if names:
                 print("\n".join(table(pattern, known, names, results)), flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(results.json(), indent=1))
     for store, used in versions.items():
         print(f"{store}: " + ", ".join(f"{m} {v}".strip() for m, v in used.items()))
-    if options.json:
-        options.json.write_text(json.dumps(results.json(), indent=1))
     if options.plot:
         plot(options, known, results)
     return 1 if results.failed else 0

@@ -51,10 +51,10 @@ def main():
         print(json.dumps(have()))
         return
     store_name, pattern_name, task, folder, scale, data = sys.argv[1:]
+    for module in STORES[store_name].needs:  # first, as at the head of a program
+        __import__(module)
     pattern = PATTERNS[pattern_name](float(scale), pathlib.Path(data) if data else None)
     path = pathlib.Path(folder) / f"{pattern_name}-{list(STORES).index(store_name)}"
-    for module in STORES[store_name].needs:
-        __import__(module)
     store = STORES[store_name]()
     reset_peak()
     before = memory_mib("VmRSS")
