@@ -14,6 +14,9 @@
 #include "layout/index.h"
 #include "model/container.h"
 #include "plugin/registry.h"
+#ifdef WITH_GRIB
+#include "seeds_grib.h"
+#endif
 
 static esdm_error err;
 
@@ -430,6 +433,17 @@ save_foreign(const char *folder)
     }
 }
 
+#ifdef WITH_GRIB
+static const char *messages_folder;
+
+static void
+save_message(const void *head, size_t head_bytes, const void *message, size_t bytes)
+{
+    static int number;
+    save(messages_folder, "messages", number++, (piece[]){{head, head_bytes}, {message, bytes}}, 2);
+}
+#endif
+
 int
 main(int argc, char **argv)
 {
@@ -444,5 +458,9 @@ main(int argc, char **argv)
     save_answers(argv[1]);
     save_fields(argv[1]);
     save_foreign(argv[1]);
+#ifdef WITH_GRIB
+    messages_folder = argv[1];
+    seeds_grib(save_message);
+#endif
     return 0;
 }
