@@ -54,7 +54,7 @@ clones()
 }
 
 versions=0
-for golden in "$ESDM_SOURCE"/tests/golden/*/; do
+for golden in "$ESDM_SOURCE"/tests/golden/[0-9]*/; do
     store=$SITE_DIR/$(basename "$golden")
     mkdir "$store"
     tar -xJf "$golden/store.tar.xz" -C "$store"
