@@ -259,7 +259,8 @@ def check(tree, mutation):
                 line = next((l for l in said.splitlines() if "FAILED" in l or "rror" in l), "").strip()
                 print(f"found    {mutation.name} by {mutation.test}, seed {seed}: {line[:160]}", flush=True)
                 return None
-        return f"{mutation.test} passes with it, seeds 1 to {mutation.seeds}"
+        how = "was skipped" if status == 77 else "passes with it"
+        return f"{mutation.test} {how}, seeds 1 to {mutation.seeds}"
     finally:
         restore(kept)
         tree.make(mutation.targets)
@@ -337,4 +338,5 @@ def main():
     return 1 if missed else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
