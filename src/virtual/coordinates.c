@@ -139,6 +139,22 @@ esdm__is_coordinate(const esdm_dataset *dataset)
            strcmp(dataset->dimensions[0]->name, dataset->name) == 0;
 }
 
+/* Keys are milliseconds: what is closer would be one of both, and the other one lost. Numbers that
+ * differ by their rounding alone mean the same time. */
+static esdm_status
+check_steps(const esdm_dataset *coordinate, const double numbers[2], const double keys[2],
+            uint64_t i, esdm_error *err)
+{
+    double epsilon = coordinate->type == ESDM_TYPE_FLOAT32 ? (double) FLT_EPSILON : DBL_EPSILON;
+    double noise = 8 * epsilon * fmax(fabs(numbers[0]), fabs(numbers[1]));
+    if (keys[0] != keys[1] || fabs(numbers[0] - numbers[1]) <= noise)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "the times '%s' at %" PRIu64 " and at %" PRIu64
+                           " are less than a millisecond apart, which cannot be joined",
+                           coordinate->name, i - 1, i);
+}
+
 esdm_status
 esdm__keys_of(esdm_dataset *dataset, esdm__keys *ret, esdm_error *err)
 {
@@ -151,8 +167,14 @@ esdm__keys_of(esdm_dataset *dataset, esdm__keys *ret, esdm_error *err)
     esdm_status status = esdm__meaning_of(dataset, &meaning, err);
     if (status == ESDM_OK)
         status = esdm__values_all(dataset, &keys.values, &keys.count, err);
-    for (uint64_t i = 0; i < keys.count && status == ESDM_OK; i++)
+    double number = 0;
+    for (uint64_t i = 0; i < keys.count && status == ESDM_OK; i++) {
+        const double numbers[2] = {number, keys.values[i]};
+        number = numbers[1];
         status = key_of(dataset, &meaning, i, &keys.values[i], err);
+        if (status == ESDM_OK && meaning.is_time && i > 0)
+            status = check_steps(dataset, numbers, &keys.values[i - 1], i, err);
+    }
     if (status != ESDM_OK) {
         free(keys.values);
         return esdm__dataset_prefix(dataset, status, err);

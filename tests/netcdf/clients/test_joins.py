@@ -137,6 +137,19 @@ def test_members_that_do_not_fit_are_told():
         fails("set=named&ensemble=member", "variable 'member' already")
 
 
+def test_times_less_than_a_millisecond_apart_are_told():
+    """They were taken for one time: of six with equal values two were left, without a word."""
+    with Site() as site:
+        for n in range(2):
+            make(site, f"fast{n}", [3 * n + i * 1e-9 for i in range(3)], attributes={"set": "fast"})
+        for n in range(2):  # 0.3 and 0.1 + 0.2: one time, said twice
+            make(site, f"noise{n}", [3 * n + 0.3, 3 * n + (0.1 + 0.2), 3 * n + 1], base=0, attributes={"set": "noise"})
+        store()
+        fails("set=fast", "in/fast0.nc", "the times 'time' at 0 and at 1 are less than a millisecond apart")
+        done = client(["ncdump", "-v", "time", "esdm://?set=noise"], check=False)
+        expect("less than a millisecond" not in done.stderr, done.stderr)
+
+
 # ---- gaps -------------------------------------------------------------------------------------------
 
 def days(*dates, calendar="standard", units="days since 2000-01-01"):
@@ -301,4 +314,5 @@ def test_variables_of_several_containers_are_put_together():
 
 
 main(test_tiles_are_joined_along_two_dimensions, test_members_of_an_ensemble_may_lack_times,
-     test_variables_of_several_containers_are_put_together, test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
+     test_variables_of_several_containers_are_put_together, test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension,
+     test_members_that_do_not_fit_are_told, test_times_less_than_a_millisecond_apart_are_told)
