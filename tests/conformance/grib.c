@@ -141,11 +141,12 @@ test_grib__other_numbers_than_wanted__an_error(void **state)
     assert_int_equal(find()->decode(&input, simple, 15, back, sizeof back, &err), ESDM_ECORRUPT);
 }
 
-/* Those that decode for this test: they have its environment. */
+/* Those that decode for this test: they have its environment. @param number of the signal; 0: they
+ * are counted alone. @param ret_last one of them */
 static unsigned
-end_programs(void)
+signal_programs(int number, pid_t *ret_last)
 {
-    unsigned ended = 0;
+    unsigned found = 0;
     DIR *all = opendir("/proc");
     assert_non_null(all);
     for (struct dirent *entry = readdir(all); entry != NULL; entry = readdir(all)) {
@@ -160,11 +161,19 @@ end_programs(void)
             (void) fclose(file);
         (void) snprintf(mine, sizeof mine, "GRIB_TEST=%d", (int) getpid());
         bool is_mine = memmem(text, n, mine, strlen(mine) + 1) != NULL;
-        if (is_mine && pid != getpid() && kill(pid, SIGKILL) == 0)
-            ended++;
+        if (is_mine && pid != getpid() && kill(pid, number) == 0) {
+            *ret_last = pid;
+            found++;
+        }
     }
     (void) closedir(all);
-    return ended;
+    return found;
+}
+
+static unsigned
+end_programs(void)
+{
+    return signal_programs(SIGKILL, &(pid_t){0});
 }
 
 static void
@@ -206,6 +215,26 @@ test_grib__children_have_programs_of_their_own(void **state)
     assert_int_equal(waitpid(-1, NULL, 0), -1);
 }
 
+/* A program may close all numbers from 3 on, and open files of its own under them. */
+static void
+test_grib__sockets_are_out_of_the_way(void **state)
+{
+    (void) state;
+    (void) end_programs();
+    need_good(find());
+    pid_t before = 0;
+    pid_t after = 0;
+    assert_int_equal(signal_programs(0, &before), 1);
+    for (int fd = STDERR_FILENO + 1; fd < 100; fd++)
+        assert_int_equal(dup2(STDERR_FILENO, fd), fd);
+    need_good(find());
+    for (int fd = STDERR_FILENO + 1; fd < 100; fd++)
+        assert_int_equal(close(fd), 0);
+    need_good(find());
+    assert_int_equal(signal_programs(0, &after), 1);
+    assert_int_equal(after, before);
+}
+
 static void *
 decode_many(void *codec)
 {
@@ -239,6 +268,7 @@ main(void)
         cmocka_unit_test(test_grib__ill_messages_are_errors),
         cmocka_unit_test(test_grib__other_numbers_than_wanted__an_error),
         cmocka_unit_test(test_grib__a_program_that_was_ended_is_started_again),
+        cmocka_unit_test(test_grib__sockets_are_out_of_the_way),
         cmocka_unit_test(test_grib__children_have_programs_of_their_own),
         cmocka_unit_test(test_grib__threads_side_by_side),
     };

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "grib.h"
 
@@ -164,7 +165,7 @@ start(program *ret, esdm_error *err)
     while (failed == 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     if (failed == 0 && grib__receive(ends[0], &hello, sizeof hello) && hello == GRIB_HELLO) {
-        *ret = (program){.fd = ends[0], .owner = getpid()};
+        *ret = (program){.fd = esdm__descriptor_keep(ends[0]), .owner = getpid()};
         return ESDM_OK;
     }
     (void) close(ends[0]);
@@ -184,7 +185,7 @@ take(program *ret)
         *ret = waiting[--waiting_count];
         found = ret->owner == getpid();
         if (!found)
-            (void) close(ret->fd);
+            (void) esdm__descriptor_close(ret->fd);
     }
     (void) pthread_mutex_unlock(&lock);
     return found;
@@ -199,7 +200,7 @@ give_back(const program *p)
         waiting[waiting_count++] = *p;
     (void) pthread_mutex_unlock(&lock);
     if (!room)
-        (void) close(p->fd);
+        (void) esdm__descriptor_close(p->fd);
 }
 
 esdm_status
@@ -211,7 +212,7 @@ grib__ask(const grib__question *question, const void *message, void *to, esdm_er
     if (take(&p)) {
         answered = exchange(p.fd, question, message, to, &answer);
         if (!answered)
-            (void) close(p.fd);
+            (void) esdm__descriptor_close(p.fd);
     }
     if (!answered) { /* others may have ended one that waited; a new one tells whose fault it is */
         esdm_status status = start(&p, err);
@@ -223,7 +224,7 @@ grib__ask(const grib__question *question, const void *message, void *to, esdm_er
         give_back(&p);
         return ESDM_OK;
     }
-    (void) close(p.fd); /* it ends */
+    (void) esdm__descriptor_close(p.fd); /* it ends */
     if (!answered)
         return esdm__error_set(err, ESDM_ECORRUPT,
                                "grib: ecCodes ended over the message, which is damaged");
