@@ -117,6 +117,17 @@ def test_what_is_refused():
         run([tool("esdm-run"), "-q", f"--mpi-hint={longest}", "true"])
         expect_error(run([tool("esdm-run"), "--mpi-hint=" + "k" * 36 + "=1", "true"], check=False), "expected a KEY of up to 35 bytes")
         expect_error(run([tool("esdm-run"), f"--mpi-hint={longest}v", "true"], check=False), "expected KEY=VALUE")
+        # All hints of a run are 255 bytes at most, of the longest values that are tried: no trial fails by that.
+        parts = ["k" * 30 + str(i) + "=" + "v" * 84 for i in range(2)]
+        for more, fits in (("l=" + "v" * 18, True), ("l=" + "v" * 19, False)):
+            done = run([tool("esdm-run"), "-q", *(f"--mpi-hint={part}" for part in [*parts, more]), "true"], check=False)
+            expect((done.returncode == 0) == fits, f"{done}")
+            tries = [f"--try=mpi:{part},v" for part in [*parts, more]]
+            done = run([tool("esdm-tune"), *tries, "--pairs=0", "--trials=1", "--", "env", tool("esdm-run"), "-q", "true"], check=False)
+            expect((done.returncode == 0) == fits, f"{done}")
+            if not fits:
+                expect_error(done, "a run takes 255 bytes of hints", "would be 256", "fewer of them at once")
+                expect(done.returncode == 2 and "trial" not in done.stderr, done.stderr)
 
 
 def test_records_are_all_that_stays():

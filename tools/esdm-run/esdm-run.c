@@ -209,7 +209,7 @@ add_hint(report_options *watch, const char *text)
         return false;
     }
     if (strlen(text) + 2 > room) {
-        run_say("--mpi-hint: more than %zu bytes of hints", sizeof watch->stated);
+        run_say("--mpi-hint: more than %u bytes of hints", WATCH_HINTS_TEXT - 1);
         return false;
     }
     (void) snprintf(watch->stated + length, room, "%s\n", text);

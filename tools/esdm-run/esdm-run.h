@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "watch/hints.h"
+
 #define EXIT_CANNOT 126 /* as env(1): the program cannot be started */
 #define EXIT_ABSENT 127 /* there is none */
 
@@ -37,18 +39,18 @@ bool chunk_cache_set(void);
 int record_run(int argc, char **argv, const char *image);
 
 typedef struct report_options {
-    bool report;            /* explain at the end */
-    bool json;              /* as JSON */
-    bool read_ahead;        /* act on patterns */
-    bool unusual;           /* tell when calls of plain files take unusually long */
-    bool mpi_hints;         /* give files by MPI the hints that earlier runs speak for */
-    bool quiet;             /* no warnings */
-    const char *page;       /* NULL: no page */
-    const char *records;    /* NULL: a folder that goes with the run */
-    const char *history;    /* what the last run read; NULL: that does not count */
-    const char *hints;      /* hints for files by MPI; NULL: none */
-    char stated[256];       /* hints that the user states: lines KEY=VALUE */
-    char *const *arguments; /* of the program: the last ones of this process */
+    bool report;                   /* explain at the end */
+    bool json;                     /* as JSON */
+    bool read_ahead;               /* act on patterns */
+    bool unusual;                  /* tell when calls of plain files take unusually long */
+    bool mpi_hints;                /* give files by MPI the hints that earlier runs speak for */
+    bool quiet;                    /* no warnings */
+    const char *page;              /* NULL: no page */
+    const char *records;           /* NULL: a folder that goes with the run */
+    const char *history;           /* what the last run read; NULL: that does not count */
+    const char *hints;             /* hints for files by MPI; NULL: none */
+    char stated[WATCH_HINTS_TEXT]; /* hints that the user states: lines KEY=VALUE */
+    char *const *arguments;        /* of the program: the last ones of this process */
 } report_options;
 
 /** Longest name of a folder for records. */

@@ -107,6 +107,8 @@ bool tune_hint_is_name(const char *text);
 bool tune_hint_is_value(const char *name, const char *text);
 /** "--mpi-hint=KEY=VALUE"; owned. */
 char *tune_hint_option(const tune_parameter *parameter, guint value);
+/** Whether a run takes all hints of the longest setting; says why not. */
+tool_exit tune_hints_fit(const tune_space *space);
 
 /* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
 

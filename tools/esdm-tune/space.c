@@ -459,7 +459,7 @@ tune_space_fits(const tune_space *space, const tune_workload *workload)
                               "so: -- mpirun -n 4 esdm-run PROGRAM",
                               p->name);
     }
-    return TOOL_OK;
+    return tune_hints_fit(space);
 }
 
 guint

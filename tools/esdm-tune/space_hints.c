@@ -52,3 +52,30 @@ tune_hint_option(const tune_parameter *p, guint value)
         return g_strdup_printf(OPTION "=%s=%.0f", p->key, p->x[value]);
     return g_strdup_printf(OPTION "=%s=%s", p->key, p->texts[value]);
 }
+
+/* Bytes of the longest line KEY=VALUE that a parameter can become. */
+static gsize
+longest_line(const tune_parameter *p)
+{
+    gsize most = 0;
+    for (guint i = 0; i < p->count; i++) {
+        g_autofree char *option = tune_hint_option(p, i);
+        if (i != p->current)
+            most = MAX(most, strlen(option) - strlen(OPTION "=") + 1);
+    }
+    return most;
+}
+
+tool_exit
+tune_hints_fit(const tune_space *space)
+{
+    gsize bytes = 0;
+    for (guint i = 0; i < space->count; i++)
+        if (tune_hint_is(&space->parameters[i]))
+            bytes += longest_line(&space->parameters[i]);
+    if (bytes < WATCH_HINTS_TEXT)
+        return TOOL_OK;
+    return tool_usage("--try: a run takes %u bytes of hints, as lines KEY=VALUE; those of one "
+                      "setting would be %zu: try fewer of them at once",
+                      WATCH_HINTS_TEXT - 1, bytes);
+}

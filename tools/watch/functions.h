@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "watch/calls.h"
+#include "watch/hints.h"
 #include "watch/records.h"
 
 #define WATCH_EXPORT __attribute__((visibility("default")))
@@ -133,7 +134,6 @@ typedef struct watch_mpi_status {
 } watch_mpi_status;
 
 /** What a file is opened with (watch/hints.c). */
-#define WATCH_HINTS_TEXT 256
 typedef struct watch_hints {
     MPI_Info info;               /* for the real call */
     bool own;                    /* it is made here */

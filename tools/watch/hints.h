@@ -20,6 +20,8 @@
  *  longer one. */
 #define WATCH_HINT_BYTES 120u
 #define WATCH_HINT_KEY   35u
+/** Of all hints of a run together, as lines KEY=VALUE with the NUL at the end. */
+#define WATCH_HINTS_TEXT 256u
 
 /** What is done with a file. */
 enum {
