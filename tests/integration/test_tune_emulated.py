@@ -17,6 +17,8 @@ from esdmtest import BUILD, by_size, expect, expect_error, main, run, tool
 
 PROGRAM = BUILD / "tests/integration/tune_emulated"
 BACK_ENDS = by_size(300, 600, 3000)
+# What decides, runs at most (the one of today's setting among them), how many come within 10 % of the best.
+LOADS = ("strided", 5, 0.95), ("gathered", 5, 0.9), ("split", 5, 0.9), ("objects", 6, 0.85)
 
 
 def tune(runs, share):
@@ -31,6 +33,15 @@ def test_tune__five_trials_beside_todays_setting():
 
 def test_tune__five_runs_in_all():
     tune(5, 0.86)
+
+
+def test_programs_of_which_requests_decide():
+    """A strided read (which holes are read), steps that come one after the other (how much is gathered), targets of different speed, some
+    slower than when they were measured (over which is written), and objects (connections, parts); each with threads. Half of the sites were
+    measured. What is not known of the program and its targets is guessed, and five trials tell which guesses are likely."""
+    for load, runs, share in LOADS:
+        done = run([PROGRAM, "--load", load, by_size(100, 300, 3000), runs, 0.1, share])
+        print(f"    {load}: {done.stdout.splitlines()[-1]}", flush=True)
 
 
 def test_a_genetic_search_for_comparison():
@@ -163,4 +174,4 @@ def test_tables_of_ways_that_are_wrong():
             expect(bad.returncode == 2, f"{options}: {bad.returncode}")
 
 
-main(test_choices_whose_ways_differ_beyond_all_bounds, test_a_small_tree_chooses_nearly_as_well_as_who_knows_all, test_tables_of_ways_that_are_wrong, test_a_genetic_search_for_comparison, test_tune__five_trials_beside_todays_setting, test_tune__five_runs_in_all)
+main(test_programs_of_which_requests_decide, test_choices_whose_ways_differ_beyond_all_bounds, test_a_small_tree_chooses_nearly_as_well_as_who_knows_all, test_tables_of_ways_that_are_wrong, test_a_genetic_search_for_comparison, test_tune__five_trials_beside_todays_setting, test_tune__five_runs_in_all)

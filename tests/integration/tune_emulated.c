@@ -6,7 +6,7 @@
  * codecs and noise are drawn for each back end. What theory knows of it was measured with few
  * requests, with errors, as esdm-mkfs --calibrate does.
  *
- *     tune_emulated BACK-ENDS TRIALS WITHIN SHARE [FIRST [GENETIC]]
+ *     tune_emulated [--load NAME] BACK-ENDS TRIALS WITHIN SHARE [FIRST [GENETIC]]
  *     tune_emulated BACK-ENDS [truth]
  *
  * Each is tuned with so many runs; compared with the best of all settings, without noise. Fails
@@ -14,147 +14,20 @@
  * GENETIC, a number of trials, a genetic search does the same; fails unless what it finds is within
  * WITHIN as often, and the same each time that it has the same seed. With their number alone: a
  * table of what some settings take on each, for esdm-tune --learn --choices; with `truth` the same
- * without noise.
+ * without noise. A load is a program of which requests decide (emulated_loads.c); without one a
+ * program writes and reads all that there is.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "esdm-tune/esdm-tune.h"
+#include "emulated.h"
 
-#define CORES   8u
-#define DATA    256e6 /* bytes */
-#define WORKERS 64u
-#define PLACES  64u
-#define CODECS  4u
-
-typedef struct back_end {
-    double latency_s, stream, shared, service_s;
-    unsigned places; /* requests at once */
-    double cache;    /* bytes that writes leave behind */
-    double cached;   /* share of what is read that memory has */
-    double request_noise, run_noise;
-    double encodes[CODECS], decodes[CODECS], left[CODECS];
-} back_end;
-
-static back_end site;
 static esdm_model_info measured[2];
 static unsigned runs;
-static bool quiet_air; /* no noise */
 static double data = DATA;
-
-/* ---- chance --------------------------------------------------------------------------------- */
-
-static guint64 chance;
-
-static double
-uniform(double from, double to)
-{
-    chance = chance * 6364136223846793005u + 1442695040888963407u;
-    guint64 x = (chance >> 33) ^ (chance >> 17);
-    return from + (to - from) * (double) (x & 0xffffffu) / (double) 0x1000000u;
-}
-
-static double
-log_uniform(double from, double to)
-{
-    return from * pow(to / from, uniform(0, 1));
-}
-
-static double
-noisy(double deviation)
-{
-    double normal = 0;
-    for (int i = 0; i < 12; i++)
-        normal += uniform(0, 1);
-    return quiet_air ? 1 : exp(deviation * (normal - 6));
-}
-
-static void
-draw(guint64 seed)
-{
-    static const double encodes[] = {INFINITY, 1.5e9, 1.3e9, 6e8};
-    static const double decodes[] = {INFINITY, 6e9, 4.5e9, 2.2e9};
-    static const double left[] = {1, 0.9, 0.7, 0.6};
-    chance = seed * 0x9e3779b97f4a7c15u + 1;
-    for (int i = 0; i < 16; i++)
-        (void) uniform(0, 1);
-    site = (back_end){.latency_s = log_uniform(20e-6, 30e-3), .stream = log_uniform(20e6, 2e9)};
-    site.shared = site.stream * log_uniform(1, 16);
-    site.service_s = fmin(log_uniform(5e-6, 2e-3), site.latency_s);
-    site.places = (unsigned) log_uniform(1, PLACES);
-    site.cache = uniform(0, 1) < 0.5 ? 0 : log_uniform(16e6, 128e6);
-    site.cached = uniform(0, 1) < 0.5 ? 0 : uniform(0, 0.8);
-    site.request_noise = uniform(0.01, 0.2);
-    site.run_noise = uniform(0.005, 0.05);
-    for (unsigned c = 0; c < CODECS; c++) {
-        site.encodes[c] = encodes[c] * noisy(0.25);
-        site.decodes[c] = decodes[c] * noisy(0.25);
-        site.left[c] = c == 0 ? 1 : fmin(left[c] * uniform(0.8, 1.2), 1);
-    }
-}
-
-/* ---- the clock ------------------------------------------------------------------------------ */
-
-typedef struct clocks {
-    double worker[WORKERS], core[CORES], place[PLACES];
-    double server;
-    double cache; /* bytes that it still takes */
-} clocks;
-
-static unsigned
-earliest(const double *times, unsigned count)
-{
-    unsigned first = 0;
-    for (unsigned i = 1; i < count; i++)
-        first = times[i] < times[first] ? i : first;
-    return first;
-}
-
-/* A worker has a core for so long. */
-static double
-compute(clocks *c, double at, double seconds)
-{
-    unsigned core = earliest(c->core, CORES);
-    double end = fmax(at, c->core[core]) + seconds;
-    c->core[core] = end;
-    return end;
-}
-
-static double
-request(clocks *c, double at, double bytes)
-{
-    unsigned place = earliest(c->place, site.places);
-    double begin = fmax(at, c->place[place]);
-    double noise = noisy(site.request_noise);
-    c->server = fmax(c->server, begin) + site.service_s + bytes / site.shared;
-    double end = fmax(c->server, begin + (site.latency_s + bytes / site.stream) * noise);
-    c->place[place] = end;
-    return end;
-}
-
-/* What the cache takes, the server stores while others are written. */
-static double
-store(clocks *c, double at, double bytes)
-{
-    if (c->cache < bytes)
-        return request(c, at, bytes);
-    c->cache -= bytes;
-    (void) request(c, at, bytes);
-    return at + 5e-6 + bytes / 4e9;
-}
-
-static double
-latest(const clocks *c, unsigned threads)
-{
-    double end = c->server;
-    for (unsigned i = 0; i < threads; i++)
-        end = fmax(end, c->worker[i]);
-    for (unsigned i = 0; i < site.places; i++)
-        end = fmax(end, c->place[i]);
-    return end;
-}
+static const emulated_load *load; /* NULL: a program that writes and reads all */
 
 static double
 way(bool reading, unsigned threads, double fragment, unsigned codec)
@@ -168,15 +41,15 @@ way(bool reading, unsigned threads, double fragment, unsigned codec)
         double stored = size * site.left[codec];
         if (!reading) {
             at = compute(&c, at, size / site.encodes[codec] + size / 4e9);
-            at = store(&c, at, stored);
+            at = store(&c, &site, at, stored);
         } else {
             bool memory = (double) (i % 16) < 16 * site.cached;
-            at = memory ? at + 5e-6 + stored / 8e9 : request(&c, at, stored);
+            at = memory ? at + 5e-6 + stored / 8e9 : request(&c, &site, at, stored);
             at = compute(&c, at, size / site.decodes[codec] + size / 4e9);
         }
         c.worker[w] = at;
     }
-    return latest(&c, threads);
+    return latest(&c, &site, threads);
 }
 
 static double
@@ -202,7 +75,8 @@ tool_exit
 tune_run(tune_workload *workload, const tune_way *way_of_run, bool may_fail, double *ret_s)
 {
     (void) may_fail;
-    *ret_s = seconds_of(way_of_run->config);
+    *ret_s = load != NULL ? load->seconds(way_of_run->config) * noisy(site.run_noise)
+                          : seconds_of(way_of_run->config);
     if (workload->limit_s > 0 && *ret_s > workload->limit_s)
         *ret_s = INFINITY;
     runs++;
@@ -222,26 +96,19 @@ tune_stopped(void)
     return false;
 }
 
-/* Few requests tell about the back end, with errors. */
 static void
 measure(void)
 {
     for (int reading = 0; reading < 2; reading++)
-        measured[reading] = (esdm_model_info){
-            .reading = reading == 1,
-            .latency_s = site.latency_s * noisy(0.1),
-            .stream_bytes_per_s = site.stream * noisy(0.1),
-            .service_s = fmax(site.service_s, site.latency_s / (double) site.places) * noisy(0.1),
-            .shared_bytes_per_s =
-                fmin(site.shared, site.stream * (double) site.places) * noisy(0.1),
-            .latency_drift = 1,
-            .bandwidth_drift = 1};
+        measured[reading] = measured_of(&site, reading == 1);
 }
 
 esdm_status
 esdm_session_models(esdm_session *session, esdm_model_visitor visit, void *user, esdm_error *err)
 {
     (void) session, (void) err;
+    if (load != NULL)
+        return emulated_models(visit, user) ? ESDM_OK : ESDM_EINVAL;
     return visit(&measured[0], user) && visit(&measured[1], user) ? ESDM_OK : ESDM_EINVAL;
 }
 
@@ -264,12 +131,23 @@ __wrap_g_get_num_processors(void)
 
 /* ---- the test ------------------------------------------------------------------------------- */
 
+/* Runs with noise of which a mean is taken, the same chance for each setting. */
+#define FEW  6
+#define MANY 100
+
 static double
-without_noise(const tune_space *space, const tune_setting *setting)
+without_noise(const tune_space *space, const tune_setting *setting, guint64 of)
 {
     json_t *config = tune_space_config(space, setting);
-    quiet_air = true;
-    double seconds = seconds_of(config);
+    double seconds = 0;
+    quiet_air = load == NULL;
+    if (load == NULL)
+        seconds = seconds_of(config);
+    /* Who waits for the slowest of many requests waits longer where these vary. */
+    for (guint64 i = 0; load != NULL && i < of; i++) {
+        chance_begin(i);
+        seconds += load->seconds(config) / (double) of;
+    }
     quiet_air = false;
     json_decref(config);
     return seconds;
@@ -279,11 +157,32 @@ static double
 best_of_all(const tune_space *space)
 {
     double best = INFINITY;
+    tune_setting which = tune_space_current(space);
     for (guint64 n = 0; n < tune_space_size(space); n++) {
         tune_setting setting = tune_space_at(space, n);
-        best = fmin(best, without_noise(space, &setting));
+        double seconds =
+            tune_space_can_be(space, &setting) ? without_noise(space, &setting, FEW) : INFINITY;
+        if (seconds < best) {
+            best = seconds;
+            which = setting;
+        }
     }
-    return best;
+    return without_noise(space, &which, MANY);
+}
+
+/* Draws a back end, or a load and its site. @return the configuration, a new reference. */
+static json_t *
+begin(guint64 seed, tune_space *ret_space)
+{
+    g_auto(GStrv) wishes = load != NULL ? g_strsplit(load->tries, " ", -1) : NULL;
+    json_t *config = load != NULL ? load->draw(seed) : json_object();
+    if (load == NULL) {
+        draw_site(seed);
+        measure();
+    }
+    if (tune_space_init(ret_space, config, wishes) != TOOL_OK)
+        exit(1);
+    return config;
 }
 
 /* @param ret_found,ret_before times as long as the best: what was chosen, and what was before. */
@@ -292,30 +191,24 @@ tune_one(guint64 seed, guint trials, double *ret_found, double *ret_before)
 {
     tune_space space;
     tune_workload workload = {.kernel = "emulated"};
-    draw(seed);
-    measure();
-    json_t *config = json_object();
-    if (tune_space_init(&space, config, NULL) != TOOL_OK)
-        exit(1);
-    tune_theory *theory = tune_theory_new(NULL, DATA, true, true);
-    tune_search search = {.space = &space,
-                          .workload = &workload,
-                          .expectation = {tune_theory_prior, theory},
-                          .trials_most = trials,
-                          .pairs = 3,
-                          .quiet = true};
+    json_t *config = begin(seed, &space);
+    tune_theory *theory = tune_theory_new(NULL, load != NULL ? 0 : DATA, true, true);
+    tune_search search = {
+        .space = &space, .workload = &workload, .trials_most = trials, .pairs = 3, .quiet = true};
+    search.expectation = tune_expect(&space, theory);
     if (tune_search_run(&search) != TOOL_OK || search.trials->len > trials)
         exit(1);
     tune_setting current = tune_space_current(&space);
     double best = best_of_all(&space);
-    *ret_before = without_noise(&space, &current) / best;
-    *ret_found = search.better ? without_noise(&space, &search.best) / best : *ret_before;
+    *ret_before = without_noise(&space, &current, MANY) / best;
+    *ret_found = search.better ? without_noise(&space, &search.best, MANY) / best : *ret_before;
     g_autofree char *text = tune_setting_text(&space, search.better ? &search.best : &current);
     printf(
         "  %3u: %.2f instead of %.2f times the best, %u trials: %s (latency %.3f ms, stream %.0f, "
         "all %.0f MB/s, service %.3f ms, %u places, cache %.0f MB)\n",
         (unsigned) seed, *ret_found, *ret_before, search.trials->len, text, site.latency_s * 1e3,
         site.stream / 1e6, site.shared / 1e6, site.service_s * 1e3, site.places, site.cache / 1e6);
+    json_decref(config);
 }
 
 /* Both searches; @param ret_genetic,ret_model times as long as the best: what each found. */
@@ -324,19 +217,15 @@ tune_both(guint64 seed, guint trials, guint genetic, double *ret_genetic, double
 {
     tune_space space;
     tune_workload workload = {.kernel = "emulated"};
-    draw(seed);
-    measure();
-    json_t *config = json_object();
-    if (tune_space_init(&space, config, NULL) != TOOL_OK)
-        exit(1);
-    tune_search search = {
-        .space = &space,
-        .workload = &workload,
-        .expectation = {tune_theory_prior, tune_theory_new(NULL, DATA, true, true)},
-        .trials_most = trials,
-        .genetic_most = genetic,
-        .seed = seed,
-        .quiet = true};
+    json_t *config = begin(seed, &space);
+    tune_search search = {.space = &space,
+                          .workload = &workload,
+                          .expectation =
+                              tune_expect(&space, tune_theory_new(NULL, DATA, true, true)),
+                          .trials_most = trials,
+                          .genetic_most = genetic,
+                          .seed = seed,
+                          .quiet = true};
     unsigned before = runs;
     if (tune_search_run(&search) != TOOL_OK || search.known == NULL ||
         search.known->len > genetic || search.trials->len > trials)
@@ -347,8 +236,9 @@ tune_both(guint64 seed, guint trials, guint genetic, double *ret_genetic, double
     if (runs - before != search.known->len + fresh)
         exit(1);
     double best = best_of_all(&space);
-    *ret_genetic = without_noise(&space, &search.genetic_best) / best;
-    *ret_model = without_noise(&space, &search.best) / best;
+    *ret_genetic = without_noise(&space, &search.genetic_best, MANY) / best;
+    *ret_model = without_noise(&space, &search.best, MANY) / best;
+    json_decref(config);
     return search.known->len;
 }
 
@@ -387,7 +277,7 @@ print_cases(unsigned count, bool truth)
         for (unsigned f = 0; f < G_N_ELEMENTS(fragments); f++)
             printf(",t%u_f%uM", threads[t], fragments[f]);
     for (unsigned i = 0; i < count; i++) {
-        draw(1 + i);
+        draw_site(1 + i);
         measure();
         for (unsigned k = 0; k < 8; k++) {
             const esdm_model_info *m = &measured[k % 2];
@@ -411,6 +301,13 @@ print_cases(unsigned count, bool truth)
 int
 main(int argc, char **argv)
 {
+    if (argc > 3 && strcmp(argv[1], "--load") == 0) {
+        load = emulated_load_named(argv[2]);
+        if (load == NULL)
+            return 2;
+        argc -= 2;
+        argv += 2;
+    }
     if (argc == 2 || (argc == 3 && strcmp(argv[2], "truth") == 0))
         return print_cases((unsigned) atoi(argv[1]), argc == 3), 0;
     if (argc < 5)

@@ -425,8 +425,7 @@ search(tune_workload *workload, json_t *config)
                                           both || g_str_equal(workload->phase, "write"),
                                           both || g_str_equal(workload->phase, "read"));
     esdm_session_close(session);
-    if (theory != NULL)
-        s.expectation = (tune_expectation){tune_theory_prior, theory};
+    s.expectation = tune_expect(&space, theory);
     result = tune_search_run(&s);
     if (result == TOOL_OK && s.trials->len > 0) {
         if (tool.json)

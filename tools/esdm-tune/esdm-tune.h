@@ -146,12 +146,15 @@ const char *kernel_names(void);
 
 #define MODEL_FEATURES 320u /* all parameters, codecs of all values */
 
-/** Bayesian linear regression of the logarithm of seconds. */
+/** Bayesian linear regression of the logarithm of seconds, beside each of some guesses of what the
+ *  load and its targets are like. */
 typedef struct tune_model {
     guint features;
     double precision[MODEL_FEATURES][MODEL_FEATURES]; /* inverse covariance, then its factor */
-    double weights[MODEL_FEATURES];
-    double noise; /* deviation of the logarithm between runs of one setting */
+    guint guesses;
+    double *weights; /* owned; of each guess its `features` */
+    double *shares;  /* owned; how likely each guess is */
+    double noise;    /* deviation of the logarithm between runs of one setting */
 } tune_model;
 
 typedef struct tune_trial {
@@ -161,11 +164,13 @@ typedef struct tune_trial {
     bool known;       /* it was not run again: the genetic search had */
 } tune_trial;
 
-/** @param prior logarithm of the seconds that theory expects of a setting. */
-typedef double (*tune_prior)(const tune_space *space, const tune_setting *setting, void *user);
+/** @return logarithm of the seconds that theory expects of a setting, if this guess is right. */
+typedef double (*tune_prior)(const tune_space *space, const tune_setting *setting, void *user,
+                             guint guess);
 typedef struct tune_expectation {
-    tune_prior prior;
+    tune_prior prior; /* NULL: there is no theory */
     void *user;
+    guint guesses; /* how many there are; 0: there is nothing to guess */
 } tune_expectation;
 
 void tune_model_fit(tune_model *model, const tune_space *space, const GArray *trials,
@@ -174,12 +179,23 @@ void tune_model_fit(tune_model *model, const tune_space *space, const GArray *tr
 double tune_model_predict(const tune_model *model, const tune_space *space,
                           const tune_setting *setting, const tune_expectation *expectation,
                           double *ret_deviation);
+/** How much below `best` (a logarithm) it is expected to be, when it is run. */
+double tune_model_gain(const tune_model *model, const tune_space *space,
+                       const tune_setting *setting, const tune_expectation *expectation,
+                       double best);
 
 /** What the measured model of the site lets expect of a kernel (prior.c). */
 typedef struct tune_theory tune_theory;
 /** @param bytes that the run stores; 0: not known. NULL: the site was never measured. */
 tune_theory *tune_theory_new(esdm_session *session, double bytes, bool writes, bool reads);
-double tune_theory_prior(const tune_space *space, const tune_setting *setting, void *theory);
+double tune_theory_prior(const tune_space *space, const tune_setting *setting, void *theory,
+                         guint guess);
+/** The same where nobody knows how large requests are, nor, without a theory, what targets are
+ *  like: many guesses, of which the trials tell the likely ones (guess.c).
+ *  @param theory or NULL; stays. */
+tune_expectation tune_expect(const tune_space *space, const tune_theory *theory);
+/** Whether what is expected depends on this parameter. */
+bool tune_expects(const tune_parameter *parameter);
 
 /* ---- the search (search.c) ------------------------------------------------------------------ */
 

@@ -52,11 +52,11 @@ features_of(const tune_space *space, const tune_setting *setting, double *ret)
 static void
 deviations_of(const tune_space *space, bool expects, double *ret)
 {
-    const surprise *s = expects ? &foretold : &unknown;
     guint n = 0;
-    ret[n++] = s->level;
+    ret[n++] = unknown.level;
     for (guint i = 0; i < space->count; i++) {
         const tune_parameter *p = &space->parameters[i];
+        const surprise *s = expects && tune_expects(p) ? &foretold : &unknown;
         if (p->category) {
             for (guint k = 0; k + 1 < p->count; k++)
                 ret[n++] = s->codec;
@@ -93,9 +93,10 @@ noise_of(const tune_space *space, const GArray *trials)
 }
 
 static double
-expected(const tune_space *space, const tune_setting *setting, const tune_expectation *e)
+expected(const tune_space *space, const tune_setting *setting, const tune_expectation *e,
+         guint guess)
 {
-    return e->prior != NULL ? e->prior(space, setting, e->user) : 0;
+    return e->prior != NULL ? e->prior(space, setting, e->user, guess) : 0;
 }
 
 /* A run that failed says that its setting is bad, not how bad. */
@@ -113,35 +114,107 @@ seconds_for_fit(const tune_trial *trial, const GArray *trials)
     return most > 0 ? most * FAILED_TIMES : 1;
 }
 
+/* The weights beside a guess. @return logarithm of how likely what was seen is then, but for what
+ * is the same of all guesses. */
+static double
+fit_guess(const tune_model *model, const tune_space *space, const GArray *trials,
+          const tune_expectation *expectation, guint guess)
+{
+    double x[MODEL_FEATURES];
+    double *weights = model->weights + (gsize) guess * model->features;
+    const double *precision = &model->precision[0][0];
+    const double weight = 1 / (model->noise * model->noise);
+    double squares = 0;
+    memset(weights, 0, model->features * sizeof *weights);
+    for (guint t = 0; t < trials->len; t++) {
+        const tune_trial *trial = &g_array_index(trials, tune_trial, t);
+        double y = log(seconds_for_fit(trial, trials)) -
+                   expected(space, &trial->setting, expectation, guess);
+        (void) features_of(space, &trial->setting, x);
+        for (guint i = 0; i < model->features; i++)
+            weights[i] += weight * x[i] * y;
+        squares += weight * y * y;
+    }
+    learn_solve_lower(precision, model->features, MODEL_FEATURES, weights);
+    for (guint i = 0; i < model->features; i++)
+        squares -= weights[i] * weights[i];
+    learn_solve_upper(precision, model->features, MODEL_FEATURES, weights);
+    return -squares / 2;
+}
+
+/* From logarithms of how likely they are. */
+static void
+share_out(double *shares, guint count)
+{
+    double most = -INFINITY, sum = 0;
+    for (guint g = 0; g < count; g++)
+        most = fmax(most, shares[g]);
+    for (guint g = 0; g < count; g++)
+        sum += shares[g] = exp(shares[g] - most);
+    for (guint g = 0; g < count; g++)
+        shares[g] /= sum;
+}
+
 void
 tune_model_fit(tune_model *model, const tune_space *space, const GArray *trials,
                const tune_expectation *expectation)
 {
     double deviations[MODEL_FEATURES];
     double x[MODEL_FEATURES];
-    memset(model, 0, sizeof *model);
+    memset(model->precision, 0, sizeof model->precision);
     tune_setting current = tune_space_current(space);
     model->features = features_of(space, &current, x);
     model->noise = noise_of(space, trials);
+    model->guesses = MAX(expectation->guesses, 1u);
+    model->weights = g_renew(double, model->weights, (gsize) model->guesses * model->features);
+    model->shares = g_renew(double, model->shares, model->guesses);
     deviations_of(space, expectation->prior != NULL, deviations);
     for (guint i = 0; i < model->features; i++)
         model->precision[i][i] = 1 / (deviations[i] * deviations[i]);
     const double weight = 1 / (model->noise * model->noise);
     for (guint t = 0; t < trials->len; t++) {
-        const tune_trial *trial = &g_array_index(trials, tune_trial, t);
-        double y =
-            log(seconds_for_fit(trial, trials)) - expected(space, &trial->setting, expectation);
-        (void) features_of(space, &trial->setting, x);
-        for (guint i = 0; i < model->features; i++) {
+        (void) features_of(space, &g_array_index(trials, tune_trial, t).setting, x);
+        for (guint i = 0; i < model->features; i++)
             for (guint k = 0; k < model->features; k++)
                 model->precision[i][k] += weight * x[i] * x[k];
-            model->weights[i] += weight * x[i] * y;
-        }
     }
-    double *precision = &model->precision[0][0];
-    learn_factor(precision, model->features, MODEL_FEATURES);
-    learn_solve_lower(precision, model->features, MODEL_FEATURES, model->weights);
-    learn_solve_upper(precision, model->features, MODEL_FEATURES, model->weights);
+    learn_factor(&model->precision[0][0], model->features, MODEL_FEATURES);
+    for (guint g = 0; g < model->guesses; g++)
+        model->shares[g] = fit_guess(model, space, trials, expectation, g);
+    share_out(model->shares, model->guesses);
+}
+
+/* Deviation of what is predicted beside a guess, the same for all of them. @param x features. */
+static double
+deviation_of(const tune_model *model, const double *x)
+{
+    double solved[MODEL_FEATURES];
+    double variance = 0;
+    memcpy(solved, x, model->features * sizeof *x);
+    learn_solve_lower(&model->precision[0][0], model->features, MODEL_FEATURES, solved);
+    for (guint i = 0; i < model->features; i++)
+        variance += solved[i] * solved[i];
+    return sqrt(variance);
+}
+
+/* A guess that is less likely by that than all would be alike is left out. */
+#define UNLIKELY 1e-3
+
+static bool
+counts(const tune_model *model, guint guess)
+{
+    return model->shares[guess] * model->guesses >= UNLIKELY;
+}
+
+static double
+mean_of(const tune_model *model, const tune_space *space, const tune_setting *setting,
+        const tune_expectation *expectation, const double *x, guint guess)
+{
+    const double *weights = model->weights + (gsize) guess * model->features;
+    double mean = expected(space, setting, expectation, guess);
+    for (guint i = 0; i < model->features; i++)
+        mean += x[i] * weights[i];
+    return mean;
 }
 
 double
@@ -149,14 +222,54 @@ tune_model_predict(const tune_model *model, const tune_space *space, const tune_
                    const tune_expectation *expectation, double *ret_deviation)
 {
     double x[MODEL_FEATURES];
-    double mean = expected(space, setting, expectation);
-    double variance = 0;
+    double sum = 0, mean = 0, squares = 0;
     (void) features_of(space, setting, x);
-    for (guint i = 0; i < model->features; i++)
-        mean += x[i] * model->weights[i];
-    learn_solve_lower(&model->precision[0][0], model->features, MODEL_FEATURES, x);
-    for (guint i = 0; i < model->features; i++)
-        variance += x[i] * x[i];
-    *ret_deviation = sqrt(variance);
+    double deviation = deviation_of(model, x);
+    for (guint g = 0; g < model->guesses; g++) {
+        double of = counts(model, g) ? mean_of(model, space, setting, expectation, x, g) : 0;
+        double share = counts(model, g) ? model->shares[g] : 0;
+        sum += share;
+        mean += share * of;
+        squares += share * of * of;
+    }
+    mean /= sum;
+    *ret_deviation = sqrt(deviation * deviation + fmax(squares / sum - mean * mean, 0));
     return mean;
+}
+
+static double
+normal_density(double z)
+{
+    return exp(-z * z / 2) / sqrt(2 * G_PI);
+}
+
+static double
+normal_share(double z)
+{
+    return erfc(-z / sqrt(2)) / 2;
+}
+
+/* All are logarithms. */
+static double
+improvement(double best, double mean, double deviation)
+{
+    double z = deviation > 0 ? (best - mean) / deviation : 0;
+    if (!(deviation > 0))
+        return fmax(best - mean, 0);
+    return (best - mean) * normal_share(z) + deviation * normal_density(z);
+}
+
+double
+tune_model_gain(const tune_model *model, const tune_space *space, const tune_setting *setting,
+                const tune_expectation *expectation, double best)
+{
+    double x[MODEL_FEATURES];
+    double gain = 0;
+    (void) features_of(space, setting, x);
+    double deviation = deviation_of(model, x);
+    for (guint g = 0; g < model->guesses; g++)
+        if (counts(model, g))
+            gain += model->shares[g] *
+                    improvement(best, mean_of(model, space, setting, expectation, x, g), deviation);
+    return gain;
 }

@@ -4,26 +4,9 @@
  * targets as these are fast, as many at once as there are threads, and codecs take the time of a
  * core. It is meant to order settings, not to tell seconds.
  */
-#include "esdm-tune/esdm-tune.h"
+#include "esdm-tune/prior.h"
 
 #include <math.h>
-
-#define TARGETS 64u
-/* Bytes that a run moves where nobody says how many. */
-#define USUAL_BYTES 256e6
-/* A fragment that stays in memory while it is written costs this beside: bytes per second. */
-#define MEMORY_SPEED 4e9
-
-typedef struct target_model {
-    double latency_s, stream, service_s, shared;
-} target_model;
-
-struct tune_theory {
-    double bytes;
-    bool writes, reads;
-    target_model models[2][TARGETS]; /* writing, reading */
-    guint count[2];
-};
 
 /* Bytes per second of a core, and what is left of bytes: of climate fields without loss, about. */
 static const struct {
@@ -39,10 +22,10 @@ take_model(const esdm_model_info *info, void *user)
 {
     tune_theory *t = user;
     guint *count = &t->count[info->reading];
-    if (*count < TARGETS)
+    if (*count < TUNE_TARGETS)
         t->models[info->reading][(*count)++] = (target_model){
-            info->latency_s * info->latency_drift, info->stream_bytes_per_s / info->bandwidth_drift,
-            info->service_s * info->latency_drift,
+            g_strdup(info->target), info->latency_s * info->latency_drift,
+            info->stream_bytes_per_s / info->bandwidth_drift, info->service_s * info->latency_drift,
             info->shared_bytes_per_s / info->bandwidth_drift};
     return true;
 }
@@ -51,7 +34,7 @@ tune_theory *
 tune_theory_new(esdm_session *session, double bytes, bool writes, bool reads)
 {
     tune_theory *t = g_new0(tune_theory, 1);
-    t->bytes = bytes > 0 ? bytes : USUAL_BYTES;
+    t->bytes = bytes > 0 ? bytes : TUNE_USUAL_BYTES;
     t->writes = writes;
     t->reads = reads;
     if (esdm_session_models(session, take_model, t, NULL) == ESDM_OK && t->count[0] > 0 &&
@@ -64,19 +47,24 @@ tune_theory_new(esdm_session *session, double bytes, bool writes, bool reads)
 /* Seconds for `count` fragments, of which each takes a core for `cpu_s` and is `bytes` on its way.
  * `threads` go round: compute, move, and again; no faster than all cores compute, nor than the
  * targets take what comes (bounds of a closed queueing network). */
-static double
-rounds_s(const target_model *models, guint targets, double count, double bytes, double cpu_s,
-         double threads, double cores)
+double
+tune_rate(const target_model *m, double bytes, double cpu_s, double threads, double busy_threads,
+          double cores)
+{
+    double served = m->service_s + bytes / m->shared;
+    double cycle = fmax(fmax(cpu_s + m->latency_s + bytes / m->stream, threads * served),
+                        busy_threads / cores * cpu_s);
+    return threads / fmax(cycle, 1e-9);
+}
+
+double
+tune_rounds_s(const target_model *models, guint targets, double count, double bytes, double cpu_s,
+              double threads, double cores)
 {
     double rate = 0; /* fragments a second */
     double each = fmax(threads / targets, 1);
-    for (guint i = 0; i < targets; i++) {
-        const target_model *m = &models[i];
-        double served = m->service_s + bytes / m->shared;
-        double cycle = fmax(fmax(cpu_s + m->latency_s + bytes / m->stream, each * served),
-                            threads / cores * cpu_s);
-        rate += each / fmax(cycle, 1e-9);
-    }
+    for (guint i = 0; i < targets; i++)
+        rate += tune_rate(&models[i], bytes, cpu_s, each, threads, cores);
     double rounds = ceil(count / threads); /* the last one is not full */
     return fmax(count / rate, rounds * threads / rate);
 }
@@ -87,14 +75,15 @@ way_s(const tune_theory *t, bool reading, double fragment, double threads, gsize
     double count = fmax(ceil(t->bytes / fragment), 1);
     double size = t->bytes / count;
     double speed = reading ? codecs[codec].decodes : codecs[codec].encodes;
-    return rounds_s(t->models[reading], t->count[reading], count, size * codecs[codec].left,
-                    size / speed + size / MEMORY_SPEED, fmin(threads, count),
-                    (double) g_get_num_processors());
+    return tune_rounds_s(t->models[reading], t->count[reading], count, size * codecs[codec].left,
+                         size / speed + size / TUNE_MEMORY_SPEED, fmin(threads, count),
+                         (double) g_get_num_processors());
 }
 
 double
-tune_theory_prior(const tune_space *space, const tune_setting *setting, void *theory)
+tune_theory_prior(const tune_space *space, const tune_setting *setting, void *theory, guint guess)
 {
+    (void) guess;
     const tune_theory *t = theory;
     double fragment = tune_space_number(space, setting, "fragment");
     double threads = tune_space_number(space, setting, "threads");

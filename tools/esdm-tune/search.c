@@ -19,28 +19,6 @@
 #define LIMIT_TIMES  5
 #define LIMIT_MORE_S 5.0
 
-static double
-normal_density(double z)
-{
-    return exp(-z * z / 2) / sqrt(2 * G_PI);
-}
-
-static double
-normal_share(double z)
-{
-    return erfc(-z / sqrt(2)) / 2;
-}
-
-/* How much below `best` it is expected to be; all are logarithms. */
-static double
-improvement(double best, double mean, double deviation)
-{
-    double z = deviation > 0 ? (best - mean) / deviation : 0;
-    if (!(deviation > 0))
-        return fmax(best - mean, 0);
-    return (best - mean) * normal_share(z) + deviation * normal_density(z);
-}
-
 static tune_trial *
 trial_at(const tune_search *s, guint i)
 {
@@ -86,25 +64,24 @@ best_of(const tune_search *s, double *ret_log)
 static bool
 next_of(const tune_search *s, tune_setting *ret, double *ret_predicted)
 {
-    double best;
+    double best, deviation;
     double most = s->exhaustive ? -1 : WORTH_A_TRIAL;
     bool found = false;
     (void) best_of(s, &best);
     for (guint64 n = 0; n < tune_space_size(s->space); n++) {
-        double deviation;
         tune_setting setting = tune_space_at(s->space, n);
         if (was_tried(s, &setting) || !tune_space_can_be(s->space, &setting))
             continue;
-        double mean =
-            tune_model_predict(&s->model, s->space, &setting, &s->expectation, &deviation);
-        double gain = improvement(best, mean, deviation);
+        double gain = tune_model_gain(&s->model, s->space, &setting, &s->expectation, best);
         if (gain > most) {
             most = gain;
             *ret = setting;
-            *ret_predicted = exp(mean);
             found = true;
         }
     }
+    if (found)
+        *ret_predicted =
+            exp(tune_model_predict(&s->model, s->space, ret, &s->expectation, &deviation));
     return found;
 }
 
@@ -194,7 +171,28 @@ median_of(const GArray *numbers)
     return (g_array_index(sorted, double, (n - 1) / 2) + g_array_index(sorted, double, n / 2)) / 2;
 }
 
-/* Of all pairs but a quarter the second must be faster, and the median by WORTH_A_CHANGE. */
+/* Deviation of the ratio of two runs, as its logarithm, where pairs happen to differ by less. */
+#define PAIR_NOISE 0.05
+/* Times the deviation of a mean that it must be away from no difference. */
+#define SURE 2
+
+/* Whether chance would seldom make the second one so much faster. @param ratios at least one. */
+static bool
+is_sure(const GArray *ratios)
+{
+    double sum = 0, squares = 0, count = ratios->len;
+    for (guint i = 0; i < ratios->len; i++) {
+        double ratio = log(g_array_index(ratios, double, i));
+        sum += ratio;
+        squares += ratio * ratio;
+    }
+    double mean = sum / count;
+    double variance = count > 1 ? fmax(squares - sum * mean, 0) / (count - 1) : 0;
+    return mean + SURE * fmax(sqrt(variance), PAIR_NOISE) / sqrt(count) < 0;
+}
+
+/* Of all pairs but a quarter the second must be faster, the median by WORTH_A_CHANGE, and the mean
+ * by more than chance makes. */
 static void
 judge(const GArray *one, const GArray *other, double *ret_ratio, bool *ret_better)
 {
@@ -207,7 +205,7 @@ judge(const GArray *one, const GArray *other, double *ret_ratio, bool *ret_bette
     }
     *ret_ratio = median_of(ratios);
     *ret_better = ratios->len > 0 && *ret_ratio <= 1 - WORTH_A_CHANGE &&
-                  faster >= ratios->len - ratios->len / 4;
+                  faster >= ratios->len - ratios->len / 4 && is_sure(ratios);
 }
 
 tool_exit
