@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "common/common.h"
+#include "refer/grib_guard.h"
 #include "refer/remote.h"
 
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 33)
@@ -415,9 +416,12 @@ look_at_field(looking *l, const gribs_walk *walk, gribs_message *m)
     size_t bytes = 0;
     if (!gribs_empty_message(walk, &message, &bytes))
         return unread(l, m->place.position);
+    gribs_guard(l->file->path, m->place.position);
     codes_handle *h = codes_handle_new_from_message(NULL, message, bytes);
-    if (h == NULL)
+    if (h == NULL) {
+        gribs_guard(NULL, 0);
         return wrong(l, m->place.position, ESDM_ECORRUPT, "ecCodes cannot read it");
+    }
     uint64_t before =
         m->place.edition == 1
             ? 8 + walk->field.bytes[1]
@@ -427,6 +431,7 @@ look_at_field(looking *l, const gribs_walk *walk, gribs_message *m)
         status =
             grid_of(l, h, message + before, (size_t) walk->field.bytes[3], &m->place, &m->grid);
     (void) codes_handle_delete(h);
+    gribs_guard(NULL, 0);
     m->field = walk->fields - 1;
     if (status == ESDM_OK)
         g_array_append_val(l->index->messages, *m);
@@ -563,7 +568,9 @@ gribs_index_new(gribs_file *file, gribs_index **ret, esdm_error *err)
                  .index = index,
                  .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  .err = err};
+    gribs_guard_begin();
     esdm_status status = look_at_all(&l);
+    gribs_guard_end();
     if (status == ESDM_OK && index->messages->len == 0)
         status = tool_error_set(err, ESDM_EINVAL, "%s: there is no message of GRIB", file->path);
     g_hash_table_unref(l.known);

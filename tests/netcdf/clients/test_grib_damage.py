@@ -196,6 +196,20 @@ def test_without_definitions__an_error():
         run([tool("esdm-cp"), "esdm://f", site.file("f.nc")])
 
 
+def test_what_ends_ecCodes__an_error():
+    """A byte of the section of the grid, over which ecCodes 2.28 ends a process by an assertion."""
+    with Site() as site:
+        path = site.folder / "ill.grib"
+        good = (gribs.SAMPLES / "reduced_gg_ml_grib1.tmpl").read_bytes()
+        ill = bytearray(good)
+        ill[63] ^= 0x08
+        path.write_bytes(good + bytes(ill))
+        for command in ([REF, path, "esdm://g"], [tool("esdm-cp"), path, "esdm://g"]):
+            done = run(command, check=False)
+            expect(done.returncode == 1, f"{done.returncode}: {done.stderr}")
+            expect_error(done, "ill.grib", f"message at byte {len(good)}", "damaged")
+
+
 if __name__ == "__main__":
-    sys.exit(main(test_what_lies_between_messages, test_no_damage_is_passed_over, test_long_messages_of_edition_1,
+    sys.exit(main(test_what_lies_between_messages, test_no_damage_is_passed_over, test_long_messages_of_edition_1, test_what_ends_ecCodes__an_error,
                   test_without_definitions__an_error))
