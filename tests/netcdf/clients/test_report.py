@@ -432,6 +432,7 @@ def on_a_busy_processor(*command, options):
             other.wait()
 
 
+@by_clock  # which wait is longest goes by the others on the machine
 def test_who_waits_for_a_processor_does_not_work():
     """Decompression that shares a processor with three other programs is not four times the work, and going without it saves no more
     than the work."""
